@@ -13,7 +13,12 @@ CLASSES = ("benign", "cyst", "inflamed", "malignant")
 FREQUENCIES = (0.45, 0.2, 0.15, 0.2)
 LARGEST = 40
 # The patients of each file, and how many of them have a tumour: each file is used for one thing alone.
-FILES = {"pilot.csv": (500, 0.3), "validation.csv": (2000, 0.3), "test.csv": (2000, 0.3), "new.csv": (4000, 0.1)}
+FILES = {
+    "pilot.csv": (500, 0.3),
+    "validation.csv": (2000, 0.3),
+    "test.csv": (2000, 0.3),
+    "new.csv": (4000, 0.1),
+}
 SKILL = 3.0
 
 
@@ -27,13 +32,22 @@ def main() -> None:
         header = ["patient", "site", *CLASSES, "target"]
         if name == "new.csv":
             first = sizes.cumsum() - sizes
-            is_labelled = np.arange(len(labels)) == (first + random.integers(sizes))[patient]
+            is_labelled = (
+                np.arange(len(labels)) == (first + random.integers(sizes))[patient]
+            )
             header += ["chance"]
         with Path(name).open("w", newline="") as file:
             table = csv.writer(file)
             table.writerow(header)
-            for own, label, row, known in zip(patient, labels, probs.round(6), is_labelled, strict=True):
-                cells = [f"{name[0]}{own}", "north" if own % 3 else "south", *row, CLASSES[label] if known else ""]
+            for own, label, row, known in zip(
+                patient, labels, probs.round(6), is_labelled, strict=True
+            ):
+                cells = [
+                    f"{name[0]}{own}",
+                    "north" if own % 3 else "south",
+                    *row,
+                    CLASSES[label] if known else "",
+                ]
                 table.writerow([*cells, round(1 / sizes[own], 6)][: len(header)])
         print(f"wrote {name}")
     # What the page of `mpcs explore` downloads for "missing a tumour is about 10 times as bad as a needless biopsy".
@@ -41,11 +55,15 @@ def main() -> None:
     print("wrote biopsies.yaml")
 
 
-def draw(patients: int, share: float, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def draw(
+    patients: int, share: float, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw the number of the patient (N,), the label (N,) and the probabilities (N, 4) of images."""
     has_tumour = random.random(patients) < share
     hardness = random.normal(size=patients)
-    sizes = np.exp(1.4 + 0.5 * hardness + 0.6 * has_tumour + 0.6 * random.normal(size=patients))
+    sizes = np.exp(
+        1.4 + 0.5 * hardness + 0.6 * has_tumour + 0.6 * random.normal(size=patients)
+    )
     patient = np.repeat(np.arange(patients), sizes.round().clip(1, LARGEST).astype(int))
     harmless = np.array(FREQUENCIES[:3]) / sum(FREQUENCIES[:3])
     labels = random.choice(3, size=len(patient), p=harmless)

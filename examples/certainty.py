@@ -6,9 +6,19 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 from mpcs_torch import ProbabilityAccuracy
-from mpcs_torch.functional import calibration_slope, decisiveness, geometric_accuracy, robustness
+from mpcs_torch.functional import (
+    calibration_slope,
+    decisiveness,
+    geometric_accuracy,
+    robustness,
+)
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
-from mpcs_torch.functional.probability.scores import DECISIVE, GEOMETRIC, ROBUST, ProbabilityMeans
+from mpcs_torch.functional.probability.scores import (
+    DECISIVE,
+    GEOMETRIC,
+    ROBUST,
+    ProbabilityMeans,
+)
 from mpcs_torch.plots import reliability
 
 # Decisiveness and robustness, reported and measured, from Table 1 of George, Barrera and Nelson, arXiv:2006.00058.
@@ -34,10 +44,18 @@ def main() -> None:
         print(f"{name:20} {calibration_slope(*of_paper):.3f}")
 
     digits = load_digits()
-    inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
-    print("\ntraining          robust  geometric  decisive   slope      (reported / measured)")
+    inputs, labels = (
+        torch.tensor(digits.data, dtype=torch.float32) / 16,
+        torch.tensor(digits.target),
+    )
+    print(
+        "\ntraining          robust  geometric  decisive   slope      (reported / measured)"
+    )
     logits, curves = {}, {}
-    for name, steps, noise in (("few steps", 60, 0.0), ("20 percent wrong labels", 800, 0.2)):
+    for name, steps, noise in (
+        ("few steps", 60, 0.0),
+        ("20 percent wrong labels", 800, 0.2),
+    ):
         torch.manual_seed(0)
         wrong = torch.rand(700) < noise
         seen = torch.where(wrong, torch.randint(0, 10, (700,)), labels[:700])
@@ -60,20 +78,26 @@ def main() -> None:
         file = f"certainty-{name.replace(' ', '-')}.png"
         reliability(accuracy.bins(), accuracy.reported(), name).savefig(file, dpi=110)
         print(f"wrote {file}")
-        of_true = logits[name].softmax(dim=1).gather(1, labels[700:].unsqueeze(1)).squeeze(1)
+        of_true = (
+            logits[name].softmax(dim=1).gather(1, labels[700:].unsqueeze(1)).squeeze(1)
+        )
         curves[name] = mean_curves(of_true, accuracy.bins())
 
     mean_figure(curves).savefig("certainty-means.png", dpi=110)
     print("wrote certainty-means.png")
 
-    print("\nreported means of the second model, by the floor epsilon of the probabilities, as in Table 2:")
+    print(
+        "\nreported means of the second model, by the floor epsilon of the probabilities, as in Table 2:"
+    )
     print("epsilon   below it  robust  geometric  decisive")
     for epsilon in FLOORS:
         robust, geometric, decisive = (
             mean(logits[name], labels[700:], num_classes=10, epsilon=epsilon)
             for mean in (robustness, geometric_accuracy, decisiveness)
         )
-        print(f"{epsilon:<9} {(of_true < epsilon).float().mean():8.1%} {robust:7.3f} {geometric:10.3f} {decisive:9.3f}")
+        print(
+            f"{epsilon:<9} {(of_true < epsilon).float().mean():8.1%} {robust:7.3f} {geometric:10.3f} {decisive:9.3f}"
+        )
 
 
 def mean_curves(of_true: Tensor, bins: MeasuredProbabilities) -> tuple[Tensor, Tensor]:
@@ -94,8 +118,14 @@ def power_mean(values: Tensor, weights: Tensor, power: float) -> Tensor:
 def mean_figure(curves: dict[str, tuple[Tensor, Tensor]]) -> Figure:
     """Draw the means of reported (solid) and of measured probabilities (dashed) over their power; higher is better."""
     figure = Figure(figsize=(5, 4), layout="constrained")
-    axes = figure.add_subplot(xlabel="power of the mean", ylabel="mean probability of the true class", ylim=(0, 1))
-    for name, power in (("robustness", ROBUST), ("geometric", GEOMETRIC), ("decisiveness", DECISIVE)):
+    axes = figure.add_subplot(
+        xlabel="power of the mean", ylabel="mean probability of the true class", ylim=(0, 1)
+    )
+    for name, power in (
+        ("robustness", ROBUST),
+        ("geometric", GEOMETRIC),
+        ("decisiveness", DECISIVE),
+    ):
         axes.axvline(power, color="lightgrey", linewidth=0.8)
         axes.text(power, 0.02, f" {name}", rotation=90, color="grey")
     for number, (name, (reported, measured)) in enumerate(curves.items()):

@@ -26,9 +26,14 @@ def main() -> None:
         models[name] = torch.stack([1 - malignant, malignant], dim=1)
 
     # A missed tumour costs as much as 4 to 19 needless biopsies.
-    low, high = (ConcernSpec(["benign", "malignant"], weights=[[0, 1], [missed, 0]]) for missed in (4, 19))
+    low, high = (
+        ConcernSpec(["benign", "malignant"], weights=[[0, 1], [missed, 0]])
+        for missed in (4, 19)
+    )
     groups = {"sex": ["female" if row % 2 else "male" for row in range(1500)]}
-    curves = decision_curves(models, target, of="malignant", concern=ConcernRange([low], [high]), groups=groups)
+    curves = decision_curves(
+        models, target, of="malignant", concern=ConcernRange([low], [high]), groups=groups
+    )
     print(*curves.sentences(), sep="\n")
     curves.plot().savefig(folder / "decision-curve.png", dpi=100)
 

@@ -44,7 +44,11 @@ class Detector(NamedTuple):
     shift: float
 
 
-DETECTORS = {"a": Detector(3.2, 1.6, 1.0, 0.0), "b": Detector(2.8, 0.5, 2.0, 1.5), "c": Detector(2.2, 0.8, 0.7, -3.0)}
+DETECTORS = {
+    "a": Detector(3.2, 1.6, 1.0, 0.0),
+    "b": Detector(2.8, 0.5, 2.0, 1.5),
+    "c": Detector(2.2, 0.8, 0.7, -3.0),
+}
 
 
 class Trials(NamedTuple):
@@ -63,7 +67,12 @@ def main() -> None:
     print("detector  noise   true equal error rate  at the threshold")
     for name, (distance, babble, scale, shift) in DETECTORS.items():
         for noise, rise in (("clean", 0.0), ("babble", babble)):
-            gaussians = shift + scale * rise, scale * DEVIATION, shift + scale * distance, scale * DEVIATION
+            gaussians = (
+                shift + scale * rise,
+                scale * DEVIATION,
+                shift + scale * distance,
+                scale * DEVIATION,
+            )
             rate, threshold = gaussian_equal_error(*gaussians)
             print(f"{name:9} {noise:7} {rate:21.4f} {threshold:17.3f}")
     generator = torch.Generator().manual_seed(2017)
@@ -71,12 +80,22 @@ def main() -> None:
     for part, trials in sets.items():
         for name, scores in trials.scores.items():
             write(folder / f"{name}-{part}.csv", scores, trials.label, columns(trials))
-    curves = {name: detection_curve(scores, sets["eval"].label) for name, scores in sets["eval"].scores.items()}
+    curves = {
+        name: detection_curve(scores, sets["eval"].label)
+        for name, scores in sets["eval"].scores.items()
+    }
     small = detection_curve(sets["small"].scores["a"], sets["small"].label)
     pair = {"a, 4000 trials": curves["a"], "a, 400 trials": small}
-    for file, systems in (("detection-systems.png", curves), ("detection-small-det.png", pair)):
-        det_curves(systems, points=OperatingPoint(0.05)).savefig(folder / file, dpi=80, bbox_inches="tight")
-    roc_curves({"a": small}, "a, 400 trials").savefig(folder / "detection-small-roc.png", dpi=90)
+    for file, systems in (
+        ("detection-systems.png", curves),
+        ("detection-small-det.png", pair),
+    ):
+        det_curves(systems, points=OperatingPoint(0.05)).savefig(
+            folder / file, dpi=80, bbox_inches="tight"
+        )
+    roc_curves({"a": small}, "a, 400 trials").savefig(
+        folder / "detection-small-roc.png", dpi=90
+    )
     draw_gaussians(0.0, 1.0, 2.0, 0.5).savefig(folder / "detection-gaussian.png", dpi=100)
     compare_same_area(folder)
     check_intervals(generator)
@@ -94,7 +113,9 @@ def simulated(speakers: int, share_of_babble: float, generator: torch.Generator)
     scores = {}
     for name, (distance, babble, scale, shift) in DETECTORS.items():
         mean = torch.where(label == 1, distance, babble * is_noisy)
-        scores[name] = shift + scale * (mean + alike + OWN * torch.randn(number, generator=generator))
+        scores[name] = shift + scale * (
+            mean + alike + OWN * torch.randn(number, generator=generator)
+        )
     return Trials(speaker, is_noisy, label, scores)
 
 
@@ -104,43 +125,79 @@ def columns(trials: Trials) -> dict[str, list[str]]:
     return {"speaker": [f"s{number}" for number in trials.speaker.tolist()], "noise": noise}
 
 
-def write(path: Path, scores: Tensor, label: Tensor, others: Mapping[str, Sequence[str]] | None = None) -> None:
+def write(
+    path: Path,
+    scores: Tensor,
+    label: Tensor,
+    others: Mapping[str, Sequence[str]] | None = None,
+) -> None:
     """Write scored trials as csv."""
     others = others or {}
     shown = [f"{score:.5f}" for score in scores.tolist()]
     with path.open("w", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(["trial", *others, "score", "label"])
-        lines.writerows(zip(range(len(shown)), *others.values(), shown, label.tolist(), strict=True))
+        lines.writerows(
+            zip(range(len(shown)), *others.values(), shown, label.tolist(), strict=True)
+        )
 
 
 def gaussian_equal_error(
-    nontarget_mean: float, nontarget_deviation: float, target_mean: float, target_deviation: float
+    nontarget_mean: float,
+    nontarget_deviation: float,
+    target_mean: float,
+    target_deviation: float,
 ) -> tuple[float, float]:
     """Compute the rate at which Gaussian scores have as high a miss rate as false-alarm rate, and its threshold."""
     deviations = nontarget_deviation + target_deviation
-    threshold = (nontarget_mean * target_deviation + target_mean * nontarget_deviation) / deviations
+    threshold = (
+        nontarget_mean * target_deviation + target_mean * nontarget_deviation
+    ) / deviations
     return NormalDist().cdf((nontarget_mean - target_mean) / deviations), threshold
 
 
 def draw_gaussians(
-    nontarget_mean: float, nontarget_deviation: float, target_mean: float, target_deviation: float
+    nontarget_mean: float,
+    nontarget_deviation: float,
+    target_mean: float,
+    target_deviation: float,
 ) -> Figure:
     """Draw both densities, and the equal areas of errors on the two sides of the threshold."""
-    rate, threshold = gaussian_equal_error(nontarget_mean, nontarget_deviation, target_mean, target_deviation)
-    axes = Figure(figsize=(7, 3), layout="constrained").add_subplot(xlabel="score", ylabel="density", ylim=(0, 0.9))
+    rate, threshold = gaussian_equal_error(
+        nontarget_mean, nontarget_deviation, target_mean, target_deviation
+    )
+    axes = Figure(figsize=(7, 3), layout="constrained").add_subplot(
+        xlabel="score", ylabel="density", ylim=(0, 0.9)
+    )
     scores = torch.linspace(-3, 4, 701, dtype=torch.float64)
     sides = (
-        ("non-targets", "false alarms", nontarget_mean, nontarget_deviation, scores >= threshold, NONTARGETS),
+        (
+            "non-targets",
+            "false alarms",
+            nontarget_mean,
+            nontarget_deviation,
+            scores >= threshold,
+            NONTARGETS,
+        ),
         ("targets", "misses", target_mean, target_deviation, scores < threshold, TARGETS),
     )
     for name, error, mean, deviation, is_wrong, colour in sides:
         density = torch.distributions.Normal(mean, deviation).log_prob(scores).exp()
         axes.plot(scores, density, color=colour, label=name)
         axes.fill_between(
-            scores[is_wrong], density[is_wrong], color=colour, alpha=0.4, label=f"{error}, {100 * rate:.2f} %"
+            scores[is_wrong],
+            density[is_wrong],
+            color=colour,
+            alpha=0.4,
+            label=f"{error}, {100 * rate:.2f} %",
         )
-    axes.axvline(threshold, color=BLACK, linestyle=":", linewidth=0.9, label=f"threshold {threshold:.4f}")
+    axes.axvline(
+        threshold,
+        color=BLACK,
+        linestyle=":",
+        linewidth=0.9,
+        label=f"threshold {threshold:.4f}",
+    )
     axes.legend(fontsize=9, loc="upper left")
     return axes.figure
 
@@ -159,7 +216,9 @@ def compare_same_area(folder: Path) -> None:
         scores = torch.cat([mean + deviation * quantiles(1000), nontargets])
         write(folder / f"{name}.csv", scores, labels)
         curves[name] = detection_curve(scores, labels)
-    roc_curves(curves, "the same area, the same equal error rate").savefig(folder / "detection-same-area.png", dpi=90)
+    roc_curves(curves, "the same area, the same equal error rate").savefig(
+        folder / "detection-same-area.png", dpi=90
+    )
 
 
 def quantiles(number: int) -> Tensor:
@@ -167,10 +226,15 @@ def quantiles(number: int) -> Tensor:
     return ndtri((torch.arange(number, dtype=torch.float64) + 0.5) / number)
 
 
-def check_intervals(generator: torch.Generator, *, sets: int = 300, speakers: int = 20) -> None:
+def check_intervals(
+    generator: torch.Generator, *, sets: int = 300, speakers: int = 20
+) -> None:
     """Print how often 95 % intervals of the false-alarm rate of a hold the true rate, over sets of new speakers."""
     threshold, babble = 2.4, BABBLE["eval"]
-    clean, noisy = (1 - ndtr(torch.tensor(threshold - rise) / DEVIATION) for rise in (0.0, DETECTORS["a"].babble))
+    clean, noisy = (
+        1 - ndtr(torch.tensor(threshold - rise) / DEVIATION)
+        for rise in (0.0, DETECTORS["a"].babble)
+    )
     truth = (1 - babble) * clean + babble * noisy
     held = [0, 0]
     for _ in range(sets):
@@ -186,10 +250,17 @@ def check_intervals(generator: torch.Generator, *, sets: int = 300, speakers: in
             per=torch.cat([counts, torch.tensor([most, most])]),
         )
         intervals = clopper_pearson(int(alarms.sum()), len(alarms)), whole
-        held = [count + int(low <= truth <= high) for count, (low, high) in zip(held, intervals, strict=True)]
+        held = [
+            count + int(low <= truth <= high)
+            for count, (low, high) in zip(held, intervals, strict=True)
+        ]
     print(f"\ntrue false-alarm rate of a at a threshold of {threshold}: {truth:.4f}")
     print(f"95 % intervals of {sets} sets of {speakers} speakers hold it in")
-    for name, count in zip(("independent trials (Clopper-Pearson)", "whole speakers (Gaffke)"), held, strict=True):
+    for name, count in zip(
+        ("independent trials (Clopper-Pearson)", "whole speakers (Gaffke)"),
+        held,
+        strict=True,
+    ):
         print(f"  {name:37} {100 * count / sets:.1f} %")
 
 

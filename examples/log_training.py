@@ -13,21 +13,34 @@ from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
 
 config = load_config(packaged_file("experiments", "digits"), ["epochs.count=5"])
 folder = Path("runs/logged")
-os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # a database or a server needs more than mlflow-skinny
+os.environ.setdefault(
+    "MLFLOW_ALLOW_FILE_STORE", "true"
+)  # a database or a server needs more than mlflow-skinny
 board = SummaryWriter(str(folder / "tensorboard"))
 client = MlflowClient(Path("mlruns").absolute().as_uri())  # or that of a server
 experiment = client.get_experiment_by_name(config.name)
-run = client.create_run(client.create_experiment(config.name) if experiment is None else experiment.experiment_id)
+run = client.create_run(
+    client.create_experiment(config.name)
+    if experiment is None
+    else experiment.experiment_id
+)
 
 
 def log(epoch: MeasuredEpoch, run: TrainingRun) -> None:
     """Log the metrics and the learning rate of an epoch."""
-    for name, value in {**epoch.values, "learning_rate": float(run.optimizer.param_groups[0]["lr"])}.items():
+    for name, value in {
+        **epoch.values,
+        "learning_rate": float(run.optimizer.param_groups[0]["lr"]),
+    }.items():
         board.add_scalar(name, value, epoch.number)
         client.log_metric(run.info.run_id, name, value, step=epoch.number)
 
 
-_, result = run_in_folder(config, config.data.load(Path("data")), folder, [log], overwrite=True)
+_, result = run_in_folder(
+    config, config.data.load(Path("data")), folder, [log], overwrite=True
+)
 board.close()
 client.set_terminated(run.info.run_id)
-print(f"epoch {result.epoch} is the best of {config.epochs.count}, as the curves in {folder / 'tensorboard'} show")
+print(
+    f"epoch {result.epoch} is the best of {config.epochs.count}, as the curves in {folder / 'tensorboard'} show"
+)

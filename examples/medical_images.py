@@ -30,13 +30,24 @@ def main() -> None:
         effects = 0.8 * random.normal(size=(patients, 3))
         patient = np.repeat(np.arange(patients), IMAGES)
         labels = classes[patient]
-        logits = 1.6 * (2.5 * np.eye(3)[labels] + effects[patient] + random.normal(size=(len(labels), 3)))
+        logits = 1.6 * (
+            2.5 * np.eye(3)[labels]
+            + effects[patient]
+            + random.normal(size=(len(labels), 3))
+        )
         probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
         with Path(f"{name}.csv").open("w", newline="") as file:
             rows = csv.writer(file)
             rows.writerow(["patient", "site", "target", *CLASSES])
             for number, label, row in zip(patient, labels, probs.round(6), strict=True):
-                rows.writerow([f"{name}-{number}", ("north", "south")[number % 2], CLASSES[label], *row])
+                rows.writerow(
+                    [
+                        f"{name}-{number}",
+                        ("north", "south")[number % 2],
+                        CLASSES[label],
+                        *row,
+                    ]
+                )
         print(f"wrote {name}.csv")
     Path("concern.yaml").write_text(CONCERN)
     print("wrote concern.yaml")

@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 
 CLASSES = ("red", "yellow", "green")
-CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.5\n"
+CONCERN = (
+    "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.5\n"
+)
 PATIENTS, IMAGES = 120, 10
 # Name, skill, and how much of it is lost at the site "north".
 MODELS = (("small", 2.2, 0.0), ("large", 3.4, 0.0), ("shifted", 3.4, 1.6))
@@ -26,8 +28,12 @@ def main() -> None:
         with Path(f"{name}.csv").open("w", newline="") as file:
             rows = csv.writer(file)
             rows.writerow([*CLASSES, "target", "site", "patient"])
-            for own, label, north, number in zip(probs.round(6), labels, is_north, patient, strict=True):
-                rows.writerow([*own, CLASSES[label], "north" if north else "south", f"p{number}"])
+            for own, label, north, number in zip(
+                probs.round(6), labels, is_north, patient, strict=True
+            ):
+                rows.writerow(
+                    [*own, CLASSES[label], "north" if north else "south", f"p{number}"]
+                )
         print(f"wrote {name}.csv")
     Path("concern.yaml").write_text(CONCERN)
     print("wrote concern.yaml")

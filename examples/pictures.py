@@ -23,7 +23,9 @@ LIGHT_BLUE, BLUE, ORANGE, GREY = "#56b4e9", "#0072b2", "#d55e00", "#8a8a8a"
 
 def epochs_figure() -> Figure:
     """Train as README does, and draw the accuracy against the missed tumours of each epoch."""
-    skin = ConcernSpec(["benign", "malignant"], releases=[["benign", "malignant"]], factor=0.1)
+    skin = ConcernSpec(
+        ["benign", "malignant"], releases=[["benign", "malignant"]], factor=0.1
+    )
     torch.manual_seed(1)
     inputs = torch.randn(2000, 4)
     target = (inputs[:, 0] + 0.6 * torch.randn(2000) > 1.5).long()
@@ -40,7 +42,9 @@ def epochs_figure() -> Figure:
         with torch.no_grad():
             logits = model(inputs[valid])
         labels = target[valid]
-        scheduler.step(meta_pattern_concern_score(logits, labels, num_classes=2, concern=skin))
+        scheduler.step(
+            meta_pattern_concern_score(logits, labels, num_classes=2, concern=skin)
+        )
         missed.append(int(dangerous_errors(logits, labels, num_classes=2, concern=skin)))
         right.append(float(accuracy(logits, labels, num_classes=2)))
     most_accurate = max(range(60), key=lambda epoch: right[epoch])
@@ -49,10 +53,28 @@ def epochs_figure() -> Figure:
 
     figure, axes = new_figure(3.4)
     late = slice(14, None)  # before, the model is bad
-    axes.plot(missed[late], right[late], ".-", color=LIGHT_BLUE, linewidth=0.8, label="an epoch")
-    axes.axhline(right[most_accurate] - 0.01, color=GREY, linestyle="--", label="a point below the best accuracy")
-    for epoch, marker, colour, by in ((most_accurate, "s", BLUE, "accuracy"), (picked, "o", ORANGE, "the rule")):
-        axes.plot(missed[epoch], right[epoch], marker, color=colour, markersize=10, label=f"picked by {by}", zorder=3)
+    axes.plot(
+        missed[late], right[late], ".-", color=LIGHT_BLUE, linewidth=0.8, label="an epoch"
+    )
+    axes.axhline(
+        right[most_accurate] - 0.01,
+        color=GREY,
+        linestyle="--",
+        label="a point below the best accuracy",
+    )
+    for epoch, marker, colour, by in (
+        (most_accurate, "s", BLUE, "accuracy"),
+        (picked, "o", ORANGE, "the rule"),
+    ):
+        axes.plot(
+            missed[epoch],
+            right[epoch],
+            marker,
+            color=colour,
+            markersize=10,
+            label=f"picked by {by}",
+            zorder=3,
+        )
     axes.set(xlabel="missed tumours", ylabel="accuracy")
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
@@ -61,31 +83,54 @@ def epochs_figure() -> Figure:
 def calibration_figure() -> Figure:
     """Calibrate naive Bayes on digits, and draw the measured against the reported confidence."""
     images, labels = load_digits(return_X_y=True)
-    train, rest, train_labels, rest_labels = train_test_split(images, labels, test_size=0.65, random_state=0)
-    dev, test, dev_labels, test_labels = train_test_split(rest, rest_labels, test_size=0.65, random_state=0)
+    train, rest, train_labels, rest_labels = train_test_split(
+        images, labels, test_size=0.65, random_state=0
+    )
+    dev, test, dev_labels, test_labels = train_test_split(
+        rest, rest_labels, test_size=0.65, random_state=0
+    )
     model = GaussianNB(var_smoothing=1e-3).fit(train, train_labels)
-    dev_logits, logits = (torch.from_numpy(model.predict_joint_log_proba(part)) for part in (dev, test))
+    dev_logits, logits = (
+        torch.from_numpy(model.predict_joint_log_proba(part)) for part in (dev, test)
+    )
     calibration = TemperatureScaling().fit(dev_logits, torch.from_numpy(dev_labels))
     figure, axes = new_figure(3.8)
     axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="calibrated")
-    for name, of, colour, marker in (("before", logits, BLUE, "s"), ("after", calibration(logits), ORANGE, "o")):
+    for name, of, colour, marker in (
+        ("before", logits, BLUE, "s"),
+        ("after", calibration(logits), ORANGE, "o"),
+    ):
         confidence, decided = of.softmax(1).max(1)
         is_right = (decided == torch.from_numpy(test_labels)).double()
         bins = confidence.argsort().chunk(6)  # as many samples in each
-        points = [(confidence[rows].mean().item(), is_right[rows].mean().item()) for rows in bins]
+        points = [
+            (confidence[rows].mean().item(), is_right[rows].mean().item()) for rows in bins
+        ]
         axes.plot(*zip(*points, strict=True), marker=marker, color=colour, label=name)
-    axes.set(xlabel="how sure the model is", ylabel="how often it is right", xlim=(0.3, 1.02), ylim=(0.3, 1.02))
+    axes.set(
+        xlabel="how sure the model is",
+        ylabel="how often it is right",
+        xlim=(0.3, 1.02),
+        ylim=(0.3, 1.02),
+    )
     axes.legend(frameon=False)
     return figure
 
 
 def result_figure() -> Figure:
     """Evaluate two models of two sites, and draw the result."""
-    lights = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
+    lights = ConcernSpec(
+        ["red", "yellow", "green"],
+        releases=[["red", "yellow"], ["yellow", "red"]],
+        factor=0.5,
+    )
     generator = torch.Generator().manual_seed(0)
     target = torch.randint(3, (600,), generator=generator)
     logits = torch.randn(600, 3, generator=generator) + 2 * torch.eye(3)[target]
-    preds = {"small": logits.softmax(1), "large": (logits + torch.eye(3)[target]).softmax(1)}
+    preds = {
+        "small": logits.softmax(1),
+        "large": (logits + torch.eye(3)[target]).softmax(1),
+    }
     sites = ["north" if row < 200 else "south" for row in range(600)]
     result = evaluate(preds, target, concern=lights, groups={"site": sites})
     figure, _ = result.plot(names=["dangerous_rate"])

@@ -40,8 +40,15 @@ def draw_figure_1() -> None:
     epsilon = torch.linspace(-0.2, 0.8, 501)
     target = torch.tensor([0.8, 0.2])
     pairs = [torch.tensor([0.8, 0.2 + e]).clamp(0, 1) for e in epsilon.tolist()]
-    axes = Figure(figsize=(6, 3.6), layout="constrained").add_subplot(xlabel="epsilon", ylabel="F", ylim=(0.5, 1.03))
-    axes.plot(epsilon, [soft_f1(preds, target, num_classes=1) for preds in pairs], color="#d55e00", label="soft")
+    axes = Figure(figsize=(6, 3.6), layout="constrained").add_subplot(
+        xlabel="epsilon", ylabel="F", ylim=(0.5, 1.03)
+    )
+    axes.plot(
+        epsilon,
+        [soft_f1(preds, target, num_classes=1) for preds in pairs],
+        color="#d55e00",
+        label="soft",
+    )
     hard = [soft_f1((preds > 0.5).float(), target > 0.5, num_classes=1) for preds in pairs]
     axes.plot(epsilon, hard, "--", color="#0072b2", label="hard, threshold 0.5")
     axes.legend()
@@ -55,7 +62,10 @@ def score_mixed_digits() -> None:
     inputs = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
     labels = torch.tensor(digits.target)
     mix = MixUp(num_classes=10)
-    tests = [mix(inputs[batch], labels[batch]) for batch in torch.arange(900, len(labels)).split(32)]
+    tests = [
+        mix(inputs[batch], labels[batch])
+        for batch in torch.arange(900, len(labels)).split(32)
+    ]
     print("trained on      soft F1 of mixed digits   hard F1 of their larger halves")
     for name in ("single digits", "mixed digits"):
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
@@ -68,7 +78,10 @@ def score_mixed_digits() -> None:
                 optimizer.zero_grad()
                 nn.functional.cross_entropy(model(seen), target).backward()
                 optimizer.step()
-        soft, hard = SoftF1(num_classes=10, average="macro"), SoftF1(num_classes=10, average="macro")
+        soft, hard = (
+            SoftF1(num_classes=10, average="macro"),
+            SoftF1(num_classes=10, average="macro"),
+        )
         with torch.no_grad():
             for seen, target in tests:
                 probs = model(seen).softmax(dim=1)

@@ -21,13 +21,26 @@ def main() -> None:
     is_malignant = random.random(LESIONS) < MALIGNANT
     hardness, own = random.normal(size=LESIONS), random.normal(size=(len(MODELS), LESIONS))
     for (name, (skill, difference)), noise in zip(MODELS.items(), own, strict=True):
-        score = skill * (is_malignant - 0.5) + np.sqrt(1 - difference) * hardness + np.sqrt(difference) * noise
+        score = (
+            skill * (is_malignant - 0.5)
+            + np.sqrt(1 - difference) * hardness
+            + np.sqrt(difference) * noise
+        )
         malignant = 1 / (1 + np.exp(-skill * score - np.log(MALIGNANT / (1 - MALIGNANT))))
         with Path(f"{name}.csv").open("w", newline="") as file:
             rows = csv.writer(file)
             rows.writerow(["patient", "benign", "malignant", "target"])
-            for patient, (probability, label) in enumerate(zip(malignant.round(12), is_malignant, strict=True)):
-                rows.writerow([f"p{patient}", 1 - probability, probability, "malignant" if label else "benign"])
+            for patient, (probability, label) in enumerate(
+                zip(malignant.round(12), is_malignant, strict=True)
+            ):
+                rows.writerow(
+                    [
+                        f"p{patient}",
+                        1 - probability,
+                        probability,
+                        "malignant" if label else "benign",
+                    ]
+                )
         print(f"wrote {name}.csv")
     Path("concern.yaml").write_text(CONCERN)
     print("wrote concern.yaml")

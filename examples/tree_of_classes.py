@@ -15,13 +15,25 @@ TREE = {
     "flowers": ["orchid", "poppy", "rose", "sunflower", "tulip"],
     "food containers": ["bottle", "bowl", "can", "cup", "plate"],
     "fruit and vegetables": ["apple", "mushroom", "orange", "pear", "sweet pepper"],
-    "household electrical devices": ["clock", "keyboard", "lamp", "telephone", "television"],
+    "household electrical devices": [
+        "clock",
+        "keyboard",
+        "lamp",
+        "telephone",
+        "television",
+    ],
     "household furniture": ["bed", "chair", "couch", "table", "wardrobe"],
     "insects": ["bee", "beetle", "butterfly", "caterpillar", "cockroach"],
     "large carnivores": ["bear", "leopard", "lion", "tiger", "wolf"],
     "large man-made outdoor things": ["bridge", "castle", "house", "road", "skyscraper"],
     "large natural outdoor scenes": ["cloud", "forest", "mountain", "plain", "sea"],
-    "large omnivores and herbivores": ["camel", "cattle", "chimpanzee", "elephant", "kangaroo"],
+    "large omnivores and herbivores": [
+        "camel",
+        "cattle",
+        "chimpanzee",
+        "elephant",
+        "kangaroo",
+    ],
     "medium-sized mammals": ["fox", "porcupine", "possum", "raccoon", "skunk"],
     "non-insect invertebrates": ["crab", "lobster", "snail", "spider", "worm"],
     "people": ["baby", "boy", "girl", "man", "woman"],
@@ -35,22 +47,32 @@ TREE = {
 
 def main() -> None:
     """Print the cost of three mistakes, and accuracy and mean severity of two models."""
-    concern = spec_from_heights(TREE, dangerous=1)  # mistakes across superclasses are dangerous
+    concern = spec_from_heights(
+        TREE, dangerous=1
+    )  # mistakes across superclasses are dangerous
     place, costs = concern.classes.index, concern.costs()
     for true, decided in (("maple tree", "oak tree"), ("maple tree", "leopard")):
         print(f"{true} taken for {decided} costs {costs[place(true), place(decided)]:g}")
 
     generator = torch.Generator().manual_seed(0)
     target = torch.randint(100, (4000,), generator=generator)
-    siblings = target // 5 * 5 + (target + torch.randint(1, 5, (4000,), generator=generator)) % 5
+    siblings = (
+        target // 5 * 5 + (target + torch.randint(1, 5, (4000,), generator=generator)) % 5
+    )
     others = (target + torch.randint(1, 100, (4000,), generator=generator)) % 100
     is_right = torch.rand(4000, generator=generator) < 0.75
     is_near = torch.rand(4000, generator=generator) < 0.6
     models = {
-        "knows the tree": torch.where(is_right, target, torch.where(is_near, siblings, others)),
+        "knows the tree": torch.where(
+            is_right, target, torch.where(is_near, siblings, others)
+        ),
         "does not": torch.where(is_right, target, others),
     }
-    print(evaluate(models, target, concern=concern, metrics=["accuracy", "mean_severity"]).table().markdown())
+    print(
+        evaluate(models, target, concern=concern, metrics=["accuracy", "mean_severity"])
+        .table()
+        .markdown()
+    )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ def simulated(rows: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Te
     label = (torch.rand(rows, generator=generator) < 0.5).long()
     sign = 2.0 * label - 1
     lesion = sign + torch.randn(rows, generator=generator)
-    camera = torch.where(clinic == 3, -sign, sign) + 0.5 * torch.randn(rows, generator=generator)
+    camera = torch.where(clinic == 3, -sign, sign) + 0.5 * torch.randn(
+        rows, generator=generator
+    )
     return torch.stack([2 * lesion, 0.8 * camera], dim=1), label, clinic
 
 
@@ -38,7 +40,9 @@ def main() -> None:
     validation = simulated(4000, generator)
 
     wrong = WeightedErrorRate(num_classes=2)
-    metrics = MetricCollection({"wrong": wrong, "worst": WorstGroup(wrong, groups=len(CLINICS), min_rows=50)})
+    metrics = MetricCollection(
+        {"wrong": wrong, "worst": WorstGroup(wrong, groups=len(CLINICS), min_rows=50)}
+    )
     rule = SelectionRule("worst", {"worst": metrics["worst"], "wrong": wrong})
     selector = CheckpointSelector(folder / "checkpoints", rule)
     torch.manual_seed(0)
@@ -64,10 +68,16 @@ def main() -> None:
     assert by_worst is not None
     print("picked by      epoch   wrong  in the worst clinic")
     for name, epoch in (("all rows", by_all), ("worst clinic", by_worst)):
-        print(f"{name:13} {epoch.number:6} {epoch.values['wrong']:7.3f} {epoch.values['worst']:20.3f}")
+        print(
+            f"{name:13} {epoch.number:6} {epoch.values['wrong']:7.3f} {epoch.values['worst']:20.3f}"
+        )
     marked = {"Dunmore": {"by worst clinic": by_worst.number, "by all rows": by_all.number}}
-    shown = {name: records[15:] for name, records in curves.items()}  # before, all clinics are bad
-    metric_trend(shown, "wrong decisions", marked).savefig(folder / "worst-group.png", dpi=100)
+    shown = {
+        name: records[15:] for name, records in curves.items()
+    }  # before, all clinics are bad
+    metric_trend(shown, "wrong decisions", marked).savefig(
+        folder / "worst-group.png", dpi=100
+    )
 
 
 if __name__ == "__main__":

@@ -15,8 +15,20 @@ if TYPE_CHECKING:
     from mpcs_torch import learning as learning
     from mpcs_torch import metrics as metrics
     from mpcs_torch.calibration import TemperatureScaling
-    from mpcs_torch.concern import ConcernError, ConcernRange, ConcernSpec, load_concern, load_concern_range
-    from mpcs_torch.evaluation import Evaluation, WithInterval, WorstGroup, evaluate, evaluate_detectors
+    from mpcs_torch.concern import (
+        ConcernError,
+        ConcernRange,
+        ConcernSpec,
+        load_concern,
+        load_concern_range,
+    )
+    from mpcs_torch.evaluation import (
+        Evaluation,
+        WithInterval,
+        WorstGroup,
+        evaluate,
+        evaluate_detectors,
+    )
     from mpcs_torch.functional import OperatingPoint
     from mpcs_torch.metrics import (
         DangerousErrors,
@@ -65,7 +77,9 @@ if not TYPE_CHECKING:  # hidden from type checkers, which would else accept any 
             return import_module(f"{__name__}.{name}")
         if name in __all__:
             packages = (import_module(f"{__name__}.{package}") for package in _PACKAGES)
-            globals()[name] = next(getattr(package, name) for package in packages if name in package.__all__)
+            globals()[name] = next(
+                getattr(package, name) for package in packages if name in package.__all__
+            )
             return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

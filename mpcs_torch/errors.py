@@ -124,7 +124,9 @@ class InvalidValueError(MpcsError, ValueError):
         return f"{self.argument} {self.rule}{found}{remedy}".strip()
 
 
-def require(is_kept: object, code: str, argument: str, value: Any = ..., **fields: Any) -> None:
+def require(
+    is_kept: object, code: str, argument: str, value: Any = ..., **fields: Any
+) -> None:
     """Raise an `InvalidValueError` about the ``value`` of ``argument`` unless ``is_kept`` is true."""
     if not is_kept:
         raise InvalidValueError(code, argument, value, **fields)
@@ -158,7 +160,11 @@ class _Short(reprlib.Repr):
         self.maxstring = self.maxlong = self.maxother = MAX_QUOTED
 
     def repr_int(self, x: int, level: int) -> str:
-        return super().repr_int(x, level) if x.bit_length() < 1000 else f"an integer of {x.bit_length()} bits"
+        return (
+            super().repr_int(x, level)
+            if x.bit_length() < 1000
+            else f"an integer of {x.bit_length()} bits"
+        )
 
 
 def quoted(value: object) -> str:
@@ -187,10 +193,14 @@ def shown(text: str, limit: int = MAX_QUOTED) -> str:
     """Return ``text`` on one line, cut to ``limit`` characters, with control characters escaped."""
     line = " ".join(text[: 2 * limit].split())
     safe = line if line.isprintable() else repr(line)[1:-1]
-    return safe if len(safe) <= limit and len(text) <= 2 * limit else f"{safe[: limit - 3]}..."
+    return (
+        safe if len(safe) <= limit and len(text) <= 2 * limit else f"{safe[: limit - 3]}..."
+    )
 
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
+CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
 """A pattern for control characters, line separators, text direction marks, byte order marks and lone surrogates. It
 does not match zero-width joiners, because many scripts need them."""
 

@@ -362,7 +362,9 @@ HINTS: Mapping[str, str] = {
     "probabilities": "for logits pass from_logits=True, or their softmax where there is no such setting",
     "finite_logits": "clamp probabilities, for example to 1e-12, before taking logarithms",
     "class_indices": "ignore_index, where there is such a setting, leaves out rows with one other label",
-    "whatever_the_error": ("labels of complaints must be left out, and samples that are chosen together need clusters"),
+    "whatever_the_error": (
+        "labels of complaints must be left out, and samples that are chosen together need clusters"
+    ),
     "weights_off_diagonal": (
         "the weights of a sample are divided by their sum; costs of 0 are for expected concern, decisions and margins"
     ),

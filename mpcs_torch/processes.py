@@ -24,17 +24,25 @@ Result = TypeVar("Result")
 
 
 def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )
 
 
-def run_in_processes(function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
+def run_in_processes(
+    function: Callable[[Task], Result], tasks: Sequence[Task]
+) -> Iterator[tuple[Task, Result]]:
     """Call ``function`` on each of ``tasks`` in parallel; yield each task with its result once the task ends.
 
     Each process has one thread. An error cancels all tasks that have not begun. Ctrl-C, or ending the iteration early,
     also kills running tasks.
     """
     # A forked process may hang after torch has used threads, so processes are spawned.
-    pool = ProcessPoolExecutor(max(1, min(len(tasks), _cores())), get_context("spawn"), initializer=_begin)
+    pool = ProcessPoolExecutor(
+        max(1, min(len(tasks), _cores())), get_context("spawn"), initializer=_begin
+    )
     try:
         futures = {pool.submit(function, task): task for task in tasks}
         for future in as_completed(futures):
@@ -95,7 +103,11 @@ class World:
         if self.size == 1:
             return model
         known = signature(DistributedDataParallel).parameters
-        name = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"  # its older name
+        name = (
+            "forward_sync_buffers"
+            if "forward_sync_buffers" in known
+            else "broadcast_buffers"
+        )  # its older name
         local_batch_norm: dict[str, Any] = {name: False}
         return DistributedDataParallel(model, **local_batch_norm)
 
@@ -181,14 +193,20 @@ def joined() -> Iterator[World]:
         return
     try:
         store, rank, size = next(rendezvous("env://"))
-        store = PrefixStore(f"restart-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
-        distributed.init_process_group(store=store, rank=rank, world_size=size)  # gloo for CPUs, NCCL for GPUs
+        store = PrefixStore(
+            f"restart-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store
+        )
+        distributed.init_process_group(
+            store=store, rank=rank, world_size=size
+        )  # gloo for CPUs, NCCL for GPUs
         yield World(rank, size)
     except RuntimeError as error:
         if not is_of_backend(error):
             raise
         reason = str(error).splitlines()[0]
-        raise LostProcessError(f"another process of this run cannot be reached: {reason}") from error
+        raise LostProcessError(
+            f"another process of this run cannot be reached: {reason}"
+        ) from error
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()
@@ -196,4 +214,6 @@ def joined() -> Iterator[World]:
 
 def is_of_backend(error: Exception) -> bool:
     """Return whether ``error`` comes from the communication between processes (gloo, NCCL or the store)."""
-    return isinstance(error, distributed.DistError) or any(name in str(error) for name in ("gloo/", "NCCL"))
+    return isinstance(error, distributed.DistError) or any(
+        name in str(error) for name in ("gloo/", "NCCL")
+    )

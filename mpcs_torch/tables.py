@@ -28,10 +28,18 @@ class Table:
         cells = [list(map(_markdown_cell, row)) for row in (self.header, *self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
-            "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+            "| "
+            + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            + " |"
             for row in cells
         ]
-        return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+        return "\n".join(
+            [
+                lines[0],
+                "|" + "|".join("-" * (width + 2) for width in widths) + "|",
+                *lines[1:],
+            ]
+        )
 
     def csv(self) -> str:
         """Return the table as comma-separated values."""
@@ -45,10 +53,18 @@ class Table:
 
     def _repr_html_(self) -> str:
         """Return the table as HTML for notebooks, with the first column aligned left and the others right."""
-        header = (f'<th scope="col"{_align(place)}>{escape(cell)}</th>' for place, cell in enumerate(self.header))
-        rows = ((f"<td{_align(place)}>{escape(cell)}</td>" for place, cell in enumerate(row)) for row in self.rows)
+        header = (
+            f'<th scope="col"{_align(place)}>{escape(cell)}</th>'
+            for place, cell in enumerate(self.header)
+        )
+        rows = (
+            (f"<td{_align(place)}>{escape(cell)}</td>" for place, cell in enumerate(row))
+            for row in self.rows
+        )
         body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
-        return f"<table><thead><tr>{''.join(header)}</tr></thead><tbody>{body}</tbody></table>"
+        return (
+            f"<table><thead><tr>{''.join(header)}</tr></thead><tbody>{body}</tbody></table>"
+        )
 
 
 NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
@@ -58,7 +74,9 @@ NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
 def numeric_columns(table: Table) -> list[bool]:
     """Return, for each column, whether its cells are numbers or empty, and at least one cell is a number."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.header)
-    return [all(NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
+    return [
+        all(NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns
+    ]
 
 
 def in_digits(value: float, digits: int, sign: str = "") -> str:

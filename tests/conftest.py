@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, in which tests of Ctrl-C would fail
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # a shell's background job, in which tests of Ctrl-C would fail
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("noisy machines", deadline=None)
@@ -31,7 +33,9 @@ def details(metric: Any, *batch: Any) -> Any:
 
 def _folder(variable: str) -> Path:
     if variable not in os.environ:
-        pytest.skip(f"{variable} is not set: it names a folder with files that the repository does not hold")
+        pytest.skip(
+            f"{variable} is not set: it names a folder with files that the repository does not hold"
+        )
     folder = Path(os.environ[variable])
     assert folder.is_dir(), f"{variable} is set to {folder}, which is no folder"
     return folder

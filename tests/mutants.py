@@ -30,21 +30,33 @@ from coverage import CoverageData
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("functional", "learning", "calibration", "metrics", "evaluation")
-CORE = (*(f"{folder}/**/*.py" for folder in FOLDERS), "trainer/loop.py", "trainer/resume.py")
+CORE = (
+    *(f"{folder}/**/*.py" for folder in FOLDERS),
+    "trainer/loop.py",
+    "trainer/resume.py",
+)
 SECONDS, HANGS = 60, 200
 """Seconds of tests for a mutant that none notices, and those after which it hangs."""
 GUARDS = ("stacklevel", "strict", "device")
 LET_BE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.AnnAssign, ast.Import, ast.ImportFrom)
 PAIRS = "Lt LtE,Gt GtE,Eq NotEq,Is IsNot,In NotIn,And Or,Add Sub,Mult Div,BitAnd BitOr,min max,amin amax,argmin argmax"
 PAIRS += ",minimum maximum,any all,sum mean,floor ceil,zeros ones,first last"
-SWAPS = {one: other for pair in PAIRS.split(",") for one, other in [pair.split(), pair.split()[::-1]]}
+SWAPS = {
+    one: other
+    for pair in PAIRS.split(",")
+    for one, other in [pair.split(), pair.split()[::-1]]
+}
 FORK = multiprocessing.get_context("fork")
 
 
 def changes(node: Any) -> Iterator[dict[str, object]]:
     """Give the fields of a node that make it another one."""
     swapped = getattr(
-        ast, SWAPS.get(type(getattr(node, "op", None) or getattr(node, "ops", [0])[0]).__name__, ""), None
+        ast,
+        SWAPS.get(
+            type(getattr(node, "op", None) or getattr(node, "ops", [0])[0]).__name__, ""
+        ),
+        None,
     )
     match node:
         case ast.Compare():
@@ -69,7 +81,9 @@ def changes(node: Any) -> Iterator[dict[str, object]]:
             yield {"keywords": node.keywords[:-1]}
 
 
-def places(node: ast.AST, function: ast.FunctionDef | None = None) -> Iterator[tuple[ast.FunctionDef, Any, dict]]:
+def places(
+    node: ast.AST, function: ast.FunctionDef | None = None
+) -> Iterator[tuple[ast.FunctionDef, Any, dict]]:
     """Give each change below a node: the outermost function around it, the changed node and its new fields."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.keyword) and child.arg in GUARDS:
@@ -78,14 +92,20 @@ def places(node: ast.AST, function: ast.FunctionDef | None = None) -> Iterator[t
             yield from ((function, child, change) for change in changes(child))
             yield from places(child, function)
         elif function is None and isinstance(child, ast.ClassDef | ast.FunctionDef):
-            yield from places(ast.Module(child.body, []), child if isinstance(child, ast.FunctionDef) else None)
+            yield from places(
+                ast.Module(child.body, []),
+                child if isinstance(child, ast.FunctionDef) else None,
+            )
 
 
 def code_of(tree: ast.Module, function: ast.FunctionDef, path: Path) -> CodeType:
     """Compile a file, and return the code of one of its functions."""
     first_line = min(part.lineno for part in [function, *function.decorator_list])
     waiting = [compile(ast.fix_missing_locations(tree), str(path), "exec")]
-    while ((code := waiting.pop()).co_name, code.co_firstlineno) != (function.name, first_line):
+    while ((code := waiting.pop()).co_name, code.co_firstlineno) != (
+        function.name,
+        first_line,
+    ):
         waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
     return code
 
@@ -99,17 +119,25 @@ def replace(code: CodeType) -> None:
             each.__code__ = code
 
 
-def mutant(path: Path, number: int, reached: dict[int, list[str]]) -> tuple[str, set[str], CodeType] | None:
+def mutant(
+    path: Path, number: int, reached: dict[int, list[str]]
+) -> tuple[str, set[str], CodeType] | None:
     """Describe a mutant of a file, with the tests that reach it and its code; None if it could not take its place."""
     tree = ast.parse(path.read_text())
     function, node, change = list(places(tree))[number]
     before, old = code_of(tree, function, path), ast.unparse(node).split("\n")[0]
     vars(node).update(change)
     after, new = code_of(tree, function, path), ast.unparse(node).split("\n")[0]
-    line = max((line for line in reached if function.lineno < line <= node.lineno), default=0)
+    line = max(
+        (line for line in reached if function.lineno < line <= node.lineno), default=0
+    )
     description = f"{path.relative_to(ROOT)}:{node.lineno}  {old}  ->  {new}"
     is_other = before != after and before.co_freevars == after.co_freevars
-    return (description, {test.removesuffix("|run") for test in reached.get(line, [])}, after) if is_other else None
+    return (
+        (description, {test.removesuffix("|run") for test in reached.get(line, [])}, after)
+        if is_other
+        else None
+    )
 
 
 class Judge:
@@ -121,18 +149,33 @@ class Judge:
         files = sorted(path for part in CORE for path in ROOT.glob(f"mpcs_torch/{part}"))
         reached = {path: data.contexts_by_lineno(str(path)) for path in files}
         self.breadth = Counter(
-            test for lines in reached.values() for test in {t for line in lines.values() for t in line}
+            test
+            for lines in reached.values()
+            for test in {t for line in lines.values() for t in line}
         )
-        drawn = [(path, number) for path in files for number, _ in enumerate(places(ast.parse(path.read_text())))]
+        drawn = [
+            (path, number)
+            for path in files
+            for number, _ in enumerate(places(ast.parse(path.read_text())))
+        ]
         random.Random(seed).shuffle(drawn)
         made = (mutant(path, number, reached[path]) for path, number in drawn)
-        self.mutants, self.survivors, self.failed = list(islice(filter(None, made), count)), [], False
+        self.mutants, self.survivors, self.failed = (
+            list(islice(filter(None, made), count)),
+            [],
+            False,
+        )
 
     def pytest_configure(self) -> None:
         from hypothesis import Phase, settings  # pytest has to import its plugins itself
 
-        phases = (Phase.explicit, Phase.generate)  # any failure will do, not only the simplest
-        settings.register_profile("mutants", deadline=None, database=None, derandomize=True, phases=phases)
+        phases = (
+            Phase.explicit,
+            Phase.generate,
+        )  # any failure will do, not only the simplest
+        settings.register_profile(
+            "mutants", deadline=None, database=None, derandomize=True, phases=phases
+        )
         settings.load_profile("mutants")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -144,10 +187,14 @@ class Judge:
             noticed = pool.map(noticed_by, range(len(self.mutants)))
             for (description, tests, _), test in zip(self.mutants, noticed, strict=True):
                 print(f"{description}: {test or 'SURVIVED'}", flush=True)
-                self.survivors += [] if test else [f"{description} ({len(tests)} tests reach it)"]
+                self.survivors += (
+                    [] if test else [f"{description} ({len(tests)} tests reach it)"]
+                )
         return True
 
-    def first_failure(self, items: Sequence[pytest.Item], code: CodeType | None) -> int | None:
+    def first_failure(
+        self, items: Sequence[pytest.Item], code: CodeType | None
+    ) -> int | None:
         """Run tests in a fork; return the number of the first that fails, -1 if the fork dies or hangs."""
         failed = FORK.Value("i", len(items))
         with tempfile.TemporaryDirectory() as folder:
@@ -156,16 +203,28 @@ class Judge:
             process.join(HANGS)
             process.kill()
             process.join()
-        return -1 if process.exitcode else (None if failed.value == len(items) else failed.value)
+        return (
+            -1
+            if process.exitcode
+            else (None if failed.value == len(items) else failed.value)
+        )
 
-    def run(self, items: Sequence[pytest.Item], code: CodeType | None, failed: Any, folder: str) -> None:
-        end, tempfile.tempdir, os.environ["PYTEST_DEBUG_TEMPROOT"] = monotonic() + SECONDS, folder, folder
+    def run(
+        self, items: Sequence[pytest.Item], code: CodeType | None, failed: Any, folder: str
+    ) -> None:
+        end, tempfile.tempdir, os.environ["PYTEST_DEBUG_TEMPROOT"] = (
+            monotonic() + SECONDS,
+            folder,
+            folder,
+        )
         for stream in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         if code is not None:
             replace(code)
         for number, item in enumerate(items):
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=(*items[number + 1 :], None)[0])
+            item.config.hook.pytest_runtest_protocol(
+                item=item, nextitem=(*items[number + 1 :], None)[0]
+            )
             if self.failed:
                 failed.value = number
             if self.failed or monotonic() > end:
@@ -176,7 +235,11 @@ def noticed_by(number: int) -> str:
     """Return the test that notices a mutant, or nothing."""
     _, tests, code = judge.mutants[number]
     reaching = [judge.items[test] for test in tests if test in judge.items]
-    named = [item for item in judge.items.values() if Path(code.co_filename).stem in item.path.stem]
+    named = [
+        item
+        for item in judge.items.values()
+        if Path(code.co_filename).stem in item.path.stem
+    ]
     waiting = sorted(
         reaching or named,  # coverage does not follow forks
         key=lambda item: (judge.breadth[f"{item.nodeid}|run"], item.nodeid),
@@ -192,7 +255,10 @@ def noticed_by(number: int) -> str:
 
 if __name__ == "__main__":
     judge = Judge(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
-    pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:pytest_cov"], plugins=[judge])
+    pytest.main(
+        ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:pytest_cov"],
+        plugins=[judge],
+    )
     print(
         f"{len(judge.mutants) - len(judge.survivors)} of {len(judge.mutants)} were noticed. Survivors:",
         *judge.survivors,

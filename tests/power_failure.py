@@ -55,7 +55,11 @@ class Disk:
             names: dict[Path, _File | None] = {**self._certain}
             for change, is_kept in zip(self._waiting, are_kept, strict=True):
                 names |= change if is_kept else {}
-            image = {str(path.relative_to(self.folder)): file.flushed for path, file in names.items() if file}
+            image = {
+                str(path.relative_to(self.folder)): file.flushed
+                for path, file in names.items()
+                if file
+            }
             if image not in found:
                 found.append(image)
         return found
@@ -100,14 +104,20 @@ class Disk:
 
     def _make_certain(self, flushed: Path) -> None:
         """Make the changes of a name certain, or those of all names in a folder."""
-        for change in [change for change in self._waiting if any(flushed in (path, path.parent) for path in change)]:
+        for change in [
+            change
+            for change in self._waiting
+            if any(flushed in (path, path.parent) for path in change)
+        ]:
             self._waiting.remove(change)
             for path, file in change.items():
                 self._certain.pop(path, None)
                 self._certain |= {} if file is None else {path: file}
 
     def _happened(self) -> None:
-        self.images += [image for image in self.possible_images() if image not in self.images]
+        self.images += [
+            image for image in self.possible_images() if image not in self.images
+        ]
         frame: FrameType | None = sys._getframe()
         while frame is not None:
             path = Path(frame.f_code.co_filename)
@@ -149,7 +159,11 @@ def power_may_fail(folder: Path) -> Iterator[Disk]:
 
 def image_of(folder: Path) -> Image:
     """Return the files of a folder as they are."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def restore(image: Image, folder: Path) -> Path:

@@ -20,22 +20,40 @@ class Refused:
     error: InvalidValueError
 
     def __init__(
-        self, code: str, argument: str, *value: Any, raises: type = InvalidValueError, **expected: Any
+        self,
+        code: str,
+        argument: str,
+        *value: Any,
+        raises: type = InvalidValueError,
+        **expected: Any,
     ) -> None:
         """Expect an error of the type ``raises``, perhaps with its value, sample, column and fields."""
-        self.code, self.argument, self.value, self.raises, self.expected = code, argument, value, raises, expected
+        self.code, self.argument, self.value, self.raises, self.expected = (
+            code,
+            argument,
+            value,
+            raises,
+            expected,
+        )
 
     def __enter__(self) -> "Refused":
         return self
 
-    def __exit__(self, _: object, error: BaseException | None, __: TracebackType | None) -> bool:
+    def __exit__(
+        self, _: object, error: BaseException | None, __: TracebackType | None
+    ) -> bool:
         assert error is not None, f"{self.code} of {self.argument} is not refused"
         if not isinstance(error, self.raises):
             return False
         assert isinstance(error, InvalidValueError)
         self.error = error
         assert (error.code, error.argument) == (self.code, self.argument), error
-        actual = {"sample": error.sample, "column": error.column, "count": error.count, **error.fields}
+        actual = {
+            "sample": error.sample,
+            "column": error.column,
+            "count": error.count,
+            **error.fields,
+        }
         for name, value in self.expected.items():
             assert _are_equal(actual[name], value), error
         for value in self.value:

@@ -56,7 +56,11 @@ def size(text: str) -> Size:
             docstring_lines += sum(each.end_lineno - each.lineno + 1 for each in docstrings)
             node.body = [statement for statement in body if statement not in docstrings]
     nodes = list(ast.walk(tree))
-    definitions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    definitions = [
+        node
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    ]
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     comments = sum(token.type == tokenize.COMMENT for token in tokens)
     filled_lines = sum(bool(line.strip()) for line in text.splitlines())
@@ -89,7 +93,9 @@ def sizes(folder: Path) -> Iterator[tuple[str, Size]]:
 
 def main(folders: list[str]) -> None:
     """Print a table of the sizes of ``folders``."""
-    print(f"{'folder':32}{'files':>7}{'nodes':>9}{'definitions':>13}{'comments':>10}{'lines':>8}{'nodes/line':>12}")
+    print(
+        f"{'folder':32}{'files':>7}{'nodes':>9}{'definitions':>13}{'comments':>10}{'lines':>8}{'nodes/line':>12}"
+    )
     for folder in folders or ["mpcs_torch", "tests", "examples"]:
         for name, one in sizes((ROOT / folder).resolve()):
             counts = f"{one.files:7}{one.nodes:9}{one.definitions:13}{one.comments:10}{one.lines:8}"

@@ -53,7 +53,9 @@ def select_late(folder: Path) -> Callable[[], None]:
 
 
 def run_first(folder: Path, pause: Pause) -> None:
-    run_in_folder(RUN, toy_data(), folder, [lambda epoch, _: pause() if epoch.number == 1 else None])
+    run_in_folder(
+        RUN, toy_data(), folder, [lambda epoch, _: pause() if epoch.number == 1 else None]
+    )
 
 
 def run_late(folder: Path) -> Callable[[], None]:
@@ -73,7 +75,11 @@ def watching(folder: Path, advance: Callable[[int], object]) -> None:
         if not log.exists():
             write_log(log, log_rows(30))
     settings = Settings("", ["any <= 0.5"])
-    watch = Watch.load(folder / "s.json", TWO) if (folder / "s.json").exists() else Watch(settings, TWO)
+    watch = (
+        Watch.load(folder / "s.json", TWO)
+        if (folder / "s.json").exists()
+        else Watch(settings, TWO)
+    )
     watch_logs(folder / "s.json", logs, lambda: watch, ReadOptions(), str, advance)
 
 
@@ -86,7 +92,9 @@ def watch_late(folder: Path) -> Callable[[], None]:
     return lambda: watching(folder, lambda _: None)
 
 
-WRITERS: Mapping[str, tuple[Callable[[Path, Pause], None], Callable[[Path], Callable[[], None]]]] = {
+WRITERS: Mapping[
+    str, tuple[Callable[[Path, Pause], None], Callable[[Path], Callable[[], None]]]
+] = {
     "learning/checkpoint_selector.py": (select_first, select_late),
     "trainer/folder.py": (run_first, run_late),
     "monitoring/watch.py": (watch_first, watch_late),
@@ -117,7 +125,9 @@ def writing_elsewhere(act: Callable[[Pause], None]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("module", WRITERS)
-def test_a_second_process_is_refused_and_later_finds_all_that_the_first_wrote(module: str, tmp_path: Path) -> None:
+def test_a_second_process_is_refused_and_later_finds_all_that_the_first_wrote(
+    module: str, tmp_path: Path
+) -> None:
     """Even if its writer was made before the first had written anything."""
     first, make_late = WRITERS[module]
     write = make_late(tmp_path)

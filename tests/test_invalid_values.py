@@ -14,22 +14,46 @@ SUMS = torch.tensor([[0.7, 0.3], [0.4, 0.7]])
 LABELS = torch.tensor([0, 1])
 WEIGHTS = {"sample_weight": LABELS}
 CASES: dict[str, tuple[Callable[[], Any], str, int | None]] = {
-    "probabilities": (lambda: functional.brier_score(SUMS, LABELS, num_classes=2, from_logits=False), "preds", 1),
-    "labels": (lambda: functional.brier_score(PROBS, LABELS + 1, num_classes=2, from_logits=False), "target", 1),
-    "logits": (lambda: functional.cross_entropy(PROBS.log() * torch.nan, LABELS, num_classes=2), "preds", 0),
-    "scores of trials": (lambda: functional.equal_error_rate(torch.tensor([0.1, torch.nan]), LABELS), "preds", 1),
+    "probabilities": (
+        lambda: functional.brier_score(SUMS, LABELS, num_classes=2, from_logits=False),
+        "preds",
+        1,
+    ),
+    "labels": (
+        lambda: functional.brier_score(PROBS, LABELS + 1, num_classes=2, from_logits=False),
+        "target",
+        1,
+    ),
+    "logits": (
+        lambda: functional.cross_entropy(PROBS.log() * torch.nan, LABELS, num_classes=2),
+        "preds",
+        0,
+    ),
+    "scores of trials": (
+        lambda: functional.equal_error_rate(torch.tensor([0.1, torch.nan]), LABELS),
+        "preds",
+        1,
+    ),
     "weights of scores": (
         lambda: metrics.RiskCoverageArea(2)(PROBS, LABELS, **WEIGHTS),
         "sample_weight",
         None,
     ),
-    "weights by place": (lambda: metrics.ProbabilityAccuracy(2)(PROBS, LABELS, LABELS), "sample_weight", None),
+    "weights by place": (
+        lambda: metrics.ProbabilityAccuracy(2)(PROBS, LABELS, LABELS),
+        "sample_weight",
+        None,
+    ),
     "weights of trials": (
         lambda: metrics.EqualErrorRate()(LABELS, LABELS, **WEIGHTS),
         "sample_weight",
         None,
     ),
-    "a share as text": (lambda: metrics.RiskAtCoverage(2, coverage="0.8"), "coverage", None),  # type: ignore[arg-type]
+    "a share as text": (
+        lambda: metrics.RiskAtCoverage(2, coverage="0.8"),
+        "coverage",
+        None,
+    ),  # type: ignore[arg-type]
     "a setting": (lambda: metrics.MetaPatternConcernScore(3, k=4), "k", None),
 }
 

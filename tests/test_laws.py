@@ -20,7 +20,13 @@ from torch._dynamo.utils import counters
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torchmetrics import Metric, MetricCollection
 from torchmetrics.utilities.data import dim_zero_sum
-from torchmetrics.wrappers import BootStrapper, ClasswiseWrapper, MetricTracker, MinMaxMetric, Running
+from torchmetrics.wrappers import (
+    BootStrapper,
+    ClasswiseWrapper,
+    MetricTracker,
+    MinMaxMetric,
+    Running,
+)
 
 from mpcs_torch import DangerousErrors, ExpectedConcern, MetaPatternConcernScore, metrics
 from mpcs_torch.functional.inputs.faults import Fault
@@ -50,7 +56,9 @@ def part(case: MetricCase, start: int, stop: int) -> Batch:
 
 
 def expected(case: MetricCase, batch: Batch | None = None) -> dict[str, Any]:
-    return pytest.approx(of_whole(case) if batch is None else case.oracle(batch), rel=1e-9, nan_ok=True)
+    return pytest.approx(
+        of_whole(case) if batch is None else case.oracle(batch), rel=1e-9, nan_ok=True
+    )
 
 
 @cache
@@ -59,7 +67,9 @@ def of_whole(case: MetricCase) -> dict[str, float]:
     return case.oracle(whole(case))
 
 
-def updated(case: MetricCase, metric: SumMetric | None = None, batch: Batch | None = None) -> SumMetric:
+def updated(
+    case: MetricCase, metric: SumMetric | None = None, batch: Batch | None = None
+) -> SumMetric:
     metric = case.make() if metric is None else metric
     metric.update(*(whole(case) if batch is None else batch))
     return metric
@@ -73,7 +83,11 @@ def stranger(case: MetricCase) -> SumMetric:
 def tensors(metric: SumMetric) -> list[Tensor]:
     """Return all tensors that the states hold."""
     states = metric.metric_state.values()
-    return [tensor for state in states for tensor in (state if isinstance(state, list) else [state])]
+    return [
+        tensor
+        for state in states
+        for tensor in (state if isinstance(state, list) else [state])
+    ]
 
 
 def test_every_public_metric_is_listed() -> None:
@@ -93,7 +107,9 @@ def test_totals_of_ten_thousand_million_samples_still_grow(case: MetricCase) -> 
     metric = updated(case)
     if any(isinstance(state, list) for state in metric.metric_state.values()):
         pytest.skip("holds every sample")
-    summed = {name for name, reduction in metric._reductions.items() if reduction is dim_zero_sum}
+    summed = {
+        name for name, reduction in metric._reductions.items() if reduction is dim_zero_sum
+    }
     one = {name: metric.metric_state[name].clone() for name in summed}
     for _ in range(28):
         metric.merge_state(pickle.loads(pickle.dumps(metric)))
@@ -102,7 +118,9 @@ def test_totals_of_ten_thousand_million_samples_still_grow(case: MetricCase) -> 
     updated(case, metric)
     for name, batch in one.items():
         grown = metric.metric_state[name] - before[name]
-        assert torch.allclose(grown, batch, rtol=1e-5 if batch.is_floating_point() else 0, atol=1e-5)
+        assert torch.allclose(
+            grown, batch, rtol=1e-5 if batch.is_floating_point() else 0, atol=1e-5
+        )
 
 
 def test_value_equals_the_oracle(case: MetricCase) -> None:
@@ -115,7 +133,10 @@ def test_other_settings_give_another_value(case: MetricCase) -> None:
 
 def test_batches_and_their_order_do_not_matter() -> None:
     @settings(max_examples=12)
-    @given(st.lists(st.integers(1, 39), unique=True, max_size=5), st.randoms(use_true_random=False))
+    @given(
+        st.lists(st.integers(1, 39), unique=True, max_size=5),
+        st.randoms(use_true_random=False),
+    )
     def law(cuts: list[int], random: Any) -> None:
         edges = list(itertools.pairwise([0, *sorted(cuts), SIZE]))
         random.shuffle(edges)
@@ -150,7 +171,9 @@ def test_reset_clears_the_states(case: MetricCase) -> None:
 def test_pickles_and_clones_hold_the_state(case: MetricCase) -> None:
     metric = updated(case, batch=part(case, 0, 10))
     for other in (pickle.loads(pickle.dumps(metric)), metric.clone()):
-        assert values_of(updated(case, other, part(case, 10, 40)).compute()) == expected(case)
+        assert values_of(updated(case, other, part(case, 10, 40)).compute()) == expected(
+            case
+        )
     assert values_of(metric.compute()) == expected(case, part(case, 0, 10))
 
 
@@ -189,14 +212,22 @@ def test_state_dict_makes_a_round_trip(case: MetricCase) -> None:
     assert values_of(saved.compute()) == expected(case, part(case, 0, 10))
 
 
-def test_a_state_saved_in_lower_precision_is_loaded_in_full_precision(case: MetricCase) -> None:
+def test_a_state_saved_in_lower_precision_is_loaded_in_full_precision(
+    case: MetricCase,
+) -> None:
     saved = updated(case)
     saved.persistent(True)
-    summed = {name for name, state in saved.metric_state.items() if isinstance(state, Tensor)}
-    narrow = {name: s.float() if name in summed else s for name, s in saved.state_dict().items()}
+    summed = {
+        name for name, state in saved.metric_state.items() if isinstance(state, Tensor)
+    }
+    narrow = {
+        name: s.float() if name in summed else s for name, s in saved.state_dict().items()
+    }
     loaded = case.make()
     loaded.load_state_dict(narrow)
-    assert [tensor.dtype for tensor in tensors(loaded)] == [tensor.dtype for tensor in tensors(saved)]
+    assert [tensor.dtype for tensor in tensors(loaded)] == [
+        tensor.dtype for tensor in tensors(saved)
+    ]
 
 
 def test_a_loaded_metric_counts_as_updated(case: MetricCase) -> None:
@@ -205,7 +236,9 @@ def test_a_loaded_metric_counts_as_updated(case: MetricCase) -> None:
     loaded = case.make()
     loaded.load_state_dict(saved.state_dict())
     assert loaded.update_called
-    assert values_of(loaded.compute()) == expected(case)  # a warning of torchmetrics would fail here
+    assert values_of(loaded.compute()) == expected(
+        case
+    )  # a warning of torchmetrics would fail here
 
 
 def test_loading_other_settings_is_refused(case: MetricCase) -> None:
@@ -224,7 +257,9 @@ def test_states_keep_their_precision(case: MetricCase, cast: str) -> None:
     metric = updated(case, batch=part(case, 0, 10))
     before = [tensor.dtype for tensor in tensors(metric)]
     module = nn.ModuleDict({"metric": metric})
-    {"set_dtype": metric.set_dtype, "to": module.to, "half": lambda _: module.half()}[cast](torch.half)
+    {"set_dtype": metric.set_dtype, "to": module.to, "half": lambda _: module.half()}[cast](
+        torch.half
+    )
     assert [tensor.dtype for tensor in tensors(metric)] == before
     assert values_of(updated(case, metric, part(case, 10, 40)).compute()) == expected(case)
     metric.reset()
@@ -233,14 +268,20 @@ def test_states_keep_their_precision(case: MetricCase, cast: str) -> None:
 
 
 def test_compute_groups_separate_different_settings(case: MetricCase) -> None:
-    collection = MetricCollection({"one": case.make(), "other": case.make_other(), "twin": case.make()})
+    collection = MetricCollection(
+        {"one": case.make(), "other": case.make_other(), "twin": case.make()}
+    )
     collection.update(*case.agreeing_batch)
     one = values_of(collection["one"].compute())
     assert one == pytest.approx(values_of(collection["other"].compute()), nan_ok=True)
     collection.update(*whole(case))
     alone = updated(case, updated(case, case.make_other(), case.agreeing_batch))
-    assert values_of(collection["other"].compute()) == pytest.approx(values_of(alone.compute()), nan_ok=True)
-    both = tuple(torch.cat(pair) for pair in zip(case.agreeing_batch, whole(case), strict=True))
+    assert values_of(collection["other"].compute()) == pytest.approx(
+        values_of(alone.compute()), nan_ok=True
+    )
+    both = tuple(
+        torch.cat(pair) for pair in zip(case.agreeing_batch, whole(case), strict=True)
+    )
     assert values_of(collection["one"].compute()) == expected(case, (both[0], both[1]))
     assert values_of(collection["twin"].compute()) == expected(case, (both[0], both[1]))
 
@@ -249,14 +290,23 @@ def test_update_never_waits_for_a_gpu(case: MetricCase) -> None:
     metric = case.make()
     with FakeTensorMode(allow_non_fake_inputs=True):  # raises if a value is looked at
         metric.to("cuda")
-        metric.update(*(torch.zeros(t.shape, dtype=t.dtype, device="cuda") for t in case.fed.draw(5, 0)))
+        metric.update(
+            *(
+                torch.zeros(t.shape, dtype=t.dtype, device="cuda")
+                for t in case.fed.draw(5, 0)
+            )
+        )
         assert all(tensor.device.type == "cuda" for tensor in tensors(metric))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
-def test_a_gpu_gives_the_values_of_the_cpu_and_update_does_not_wait_for_it(case: MetricCase) -> None:
+def test_a_gpu_gives_the_values_of_the_cpu_and_update_does_not_wait_for_it(
+    case: MetricCase,
+) -> None:
     metric = case.make().to("cuda")
-    batches = [tuple(tensor.cuda() for tensor in part(case, *rows)) for rows in ((0, 7), (7, SIZE))]
+    batches = [
+        tuple(tensor.cuda() for tensor in part(case, *rows)) for rows in ((0, 7), (7, SIZE))
+    ]
     metric.update(*batches[0])
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -266,7 +316,9 @@ def test_a_gpu_gives_the_values_of_the_cpu_and_update_does_not_wait_for_it(case:
     assert values_of(metric.compute()) == expected(case)
 
 
-def test_bad_values_on_a_gpu_are_refused_by_compute(case: MetricCase, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_values_on_a_gpu_are_refused_by_compute(
+    case: MetricCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
     metric = updated(case)
     monkeypatch.setattr(Tensor, "is_cpu", False)  # as on any device except the CPU
     metric.update(*case.fed.bad)
@@ -311,7 +363,9 @@ def test_all_that_reads_states_sees_all_batches(case: MetricCase, reader: str) -
     metric = READERS[reader](metric, case)
     assert values_of(metric.compute()) == expected(case)
     assert metric.update_count == metric.batch_count == SIZE // 4
-    assert values_of(updated(case, metric).compute()) == expected(case, tuple(map(twice, whole(case))))
+    assert values_of(updated(case, metric).compute()) == expected(
+        case, tuple(map(twice, whole(case)))
+    )
 
 
 @pytest.mark.parametrize("method", ["update", "forward"])
@@ -339,9 +393,15 @@ def test_states_are_attributes_at_every_moment(case: MetricCase) -> None:
     metric.persistent(True)
 
     def look(frame: Any, event: str, arg: Any) -> Any:
-        if event == "line" and sys.gettrace() is not None and "mpcs_torch" in frame.f_code.co_filename:
+        if (
+            event == "line"
+            and sys.gettrace() is not None
+            and "mpcs_torch" in frame.f_code.co_filename
+        ):
             sys.settrace(None)
-            seen.append({name: _bytes_of(state) for name, state in metric.metric_state.items()})
+            seen.append(
+                {name: _bytes_of(state) for name, state in metric.metric_state.items()}
+            )
             sys.settrace(look)
         return look
 
@@ -359,22 +419,33 @@ def test_states_are_attributes_at_every_moment(case: MetricCase) -> None:
 
 
 def _bytes_of(state: Any) -> list[bytes]:
-    return [part.numpy().tobytes() for part in (state if isinstance(state, list) else [state])]
+    return [
+        part.numpy().tobytes() for part in (state if isinstance(state, list) else [state])
+    ]
 
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
-def test_an_error_in_compute_leaves_a_metric_of_several_processes_unsynced(case: MetricCase) -> None:
-    metric = case.make(dist_sync_fn=lambda state, group=None: [state, state], distributed_available_fn=lambda: True)
+def test_an_error_in_compute_leaves_a_metric_of_several_processes_unsynced(
+    case: MetricCase,
+) -> None:
+    metric = case.make(
+        dist_sync_fn=lambda state, group=None: [state, state],
+        distributed_available_fn=lambda: True,
+    )
     with pytest.raises(ValueError, match="needs at least one batch"):
         metric.compute()
-    assert values_of(updated(case, metric).compute()) == expected(case, tuple(map(twice, whole(case))))
+    assert values_of(updated(case, metric).compute()) == expected(
+        case, tuple(map(twice, whole(case)))
+    )
     assert metric.update_count == 1
 
 
 class Asking(Accuracy):
     """A user's metric that looks at its value in the middle of an update."""
 
-    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
+    def update(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
         super().update(preds, target, sample_weight)
         self.last = self.compute()
 
@@ -405,7 +476,11 @@ def test_kept_samples_lie_in_few_tensors_that_a_reset_frees(case: MetricCase) ->
     for start in range(0, SIZE, 4):
         by_forward(*part(case, start, start + 4))
         merged_all.merge_state(updated(case, batch=part(case, start, start + 4)))
-    assert all(len(getattr(other, name)) <= 4 for other in (by_forward, merged_all) for name in lists)
+    assert all(
+        len(getattr(other, name)) <= 4
+        for other in (by_forward, merged_all)
+        for name in lists
+    )
     held = [getattr(metric, name) for name in lists]
     kept = [weakref.ref(tensor) for state in held for tensor in state]
     metric.reset()
@@ -421,7 +496,9 @@ class Counting(MetaPatternConcernScore):
 
     seen = 0
 
-    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
+    def update(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
         super().update(preds, target, sample_weight)
         self.seen += 1
 
@@ -433,7 +510,9 @@ class Listing(MetaPatternConcernScore):
         super().__init__(4, **kwargs)
         self.add_state("sizes", [], dist_reduce_fx="cat")
 
-    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
+    def update(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
         self.sizes.append(torch.tensor([len(preds)]))
         super().update(preds, target, sample_weight)
 
@@ -468,7 +547,10 @@ def test_a_refused_batch_leaves_the_metric_as_it_was(case: MetricCase) -> None:
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
 def test_compute_without_a_batch_is_refused(case: MetricCase) -> None:
     metric = case.make()
-    with pytest.raises(ValueError, match=rf"{type(metric).__name__}.compute needs at least one batch: call update"):
+    with pytest.raises(
+        ValueError,
+        match=rf"{type(metric).__name__}.compute needs at least one batch: call update",
+    ):
         metric.compute()
 
 
@@ -486,20 +568,30 @@ def test_values_are_not_checked_without_validate_args(case: MetricCase) -> None:
     assert values_of(metric.compute()) != expected(case)
 
 
-def test_without_validate_args_no_bad_values_are_searched(case: MetricCase, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_validate_args_no_bad_values_are_searched(
+    case: MetricCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
     metric = case.make(validate_args=False)
-    monkeypatch.setattr(Fault, "__new__", lambda *_, **__: pytest.fail("bad values were searched"))
+    monkeypatch.setattr(
+        Fault, "__new__", lambda *_, **__: pytest.fail("bad values were searched")
+    )
     assert values_of(updated(case, metric).compute()) == expected(case)
 
 
 def test_the_diagonal_of_concern_does_not_count_as_a_setting() -> None:
     for kind in (MetaPatternConcernScore, DangerousErrors, ExpectedConcern):
-        ones = torch.ones(3, 3, dtype=torch.bool if kind is DangerousErrors else torch.float32)
+        ones = torch.ones(
+            3, 3, dtype=torch.bool if kind is DangerousErrors else torch.float32
+        )
         metric = kind(3, concern=ones)
         metric.merge_state(kind(3, concern=ones.clone().fill_diagonal_(0)))
 
 
-@pytest.fixture(params=[name for name, case in BY_NAME.items() if list(case.oracle(whole(case))) == [""]])
+@pytest.fixture(
+    params=[
+        name for name, case in BY_NAME.items() if list(case.oracle(whole(case))) == [""]
+    ]
+)
 def scalar_case(request: pytest.FixtureRequest) -> MetricCase:
     return BY_NAME[request.param]
 
@@ -515,7 +607,9 @@ def test_a_tracker_finds_the_best_value_of_a_scalar_metric(scalar_case: MetricCa
     values = [scalar_case.oracle(batch)[""] for batch in batches]
     assert tracker.compute_all().tolist() == pytest.approx(values)
     best, step = tracker.best_metric(return_step=True)
-    assert best == pytest.approx(max(values) if scalar_case.higher_is_better else min(values))
+    assert best == pytest.approx(
+        max(values) if scalar_case.higher_is_better else min(values)
+    )
     assert values[step] == pytest.approx(best)
 
 
@@ -527,7 +621,9 @@ def test_minimum_and_maximum_of_a_scalar_metric_are_kept(scalar_case: MetricCase
         found = extremes.compute()
         values.append(scalar_case.oracle(part(scalar_case, 0, stop))[""])
     assert found["raw"].item() == pytest.approx(values[-1])
-    assert (found["min"].item(), found["max"].item()) == pytest.approx((min(values), max(values)))
+    assert (found["min"].item(), found["max"].item()) == pytest.approx(
+        (min(values), max(values))
+    )
 
 
 def test_a_scalar_metric_can_be_bootstrapped(scalar_case: MetricCase) -> None:
@@ -541,9 +637,14 @@ def test_a_scalar_metric_can_be_bootstrapped(scalar_case: MetricCase) -> None:
 
 
 def test_a_bootstrap_gives_quantiles() -> None:
-    case, levels = BY_NAME["MetaPatternConcernScore"], torch.tensor([0.025, 0.975], dtype=torch.float64)
+    case, levels = (
+        BY_NAME["MetaPatternConcernScore"],
+        torch.tensor([0.025, 0.975], dtype=torch.float64),
+    )
     torch.manual_seed(0)
-    bootstrap = BootStrapper(case.make(), num_bootstraps=50, quantile=levels)  # values are float64, and so are levels
+    bootstrap = BootStrapper(
+        case.make(), num_bootstraps=50, quantile=levels
+    )  # values are float64, and so are levels
     bootstrap.update(*whole(case))
     low, high = bootstrap.compute()["quantile"]
     assert low < case.oracle(whole(case))[""] < high
@@ -558,24 +659,35 @@ def test_a_tracker_stacks_the_values_of_a_dictionary(name: str) -> None:
         tracker.update(*case.fed.draw(SIZE, seed))
     oracles = [case.oracle(case.fed.draw(SIZE, seed)) for seed in range(2)]
     stacked = {entry: values.tolist() for entry, values in tracker.compute_all().items()}
-    assert stacked == {entry: pytest.approx([oracle[entry] for oracle in oracles]) for entry in oracles[0]}
+    assert stacked == {
+        entry: pytest.approx([oracle[entry] for oracle in oracles]) for entry in oracles[0]
+    }
 
 
 def test_a_classwise_wrapper_names_the_values_of_classes() -> None:
     case = BY_NAME["ClassErrorRates"]
     by_class = ClasswiseWrapper(case.make(), labels=list("abcd"))
     by_class.update(*whole(case))
-    named = {name.removeprefix("classerrorrates_"): value.item() for name, value in by_class.compute().items()}
-    assert named == pytest.approx(dict(zip("abcd", case.oracle(whole(case)).values(), strict=True)))
+    named = {
+        name.removeprefix("classerrorrates_"): value.item()
+        for name, value in by_class.compute().items()
+    }
+    assert named == pytest.approx(
+        dict(zip("abcd", case.oracle(whole(case)).values(), strict=True))
+    )
 
 
 def test_a_classwise_wrapper_names_the_scores_of_true_classes() -> None:
     preds, target = BY_NAME["MetaPatternConcernScore"].fed.draw(SIZE, 0)
-    by_class = ClasswiseWrapper(MetaPatternConcernScore(num_classes=preds.shape[1], average="none"), prefix="mpcs_")
+    by_class = ClasswiseWrapper(
+        MetaPatternConcernScore(num_classes=preds.shape[1], average="none"), prefix="mpcs_"
+    )
     by_class.update(preds, target)
     for name, value in by_class.compute().items():
         rows = target == int(name.removeprefix("mpcs_"))
-        alone = MetaPatternConcernScore(num_classes=preds.shape[1])(preds[rows], target[rows])
+        alone = MetaPatternConcernScore(num_classes=preds.shape[1])(
+            preds[rows], target[rows]
+        )
         assert value.item() == pytest.approx(alone.item(), nan_ok=True)
 
 
@@ -586,7 +698,9 @@ def test_states_can_be_shared_between_processes(case: MetricCase) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["MetaPatternConcernScore", "BrierScore", "MacroF1", "SoftF1"])
+@pytest.mark.parametrize(
+    "name", ["MetaPatternConcernScore", "BrierScore", "MacroF1", "SoftF1"]
+)
 def test_a_compiled_loop_has_no_graph_break_and_two_graphs_for_two_sizes(name: str) -> None:
     case = BY_NAME[name]
     torch.compiler.reset()
@@ -594,7 +708,9 @@ def test_a_compiled_loop_has_no_graph_break_and_two_graphs_for_two_sizes(name: s
     metric = case.make()
     compiled = torch.compile(metric.update, fullgraph=True, backend="eager")
     for start, stop in itertools.islice(itertools.cycle([(0, 12), (12, SIZE)]), 100):
-        compiled(*(tensor.clone() for tensor in part(case, start, stop)))  # views would differ in their offset, too
+        compiled(
+            *(tensor.clone() for tensor in part(case, start, stop))
+        )  # views would differ in their offset, too
     assert counters["stats"]["unique_graphs"] == 2
     assert metric.update_count == metric.batch_count == 100
     assert values_of(metric.compute()) == expected(case)
@@ -604,7 +720,9 @@ def test_core_compiles_without_a_graph_break(case: MetricCase) -> None:
     torch.compiler.reset()  # all measures share one function, which may be compiled eight times
     compiled = torch.compile(case.core, fullgraph=True, backend="eager")
     for ours, plain in zip(compiled(*whole(case)), case.core(*whole(case)), strict=True):
-        torch.testing.assert_close(ours, plain, rtol=1e-6, atol=1e-9)  # a softmax by rows or by columns
+        torch.testing.assert_close(
+            ours, plain, rtol=1e-6, atol=1e-9
+        )  # a softmax by rows or by columns
 
 
 def test_changing_a_batch_afterwards_does_not_change_the_metric(case: MetricCase) -> None:
@@ -618,7 +736,9 @@ def test_changing_a_batch_afterwards_does_not_change_the_metric(case: MetricCase
 def test_gradients_do_not_reach_the_state(case: MetricCase) -> None:
     metric = case.make()
     preds, target = whole(case)
-    metric(preds.requires_grad_() if preds.is_floating_point() else preds, target)  # decisions have none
+    metric(
+        preds.requires_grad_() if preds.is_floating_point() else preds, target
+    )  # decisions have none
     assert not any(tensor.requires_grad for tensor in tensors(metric))
 
 
@@ -627,12 +747,19 @@ def test_plot_draws_the_samples(case: MetricCase) -> None:
     before = values_of(metric.compute())
     figure, axes = metric.plot()
     assert pyplot.fignum_exists(figure.number)
-    assert axes.images or axes.patches or axes.collections or max(len(line.get_xdata()) for line in axes.lines) >= 2
+    assert (
+        axes.images
+        or axes.patches
+        or axes.collections
+        or max(len(line.get_xdata()) for line in axes.lines) >= 2
+    )
     assert list(text_faults(figure)) == []
     pyplot.close(figure)
     assert pyplot.get_fignums() == []
     assert values_of(metric.compute()) == pytest.approx(before, rel=0, abs=0, nan_ok=True)
-    assert values_of(updated(case, metric).compute()) == expected(case, tuple(map(twice, whole(case))))
+    assert values_of(updated(case, metric).compute()) == expected(
+        case, tuple(map(twice, whole(case)))
+    )
 
 
 def twice(batch: Tensor) -> Tensor:
@@ -642,17 +769,30 @@ def twice(batch: Tensor) -> Tensor:
 def test_plot_leaves_other_axes_alone(case: MetricCase) -> None:
     figure = Figure(figsize=(9, 3))
     grid = figure.subplots(1, 3)
-    before = [(list(axes.get_children()), axes.get_position().bounds) for axes in (grid[0], grid[2])]
+    before = [
+        (list(axes.get_children()), axes.get_position().bounds)
+        for axes in (grid[0], grid[2])
+    ]
     assert updated(case).plot(ax=grid[1]) == (figure, grid[1])
     assert grid[1].has_data()
-    assert [(list(axes.get_children()), axes.get_position().bounds) for axes in (grid[0], grid[2])] == before
-    assert (figure.axes, figure.legends, figure.texts, pyplot.get_fignums()) == (list(grid), [], [], [])
+    assert [
+        (list(axes.get_children()), axes.get_position().bounds)
+        for axes in (grid[0], grid[2])
+    ] == before
+    assert (figure.axes, figure.legends, figure.texts, pyplot.get_fignums()) == (
+        list(grid),
+        [],
+        [],
+        [],
+    )
     assert tuple(figure.get_size_inches()) == (9, 3)
 
 
 def test_plot_draws_the_given_values_on_the_given_axes(case: MetricCase) -> None:
     metric = updated(case)
-    if isinstance(metric, DetectionCurve | ConfusionMatrix):  # no numbers that could be drawn as a line
+    if isinstance(
+        metric, DetectionCurve | ConfusionMatrix
+    ):  # no numbers that could be drawn as a line
         return
     axes = Figure().add_subplot()
     _, drawn_on = metric.plot([metric.compute(), metric.compute()], ax=axes)
@@ -661,7 +801,9 @@ def test_plot_draws_the_given_values_on_the_given_axes(case: MetricCase) -> None
 
 
 def test_two_processes_agree_with_one() -> None:
-    batches = {name: [part(case, 0, 10), part(case, 10, SIZE)] for name, case in BY_NAME.items()}
+    batches = {
+        name: [part(case, 0, 10), part(case, 10, SIZE)] for name, case in BY_NAME.items()
+    }
     for by_rank in values_of_two_processes(batches):
         for name, value in by_rank.items():
             assert value == expected(BY_NAME[name])
@@ -686,7 +828,9 @@ class Holder(nn.Module):
         return outputs
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated", "ignore:This property will be removed")
+@pytest.mark.filterwarnings(
+    "ignore:`torch.jit.script` is deprecated", "ignore:This property will be removed"
+)
 def test_a_module_that_holds_the_metric_can_be_scripted(case: MetricCase) -> None:
     scripted = torch.jit.script(Holder(updated(case)))
     assert scripted(torch.zeros(2, 4)).shape == (2, 4)
@@ -696,14 +840,18 @@ def test_a_running_value_is_that_of_the_last_batches(case: MetricCase) -> None:
     running = Running(case.make(), window=2)
     for start in range(0, SIZE, 10):
         running.update(*part(case, start, start + 10))
-        assert values_of(running.compute()) == expected(case, part(case, max(0, start - 10), start + 10))
+        assert values_of(running.compute()) == expected(
+            case, part(case, max(0, start - 10), start + 10)
+        )
 
 
 def test_a_composition_computes_from_the_values(scalar_case: MetricCase) -> None:
     doubled = scalar_case.make() + scalar_case.make()
     for start in (0, 20):
         doubled.update(*part(scalar_case, start, start + 20))
-    assert doubled.compute().item() == pytest.approx(2 * of_whole(scalar_case)[""], nan_ok=True)
+    assert doubled.compute().item() == pytest.approx(
+        2 * of_whole(scalar_case)[""], nan_ok=True
+    )
 
 
 def test_values_are_float32_on_devices_without_float64(
@@ -711,7 +859,9 @@ def test_values_are_float32_on_devices_without_float64(
 ) -> None:
     """Lightning's `log` sends them to the device of the model."""
     for module in list(sys.modules.values()):
-        if getattr(module, "__name__", "").startswith("mpcs_torch.") and hasattr(module, "widest_float"):
+        if getattr(module, "__name__", "").startswith("mpcs_torch.") and hasattr(
+            module, "widest_float"
+        ):
             monkeypatch.setattr(module, "widest_float", lambda _: torch.float32)
     metric = scalar_case.make()
     for name, state in metric.metric_state.items():

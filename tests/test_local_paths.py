@@ -20,7 +20,12 @@ from mpcs_torch.calibration import TemperatureScaling
 from mpcs_torch.cli.app import VERBS, VerbGroup
 from mpcs_torch.concern import save_concern
 from mpcs_torch.errors import Rule
-from mpcs_torch.evaluation.calibration_files import SavedCalibration, load_calibration, load_priors, save_calibration
+from mpcs_torch.evaluation.calibration_files import (
+    SavedCalibration,
+    load_calibration,
+    load_priors,
+    save_calibration,
+)
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
@@ -47,7 +52,9 @@ WATCH = Watch(Settings("", ["any <= 0.1"]), CONCERN)
 SHORT = toy_config(epochs={"count": 1}, score={})
 CALIBRATION = SavedCalibration("temperature", TemperatureScaling(), ("good", "bad"), True)
 PAIRS = {name: Groups(["a", "b"], torch.tensor([0, 1])) for name in ("enrollment", "test")}
-TRIALS = TrialTable(Trials(torch.tensor([0.5, 0.2]), torch.tensor([True, False])), None, PAIRS)
+TRIALS = TrialTable(
+    Trials(torch.tensor([0.5, 0.2]), torch.tensor([True, False])), None, PAIRS
+)
 
 
 def here(name: str) -> Path:
@@ -57,7 +64,9 @@ def here(name: str) -> Path:
 
 def finished_run() -> Path:
     """Return the folder of a finished run whose data set is not there."""
-    run_in_folder(toy_config(data={"name": "mnist"}, epochs={"count": 1}), toy_data(), here("run"))
+    run_in_folder(
+        toy_config(data={"name": "mnist"}, epochs={"count": 1}), toy_data(), here("run")
+    )
     return here("run")
 
 
@@ -88,20 +97,30 @@ DOORS: dict[str, Callable[[Any], object]] = {
     "load_config(path)": load_config,
     "load(root) of DataConfig": lambda root: DataConfig(name="mnist").load(root),
     "run_in_folder(folder)": lambda folder: run_in_folder(SHORT, toy_data(), folder),
-    "sweep(data_root)": lambda root: list(sweep([toy_config(data={"name": "mnist"})], root, here("runs"))),
+    "sweep(data_root)": lambda root: list(
+        sweep([toy_config(data={"name": "mnist"})], root, here("runs"))
+    ),
     "sweep(out)": lambda out: list(sweep([SHORT], here("data"), out)),
     "read_records(path)": read_records,
     "read_result(folder)": read_result,
     "open_trained(folder)": lambda folder: open_trained(folder, toy_data()),
-    "__init__(folder) of CheckpointSelector": lambda folder: CheckpointSelector(folder, RULE),
+    "__init__(folder) of CheckpointSelector": lambda folder: CheckpointSelector(
+        folder, RULE
+    ),
     "open(folder) of CheckpointSelector": CheckpointSelector.open,
-    "renewed(folder) of CheckpointSelector": lambda folder: CheckpointSelector(here("first"), RULE).renewed(folder),
+    "renewed(folder) of CheckpointSelector": lambda folder: CheckpointSelector(
+        here("first"), RULE
+    ).renewed(folder),
     "make_selector(selector_or_folder)": lambda folder: make_selector(folder, RULE, {}),
-    "__init__(selector_or_folder) of CheckpointCallback": lambda folder: CheckpointCallback(folder, RULE),
+    "__init__(selector_or_folder) of CheckpointCallback": lambda folder: CheckpointCallback(
+        folder, RULE
+    ),
     "open_trained(data)": lambda root: open_trained(finished_run(), root),
 }
 """A call of each door of Python, by the name and the argument of the function."""
-DOORS["__init__(selector_or_folder) of SelectCheckpoint"] = DOORS["__init__(selector_or_folder) of CheckpointCallback"]
+DOORS["__init__(selector_or_folder) of SelectCheckpoint"] = DOORS[
+    "__init__(selector_or_folder) of CheckpointCallback"
+]
 
 
 @pytest.fixture(autouse=True)
@@ -126,9 +145,15 @@ def doors_in_source() -> Iterator[str]:
         for scope in (tree, *classes):
             owner = f" of {scope.name}" if isinstance(scope, ast.ClassDef) else ""
             for function in scope.body:
-                if not isinstance(function, ast.FunctionDef) or re.match("_[^_]", function.name):
+                if not isinstance(function, ast.FunctionDef) or re.match(
+                    "_[^_]", function.name
+                ):
                     continue
-                arguments = [*function.args.args, *function.args.kwonlyargs, *filter(None, [function.args.vararg])]
+                arguments = [
+                    *function.args.args,
+                    *function.args.kwonlyargs,
+                    *filter(None, [function.args.vararg]),
+                ]
                 for argument in arguments:
                     if "str | Path" in ast.unparse(argument.annotation or ast.Constant("")):
                         yield f"{function.name}({argument.arg}){owner}"
@@ -139,7 +164,9 @@ def test_every_door_is_tested() -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("address", ["s3://bucket/place", Path("s3://bucket/place"), "file:///bucket/place"])
+@pytest.mark.parametrize(
+    "address", ["s3://bucket/place", Path("s3://bucket/place"), "file:///bucket/place"]
+)
 def test_doors_refuse_addresses(door: str, address: str | Path, home: Path) -> None:
     with pytest.raises(PathError) as refused:
         DOORS[door](address)
@@ -169,14 +196,23 @@ def parsers_of_verbs() -> Iterator[tuple[str, Callable[[str], Path], bool]]:
             for parameter in signature(each.callback).parameters.values():
                 if "Path" in str(parameter.annotation):
                     info = get_args(parameter.annotation)[1]
-                    yield f"{verb} {each.name} {parameter.name}", info.parser, info.exists and not info.file_okay
+                    yield (
+                        f"{verb} {each.name} {parameter.name}",
+                        info.parser,
+                        info.exists and not info.file_okay,
+                    )
 
 
 PARSERS = {name: (parser, is_folder) for name, parser, is_folder in parsers_of_verbs()}
 
 
 def test_the_command_line_has_paths() -> None:
-    assert {"score score predictions", "train train resume", "concern check file", "data list data_root"} <= {*PARSERS}
+    assert {
+        "score score predictions",
+        "train train resume",
+        "concern check file",
+        "data list data_root",
+    } <= {*PARSERS}
     assert len(PARSERS) > 50
 
 
@@ -200,13 +236,33 @@ def test_paths_of_the_command_line_are_local(name: str, home: Path) -> None:
         ("score", "s3://bucket/p.csv"),
         ("train", "s3://bucket/config.yaml"),
         ("train", "digits", "--out", "gs://bucket/runs"),
-        ("concern", "suggest", "s3://bucket/p.csv", "--from", "costs", "--out", "concern.yaml"),
+        (
+            "concern",
+            "suggest",
+            "s3://bucket/p.csv",
+            "--from",
+            "costs",
+            "--out",
+            "concern.yaml",
+        ),
         ("concern", "check", "s3://bucket/concern.yaml"),
-        ("decide", "fit", "p.csv", "--concern", "traffic-lights", "--out", "rule.pt", "--priors", "s3://bucket/p.json"),
+        (
+            "decide",
+            "fit",
+            "p.csv",
+            "--concern",
+            "traffic-lights",
+            "--out",
+            "rule.pt",
+            "--priors",
+            "s3://bucket/p.json",
+        ),
     ],
     ids=" ".join,
 )
-def test_commands_refuse_addresses(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_refuse_addresses(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("p.csv").touch()
     assert run(*arguments) == 2
     assert f"{LOCAL}, but got '" in one_line(capsys.readouterr().err)
@@ -233,7 +289,9 @@ def test_the_data_root_may_come_from_the_environment(
 
 
 def test_a_config_names_its_concern_in_the_home_folder(home: Path, tmp_path: Path) -> None:
-    save_concern(ConcernSpec(["a", "b"], factor=0.25, releases=[["a", "b"]]), home / "concern.yaml")
+    save_concern(
+        ConcernSpec(["a", "b"], factor=0.25, releases=[["a", "b"]]), home / "concern.yaml"
+    )
     config = tmp_path / "config.yaml"
     text = "name: mine\ndata: {name: iris}\nmodel: {name: mlp}\nscore: {concern: CONCERN}\n"
     config.write_text(text.replace("CONCERN", "~/concern.yaml"))
@@ -257,9 +315,13 @@ def test_a_config_names_its_concern_in_the_home_folder(home: Path, tmp_path: Pat
         ("package.module:name", "package.module:name"),
     ],
 )
-def test_local_paths_stay_themselves_however_often_they_are_taken(path: str | Path, expected: str, home: Path) -> None:
+def test_local_paths_stay_themselves_however_often_they_are_taken(
+    path: str | Path, expected: str, home: Path
+) -> None:
     local = local_path(path, "path")
-    assert str(local) == expected.replace("HOME", str(home)).replace("WORK", str(Path.cwd()))
+    assert str(local) == expected.replace("HOME", str(home)).replace(
+        "WORK", str(Path.cwd())
+    )
     assert local_path(local, "path") == local
 
 

@@ -21,7 +21,9 @@ def calls() -> Iterator[tuple[str, set[str | None]]]:
                 continue
             place = 1 if call.func.id == "require" else 0
             code = call.args[place] if len(call.args) > place else None
-            is_error = call.func.id in ("require", "refused") or call.func.id.endswith("Error")
+            is_error = call.func.id in ("require", "refused") or call.func.id.endswith(
+                "Error"
+            )
             if is_error and isinstance(code, ast.Constant) and code.value in RULES:
                 yield code.value, {keyword.arg for keyword in call.keywords}
 
@@ -44,7 +46,9 @@ def test_each_rule_is_used_and_each_hint_has_a_rule() -> None:
 
 
 def test_each_error_gives_the_fields_of_its_rule() -> None:
-    known = [(code, given) for code, given in calls() if None not in given]  # None stands for **fields
+    known = [
+        (code, given) for code, given in calls() if None not in given
+    ]  # None stands for **fields
     assert [(code, given) for code, given in known if not fields_of(code) <= given] == []
 
 
@@ -57,7 +61,10 @@ def test_no_error_is_made_of_prose() -> None:
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Name)
         and call.func.id in ("require", "Rule", "InvalidValueError")
-        and any(isinstance(argument, ast.Constant) and " must " in str(argument.value) for argument in call.args)
+        and any(
+            isinstance(argument, ast.Constant) and " must " in str(argument.value)
+            for argument in call.args
+        )
     ]
     assert made == []
 

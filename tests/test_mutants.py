@@ -34,7 +34,9 @@ CHANGES = {
 }
 
 
-def test_operators_numbers_and_statements_are_changed_but_no_texts_types_and_errors() -> None:
+def test_operators_numbers_and_statements_are_changed_but_no_texts_types_and_errors() -> (
+    None
+):
     found = set()
     for number in range(len(list(places(ast.parse(SOURCE))))):
         tree = ast.parse(SOURCE)
@@ -55,7 +57,9 @@ def test_a_function_takes_the_code_of_its_mutant_wherever_it_is_held() -> None:
     held, before = doubled, doubled.__code__
     path = Path(before.co_filename)
     tree = ast.parse(path.read_text())
-    function, node, change = next(place for place in places(tree) if place[0].name == "doubled")
+    function, node, change = next(
+        place for place in places(tree) if place[0].name == "doubled"
+    )
     vars(node).update(change)  # 2 * value becomes 2 / value
     try:
         replace(code_of(tree, function, path))

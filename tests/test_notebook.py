@@ -19,10 +19,15 @@ def shown(html: str, folder: Path) -> PageTable:
 
 
 def test_a_spec_is_a_matrix_with_marked_dangerous_pairs(tmp_path: Path) -> None:
-    spec = ConcernSpec(["red", "yellow", HOSTILE], releases=[["red", "yellow"]], factor=0.25)
+    spec = ConcernSpec(
+        ["red", "yellow", HOSTILE], releases=[["red", "yellow"]], factor=0.25
+    )
     table = shown(spec._repr_html_(), tmp_path)
     assert table.header == ["true \\ predicted", *spec.classes]
-    assert [table.rows[0], table.rows[2]] == [["red", "-", "0.25", "1 !"], [HOSTILE, "1 !", "1 !", "-"]]
+    assert [table.rows[0], table.rows[2]] == [
+        ["red", "-", "0.25", "1 !"],
+        [HOSTILE, "1 !", "1 !", "-"],
+    ]
 
 
 def test_a_spec_of_many_classes_is_its_text() -> None:
@@ -35,5 +40,13 @@ def test_tables_and_explanations_are_html_tables(tmp_path: Path) -> None:
     table = shown(Table(["name", "value"], [[HOSTILE, "0.5"]])._repr_html_(), tmp_path)
     assert (table.header, table.rows) == (["name", "value"], [[HOSTILE, "0.5"]])
     rule = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
-    epochs = [Epoch(1, {"mpcs": 0.5, "accuracy": 0.9}), Epoch(2, {"mpcs": 0.4, "accuracy": 0.8})]
-    assert shown(explain(rule, epochs)._repr_html_(), tmp_path).rows[0] == ["the rule", "2", "0.4", "0.8"]
+    epochs = [
+        Epoch(1, {"mpcs": 0.5, "accuracy": 0.9}),
+        Epoch(2, {"mpcs": 0.4, "accuracy": 0.8}),
+    ]
+    assert shown(explain(rule, epochs)._repr_html_(), tmp_path).rows[0] == [
+        "the rule",
+        "2",
+        "0.4",
+        "0.8",
+    ]

@@ -22,7 +22,9 @@ from tests.monitoring.test_watch import write as write_log
 from tests.power_failure import image_of
 from tests.test_power_failures import WHOLE_FILES
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs links, modes, pipes and limits of POSIX")
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="needs links, modes, pipes and limits of POSIX"
+)
 NEW_FILE_ALONE = {"concern", "mark of a started run"}
 """Writers that replace no file."""
 REPLACING = [name for name in WHOLE_FILES if name not in NEW_FILE_ALONE]
@@ -34,7 +36,9 @@ def outputs(folder: Path) -> list[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REPLACING)
-def test_an_output_keeps_its_mode_and_is_written_through_a_link(name: str, tmp_path: Path) -> None:
+def test_an_output_keeps_its_mode_and_is_written_through_a_link(
+    name: str, tmp_path: Path
+) -> None:
     folder, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
     folder.mkdir()
     elsewhere.mkdir()
@@ -62,7 +66,9 @@ def test_a_pipe_or_device_is_refused_and_left_alone(name: str, tmp_path: Path) -
         folder = tmp_path / path.name
         folder.mkdir()
         os.mkfifo(folder / path.name)
-        with pytest.raises((AssertionError, ValueError, OSError)):  # a command returns 2, which is not the expected 0
+        with pytest.raises(
+            (AssertionError, ValueError, OSError)
+        ):  # a command returns 2, which is not the expected 0
             WHOLE_FILES[name](folder, 1)
         assert stat.S_ISFIFO((folder / path.name).lstat().st_mode), "the pipe was replaced"
 
@@ -99,7 +105,11 @@ FAILURES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     os.strerror(errno.EFBIG): lambda: limited_files(0),
     os.strerror(errno.EROFS): read_only,
 }
-RAISING = [name for name in WHOLE_FILES if name not in ("mark of a started run", "state and report of a monitor")]
+RAISING = [
+    name
+    for name in WHOLE_FILES
+    if name not in ("mark of a started run", "state and report of a monitor")
+]
 """All but a file whose error is a warning, and a writer that also writes what it reads."""
 
 
@@ -116,7 +126,10 @@ def test_an_output_that_cannot_be_written_is_named_and_stays_as_it_was(
             path.unlink()
     before = image_of(tmp_path)
     capsys.readouterr()
-    with FAILURES[failure](), pytest.raises((OSError, AssertionError)) as caught:  # a command returns 2
+    with (
+        FAILURES[failure](),
+        pytest.raises((OSError, AssertionError)) as caught,
+    ):  # a command returns 2
         WHOLE_FILES[name](tmp_path, 1 if name in NEW_FILE_ALONE else 2)
     if isinstance(caught.value, OSError):
         assert f"{caught.value.filename}: {caught.value.strerror}" in messages
@@ -129,14 +142,33 @@ def test_an_output_that_cannot_be_written_is_named_and_stays_as_it_was(
 def test_a_run_and_a_monitor_name_the_file_that_they_cannot_write(
     failure: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train = ("train", IRIS, "epochs.count=1", "selector={by: mpcs}", "name=run", "--out", tmp_path)
+    train = (
+        "train",
+        IRIS,
+        "epochs.count=1",
+        "selector={by: mpcs}",
+        "name=run",
+        "--out",
+        tmp_path,
+    )
     DecisionRule(CONCERN, calibration=None).save(tmp_path / "rule.pt")
     log = write_log(tmp_path / "log.csv", log_rows(20))
-    watch = ("monitor", tmp_path / "rule.pt", log, "--state", tmp_path / "s.json", "--limit", "any <= 0.5")
+    watch = (
+        "monitor",
+        tmp_path / "rule.pt",
+        log,
+        "--state",
+        tmp_path / "s.json",
+        "--limit",
+        "any <= 0.5",
+    )
     for command, file in ((train, "run/config.yaml"), (watch, "s.json")):
         with FAILURES[failure]():
             assert run(*command) == 2
-        assert capsys.readouterr().err.splitlines()[-1] == f"mpcs: {tmp_path / file}: {failure}"
+        assert (
+            capsys.readouterr().err.splitlines()[-1]
+            == f"mpcs: {tmp_path / file}: {failure}"
+        )
     assert run(*train, "-q") == 0
     with FAILURES[failure]():
         assert run("train", "--resume", tmp_path / "run", "epochs.count=2", "-q") == 2
@@ -152,8 +184,13 @@ def test_a_record_and_a_checkpoint_that_do_not_fit_are_named(tmp_path: Path) -> 
     ):
         write(MeasuredEpoch(1, {"accuracy": 0.5}, torch.zeros(2, 2)), None)  # type: ignore[arg-type]
     assert caught.value.filename == str(records)
-    selector = CheckpointSelector(tmp_path / "checkpoints", SelectionRule("mpcs", {"mpcs": "min"}))
-    with pytest.raises(OSError, match=os.strerror(errno.EFBIG)) as caught, limited_files(100):
+    selector = CheckpointSelector(
+        tmp_path / "checkpoints", SelectionRule("mpcs", {"mpcs": "min"})
+    )
+    with (
+        pytest.raises(OSError, match=os.strerror(errno.EFBIG)) as caught,
+        limited_files(100),
+    ):
         selector.update({"weight": torch.zeros(1000)}, epoch=1, mpcs=0.5)
     assert caught.value.filename == str(tmp_path / "checkpoints")
 

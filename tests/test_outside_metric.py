@@ -45,17 +45,29 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
 
 
-def test_it_is_recorded_followed_and_selected_by(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_recorded_followed_and_selected_by(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     metrics = "[mpcs, accuracy, {name: second, path: 'outside_metric:SecondChance'}]"
-    options = ("data.validation_fraction=0.3", "epochs={count: 8, samples: validation}", f"metrics={metrics}")
-    followed = ("selector={by: second, ties: last}", "scheduler={name: plateau, score: second, patience: 0}")
+    options = (
+        "data.validation_fraction=0.3",
+        "epochs={count: 8, samples: validation}",
+        f"metrics={metrics}",
+    )
+    followed = (
+        "selector={by: second, ties: last}",
+        "scheduler={name: plateau, score: second, patience: 0}",
+    )
     assert run("train", IRIS, *options, *followed, "name=mine") == 0
     assert "highest second" in capsys.readouterr().out
     records = read_records(tmp_path / "runs" / "mine" / "records.csv")
     assert list(records[0]) == ["epoch", "mpcs", "accuracy", "second"]
     assert all(record["second"] >= record["accuracy"] for record in records)
     best = max(records, key=lambda record: (record["second"], record["epoch"]))
-    assert json.loads((tmp_path / "runs" / "mine" / "result.json").read_text())["epoch"] == best["epoch"]
+    assert (
+        json.loads((tmp_path / "runs" / "mine" / "result.json").read_text())["epoch"]
+        == best["epoch"]
+    )
 
     sys.modules.pop("outside_metric")
     (tmp_path / "outside_metric.py").unlink()  # selecting runs no code of the run's
@@ -68,14 +80,27 @@ def test_it_scores_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     probs = torch.rand(30, 4, generator=torch.Generator().manual_seed(0)).softmax(dim=1)
     target = torch.arange(30) % 4
     np.savez(tmp_path / "p.npz", preds=probs.numpy(), target=target.numpy())
-    assert run("score", tmp_path / "p.npz", "--metrics", "mpcs,outside_metric:SecondChance", "--json") == 0
+    assert (
+        run(
+            "score",
+            tmp_path / "p.npz",
+            "--metrics",
+            "mpcs,outside_metric:SecondChance",
+            "--json",
+        )
+        == 0
+    )
     found = json.loads(capsys.readouterr().out)["metrics"]
-    expected = multiclass_accuracy(probs, target, num_classes=4, top_k=2, average="micro").item()
+    expected = multiclass_accuracy(
+        probs, target, num_classes=4, top_k=2, average="micro"
+    ).item()
     assert list(found) == ["mpcs", "SecondChance"]
     assert found["SecondChance"] == pytest.approx(expected)
 
 
-def test_a_config_names_what_is_wrong_with_a_metric(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_config_names_what_is_wrong_with_a_metric(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     wrong = {
         "metrics=[]": "metrics: must have at least one metric",
         "metrics=[soft_f1_micro]": "must be one of accuracy, ",

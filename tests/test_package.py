@@ -11,7 +11,9 @@ import mpcs_torch
 
 def fresh(statements: str) -> str:
     """The output of a new process."""
-    return subprocess.run([sys.executable, "-c", statements], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", statements], capture_output=True, text=True, check=True
+    ).stdout
 
 
 @pytest.mark.parametrize("name", mpcs_torch.__all__)
@@ -29,12 +31,16 @@ def test_a_star_import_gives_the_public_names() -> None:
 @pytest.mark.slow
 def test_packages_need_no_import_of_their_own() -> None:
     names = ["concern", "functional", "calibration", "learning", "metrics"]
-    told = fresh(f"import mpcs_torch\nfor name in {names}: print(getattr(mpcs_torch, name).__name__)")
+    told = fresh(
+        f"import mpcs_torch\nfor name in {names}: print(getattr(mpcs_torch, name).__name__)"
+    )
     assert told.split() == [f"mpcs_torch.{name}" for name in names]
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="module 'mpcs_torch' has no attribute 'MetaPattern'"):
+    with pytest.raises(
+        AttributeError, match="module 'mpcs_torch' has no attribute 'MetaPattern'"
+    ):
         mpcs_torch.MetaPattern  # noqa: B018
 
 

@@ -10,7 +10,9 @@ PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 
 
 def is_nested_conditional(node: ast.AST) -> bool:
-    return isinstance(node, ast.IfExp) and any(isinstance(part, ast.IfExp) for part in ast.iter_child_nodes(node))
+    return isinstance(node, ast.IfExp) and any(
+        isinstance(part, ast.IfExp) for part in ast.iter_child_nodes(node)
+    )
 
 
 def unpacks_conditional(node: ast.AST) -> bool:
@@ -30,8 +32,12 @@ def unpacks_generator(node: ast.AST) -> bool:
 
 
 def assigns_in_comprehension(node: ast.AST) -> bool:
-    is_comprehension = isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp)
-    return is_comprehension and any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
+    is_comprehension = isinstance(
+        node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+    )
+    return is_comprehension and any(
+        isinstance(part, ast.NamedExpr) for part in ast.walk(node)
+    )
 
 
 DENSE: Mapping[str, Callable[[ast.AST], bool]] = {
@@ -53,7 +59,11 @@ DENSE: Mapping[str, Callable[[ast.AST], bool]] = {
     ],
 )
 def test_dense_statements_are_found(kind: str, text: str) -> None:
-    assert [name for name, is_dense in DENSE.items() if any(map(is_dense, ast.walk(ast.parse(text))))] == [kind]
+    assert [
+        name
+        for name, is_dense in DENSE.items()
+        if any(map(is_dense, ast.walk(ast.parse(text))))
+    ] == [kind]
 
 
 def test_no_statement_of_the_package_is_dense() -> None:
@@ -61,5 +71,8 @@ def test_no_statement_of_the_package_is_dense() -> None:
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             kinds = [name for name, is_dense in DENSE.items() if is_dense(node)]
-            found += [f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}: {kind}" for kind in kinds]
+            found += [
+                f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}: {kind}"
+                for kind in kinds
+            ]
     assert not found

@@ -18,7 +18,12 @@ from mpcs_torch.evaluation.files.trials import Trials, TrialTable
 from mpcs_torch.evaluation.files.write import write_trials
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io import atomic_files as files
-from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule, checkpoint_files
+from mpcs_torch.learning import (
+    CheckpointSelector,
+    DecisionRule,
+    SelectionRule,
+    checkpoint_files,
+)
 from mpcs_torch.monitoring.watch import Watch
 from mpcs_torch.report.monitor import write_monitor_report
 from mpcs_torch.trainer.folder import run_in_folder
@@ -30,12 +35,16 @@ from tests.monitoring.test_watch import write as write_log
 from tests.power_failure import PACKAGE, Image, image_of, power_may_fail, restore
 from tests.trainer.toy import toy_config, toy_data
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="only there a folder can be flushed")
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="only there a folder can be flushed"
+)
 
 RULE = SelectionRule("mpcs", {"mpcs": "min"})
 SCORES = (0.5, 0.4, 0.6, 0.3)
 RUN = toy_config(
-    epochs={"count": 4}, training={"batch_size": 15, "save_seconds": 0}, selector={"by": "mpcs", "keep_best_by": []}
+    epochs={"count": 4},
+    training={"batch_size": 15, "save_seconds": 0},
+    selector={"by": "mpcs", "keep_best_by": []},
 )
 Write = Callable[[Path, int], object]
 """Writes to a folder what has a number: first that of 1, later that of 2, and so on."""
@@ -51,9 +60,34 @@ def inputs(folder: Path) -> Path:
         (folder / f"s{n}.csv").write_text("".join(["enrollment,test,score,label\n", *rows]))
     (folder / "c.yaml").write_text("classes: [red, green]\n")
     for n in (1, 2):
-        assert run("train", IRIS, f"epochs.count={n + 1}", f"name=run{n}", "--out", folder) == 0
-    assert run("calibrate", "fit", folder / "p1.csv", "--method", "temperature", "--out", folder / "cal.pt") == 0
-    assert run("decide", "fit", folder / "p1.csv", "--concern", folder / "c.yaml", "--out", folder / "rule.pt") == 0
+        assert (
+            run("train", IRIS, f"epochs.count={n + 1}", f"name=run{n}", "--out", folder)
+            == 0
+        )
+    assert (
+        run(
+            "calibrate",
+            "fit",
+            folder / "p1.csv",
+            "--method",
+            "temperature",
+            "--out",
+            folder / "cal.pt",
+        )
+        == 0
+    )
+    assert (
+        run(
+            "decide",
+            "fit",
+            folder / "p1.csv",
+            "--concern",
+            folder / "c.yaml",
+            "--out",
+            folder / "rule.pt",
+        )
+        == 0
+    )
     return folder
 
 
@@ -67,19 +101,30 @@ def command(line: str) -> Write:
     """Return a writer that calls ``mpcs``, where IN/ and OUT/ are folders and # is the number of what to write."""
 
     def write(folder: Path, number: int) -> None:
-        there = line.replace("IN/", f"{_kept_inputs()[0]}/").replace("OUT/", f"{folder}/").replace("#", str(number))
+        there = (
+            line.replace("IN/", f"{_kept_inputs()[0]}/")
+            .replace("OUT/", f"{folder}/")
+            .replace("#", str(number))
+        )
         assert run(*there.split(" "), "--overwrite") == 0
 
     return write
 
 
 def several_files(folder: Path, number: int) -> None:
-    files.replace_together({folder / name: lambda file: file.write(b"%d" % number) for name in "ab"})
+    files.replace_together(
+        {folder / name: lambda file: file.write(b"%d" % number) for name in "ab"}
+    )
 
 
 def matrix(folder: Path, number: int) -> None:
-    pair = {"enrollment": Groups(["a", "b"], torch.arange(2)), "test": Groups(["x"], torch.zeros(2, dtype=torch.int64))}
-    trials = Trials(torch.tensor([0.5, number], dtype=torch.float64), torch.tensor([True, False]))
+    pair = {
+        "enrollment": Groups(["a", "b"], torch.arange(2)),
+        "test": Groups(["x"], torch.zeros(2, dtype=torch.int64)),
+    }
+    trials = Trials(
+        torch.tensor([0.5, number], dtype=torch.float64), torch.tensor([True, False])
+    )
     write_trials(folder / "scores.txt", TrialTable(trials, None, pair), folder / "key.txt")
 
 
@@ -93,11 +138,15 @@ def watch(folder: Path, number: int) -> None:
 WHOLE_FILES: Mapping[str, Write] = {
     "text": lambda folder, number: files.replace_text(folder / "a.txt", f"number {number}"),
     "several files": several_files,
-    "manifest": lambda folder, number: checkpoint_files.Manifest({"by": str(number)}, {}, []).write(folder, flush=True),
-    "decision rule": lambda folder, number: DecisionRule(ConcernSpec(2), calibration=None, seed=number).save(
-        folder / "rule.pt", overwrite=True
+    "manifest": lambda folder, number: checkpoint_files.Manifest(
+        {"by": str(number)}, {}, []
+    ).write(folder, flush=True),
+    "decision rule": lambda folder, number: DecisionRule(
+        ConcernSpec(2), calibration=None, seed=number
+    ).save(folder / "rule.pt", overwrite=True),
+    "concern": lambda folder, number: save_concern(
+        ConcernSpec(1 + number), folder / f"concern-{number}.yaml"
     ),
-    "concern": lambda folder, number: save_concern(ConcernSpec(1 + number), folder / f"concern-{number}.yaml"),
     "result of a run": lambda folder, number: RunResult(number, "why", {}).write(folder),
     "key and list of trials": matrix,
     "state and report of a monitor": watch,
@@ -160,7 +209,9 @@ def of_a_selector() -> Moments:
     def update(folder: Path, number: int) -> None:
         if number == 1:
             made.append(CheckpointSelector(folder, RULE))
-        made[0].update({"weight": torch.tensor(number)}, epoch=number, mpcs=SCORES[number - 1])
+        made[0].update(
+            {"weight": torch.tensor(number)}, epoch=number, mpcs=SCORES[number - 1]
+        )
 
     return moments_of(update, len(SCORES))
 
@@ -180,13 +231,17 @@ def visible(image: Image) -> Image:
 def test_a_file_is_as_it_was_or_whole_and_on_disk_once_it_is_written(name: str) -> None:
     moments = of_whole_files(name)
     before: Image = {}
-    for during, after, written in zip(moments.during, moments.after, moments.written, strict=True):
+    for during, after, written in zip(
+        moments.during, moments.after, moments.written, strict=True
+    ):
         assert written.keys() >= before.keys()
         assert written != before
         assert len(during) > 1, "nothing was followed"
         for image in during:
             for file, content in visible(image).items():
-                assert content in (before.get(file), written[file]), f"{file} is neither old nor new"
+                assert content in (before.get(file), written[file]), (
+                    f"{file} is neither old nor new"
+                )
         assert after == [written]
         before = written
 
@@ -194,7 +249,9 @@ def test_a_file_is_as_it_was_or_whole_and_on_disk_once_it_is_written(name: str) 
 def test_no_epoch_of_a_selector_is_lost(tmp_path: Path) -> None:
     """Whoever goes on finds the epochs of all updates that have returned, and the best of them loads."""
     moments = of_a_selector()
-    for number, (during, after) in enumerate(zip(moments.during, moments.after, strict=True), start=1):
+    for number, (during, after) in enumerate(
+        zip(moments.during, moments.after, strict=True), start=1
+    ):
         for epochs, images in (({number - 1, number}, during), ({number}, after)):
             for image in images:
                 folder = tmp_path / f"{number}-{len(list(tmp_path.iterdir()))}"
@@ -202,9 +259,13 @@ def test_no_epoch_of_a_selector_is_lost(tmp_path: Path) -> None:
                 selector = CheckpointSelector(restore(image, folder), RULE, resume=True)
                 last = selector.last_epoch or 0
                 assert last in epochs
-                assert [epoch.number for epoch in selector.epochs] == list(range(1, last + 1))
+                assert [epoch.number for epoch in selector.epochs] == list(
+                    range(1, last + 1)
+                )
                 if last:
-                    assert selector.load_best() == {"weight": torch.tensor(best_of(SCORES[:last]))}
+                    assert selector.load_best() == {
+                        "weight": torch.tensor(best_of(SCORES[:last]))
+                    }
                 selector.update({"weight": torch.tensor(99)}, epoch=99, mpcs=0.0)
                 assert selector.load_best() == {"weight": torch.tensor(99)}
 
@@ -244,7 +305,8 @@ def test_every_module_that_replaces_files_was_cut_off_above() -> None:
         for module, tree in trees()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module == "mpcs_torch.io.atomic_files"
-        if {alias.name for alias in node.names} & {"replace_text", "replace_whole", "replace_together", "rename"}
+        if {alias.name for alias in node.names}
+        & {"replace_text", "replace_whole", "replace_together", "rename"}
     }
     assert writing - set().union(*(moments.modules for moments in found)) == set()
 
@@ -255,15 +317,38 @@ MAY_WRITE = {
     "evaluation/files/write.py": "into an archive that is open for writing",
     "report/render.py": "into memory",
 }
-WRITES = {"write_text", "write_bytes", "fsync", "savefig", "touch", "rename", "renames", "copyfile", "mkstemp"}
+WRITES = {
+    "write_text",
+    "write_bytes",
+    "fsync",
+    "savefig",
+    "touch",
+    "rename",
+    "renames",
+    "copyfile",
+    "mkstemp",
+}
 
 
 def writes(call: ast.Call) -> bool:
     """Return whether a call writes or renames a file with other means than those of `files`."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    name = (
+        call.func.attr
+        if isinstance(call.func, ast.Attribute)
+        else getattr(call.func, "id", "")
+    )
     if name == "open":
-        texts = [node.value for given in call.args for node in ast.walk(given) if isinstance(node, ast.Constant)]
-        return any(re.fullmatch(r"[rwaxbt+]*[wax+][rwaxbt+]*", text) for text in texts if isinstance(text, str))
+        texts = [
+            node.value
+            for given in call.args
+            for node in ast.walk(given)
+            if isinstance(node, ast.Constant)
+        ]
+        return any(
+            re.fullmatch(r"[rwaxbt+]*[wax+][rwaxbt+]*", text)
+            for text in texts
+            if isinstance(text, str)
+        )
     if name == "replace":  # that of a text takes two arguments, that of a path one
         owner = ast.unparse(call.func).split(".")[0]
         return owner == "os" or (len(call.args) == 1 and not call.keywords)
@@ -272,6 +357,9 @@ def writes(call: ast.Call) -> bool:
 
 def test_all_other_modules_write_through_the_one_that_flushes() -> None:
     found = {
-        module for module, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.Call) and writes(node)
+        module
+        for module, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and writes(node)
     }
     assert found == set(MAY_WRITE)

@@ -18,11 +18,16 @@ PRINT_A_TABLE = {"README.md", "docs/index.md"}
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_python_examples_run_and_print_what_stands_below_them(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for code, output in EXAMPLE.findall(page.read_text()):
-        torch.manual_seed(0)  # examples draw data, and a test of 5 % in one of them fails for some draws
+        torch.manual_seed(
+            0
+        )  # examples draw data, and a test of 5 % in one of them fails for some draws
         exec(code, {})
         printed = capsys.readouterr().out
         if name_of(page) in PRINT_A_TABLE and not output:
@@ -37,7 +42,10 @@ def anchors(page: Path) -> set[str]:
     """The anchors of the headings of a page, as the site makes them."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     titles = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
-    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
+    return {
+        re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower())
+        for title in titles
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -3,7 +3,9 @@
 from tests.sizes import size
 
 DENSE = "value = 1 if a else 2\n"
-EXPLAINED = '"""A module."""\n\n\ndef double(a):\n    """Double it."""\n    return 2 * a  # why\n'
+EXPLAINED = (
+    '"""A module."""\n\n\ndef double(a):\n    """Double it."""\n    return 2 * a  # why\n'
+)
 
 
 def test_layout_docstrings_and_comments_add_no_nodes() -> None:

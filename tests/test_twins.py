@@ -31,7 +31,10 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"points": POINTS[0], "threshold": 0.3, "normalize": False, "ignore_index": -1},
         {"points": POINTS, **C, "average": "none"},
     ],
-    "BrierScore": [C, {**C, "over_classes": "mean", "from_logits": False, "ignore_index": -1}],
+    "BrierScore": [
+        C,
+        {**C, "over_classes": "mean", "from_logits": False, "ignore_index": -1},
+    ],
     "ClassErrorRates": [C, {**C, "ignore_index": -1}],
     "Cllr": [{}, {**C, "average": "none", "ignore_index": -1}],
     "ConfusionMatrix": [C, {**C, "ignore_index": -1}],
@@ -58,16 +61,30 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
     "Decisiveness": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
     "DetectionCurve": [{}, {**C, "average": "none", "ignore_index": -1}],
-    "EqualErrorRate": [{}, {"method": "nearest", "ignore_index": -1}, C, {**C, "average": "none"}],
+    "EqualErrorRate": [
+        {},
+        {"method": "nearest", "ignore_index": -1},
+        C,
+        {**C, "average": "none"},
+    ],
     "ExpectedConcern": [
         C,
         {**C, "concern": CONCERN, "decision": "least_concern", "from_logits": False},
         {**C, "priors": PRIORS, "training_priors": torch.full((CLASSES,), 1 / CLASSES)},
         {**C, "concern": CONCERN, "normalize": False, "ignore_index": -1},
     ],
-    "FalseAlarmAtMiss": [{"p_miss": 0.2}, {"p_miss": 0.2, **C, "average": "none", "ignore_index": -1}],
-    "GeneralizedRiskCoverageArea": [C, {**C, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1}],
-    "GeometricAccuracy": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
+    "FalseAlarmAtMiss": [
+        {"p_miss": 0.2},
+        {"p_miss": 0.2, **C, "average": "none", "ignore_index": -1},
+    ],
+    "GeneralizedRiskCoverageArea": [
+        C,
+        {**C, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1},
+    ],
+    "GeometricAccuracy": [
+        C,
+        {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1},
+    ],
     "HMeasure": [{}, {**C, "average": "none", "ignore_index": -1}],
     "HalfTotalErrorRate": [
         {"threshold": 0.25},
@@ -76,7 +93,12 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "HardF1": [
         C,
         {**C, "threshold": 0.3, "average": "macro"},
-        {**C, "threshold": torch.tensor([0.1, 0.2, -torch.inf, torch.inf]), "average": "none", "zero_division": 1.0},
+        {
+            **C,
+            "threshold": torch.tensor([0.1, 0.2, -torch.inf, torch.inf]),
+            "average": "none",
+            "zero_division": 1.0,
+        },
     ],
     "MacroF1": [C, {**C, "ignore_index": -1}],
     "MatthewsCorrelation": [C, {**C, "ignore_index": -1}],
@@ -94,8 +116,14 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"points": POINTS[0], "normalize": False, "ignore_index": -1},
         {"points": POINTS, **C, "average": "none"},
     ],
-    "MissAtFalseAlarm": [{"p_fa": 0.2}, {"p_fa": 0.2, **C, "average": "none", "ignore_index": -1}],
-    "MulticlassQualityMetrics": [C, {**C, "beta": 2.0, "zero_division": 1.0, "ignore_index": -1}],
+    "MissAtFalseAlarm": [
+        {"p_fa": 0.2},
+        {"p_fa": 0.2, **C, "average": "none", "ignore_index": -1},
+    ],
+    "MulticlassQualityMetrics": [
+        C,
+        {**C, "beta": 2.0, "zero_division": 1.0, "ignore_index": -1},
+    ],
     "NetBenefit": [
         C,
         {**C, "classes": [3], "threshold": 0.3, "from_logits": False, "ignore_index": -1},
@@ -105,29 +133,59 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "PrecisionRecallBreakEven": [{}, {**C, "average": "none", "ignore_index": -1}],
     "ProbabilityAccuracy": [
         C,
-        {**C, "epsilon": 0.1, "n_bins": 4, "delta": None, "span": "unit", "ignore_index": -1},
+        {
+            **C,
+            "epsilon": 0.1,
+            "n_bins": 4,
+            "delta": None,
+            "span": "unit",
+            "ignore_index": -1,
+        },
         {**C, "from_logits": False, "cells": 2000},
     ],
     "RiskAtCoverage": [
         C,
-        {**C, "coverage": 0.55, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1},
+        {
+            **C,
+            "coverage": 0.55,
+            "concern": CONCERN > 1,
+            "from_logits": False,
+            "ignore_index": -1,
+        },
     ],
-    "RiskCoverageArea": [C, {**C, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1}],
-    "RiskGap": [C, {**C, "concern": CONCERN, "loss": "cost", "from_logits": False, "ignore_index": -1}],
+    "RiskCoverageArea": [
+        C,
+        {**C, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1},
+    ],
+    "RiskGap": [
+        C,
+        {**C, "concern": CONCERN, "loss": "cost", "from_logits": False, "ignore_index": -1},
+    ],
     "Robustness": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
     "RowCost": [C, {**C, "regret": True}],
     "SoftF1": [C, {**C, "average": "none", "zero_division": 1.0, "t_norm": "product"}],
     "SoftFBeta": [
         {**C, "beta": 2.0},
-        {**C, "beta": 0.5, "average": "macro", "zero_division": 1.0, "t_norm": "lukasiewicz"},
+        {
+            **C,
+            "beta": 0.5,
+            "average": "macro",
+            "zero_division": 1.0,
+            "t_norm": "lukasiewicz",
+        },
     ],
     "SoftKLDivergence": [{}, {"epsilon": 0.1}],
-    "SoftPrecision": [C, {**C, "average": "weighted", "zero_division": 1.0, "t_norm": "product"}],
+    "SoftPrecision": [
+        C,
+        {**C, "average": "weighted", "zero_division": 1.0, "t_norm": "product"},
+    ],
     "SoftRecall": [C, {**C, "average": "macro", "zero_division": 1.0, "t_norm": "product"}],
 }
 """Default settings of each Metric, and others that leave no setting out."""
 
-ENTRIES = {kind.__name__: entry for kind, (entry, _) in SINGLE.items() if entry in naive.ONEDAL}
+ENTRIES = {
+    kind.__name__: entry for kind, (entry, _) in SINGLE.items() if entry in naive.ONEDAL
+}
 """Exemption: the twin of these is an entry of the dictionary of `multiclass_quality_metrics`."""
 MORE_SETTINGS = {"meta_pattern_concern_score": ["reduction"]}
 """Exemption: scores of single samples cannot be the value of a Metric."""
@@ -139,7 +197,11 @@ VARIANTS = [(name, place) for name in SETTINGS for place in range(len(SETTINGS[n
 
 def twin_of(name: str) -> Callable[..., Any]:
     """Find the function by its name: `SoftFBeta` and `soft_fbeta` differ in capitals and underscores."""
-    found = [function for function in functional.__all__ if function.replace("_", "") == name.lower()]
+    found = [
+        function
+        for function in functional.__all__
+        if function.replace("_", "") == name.lower()
+    ]
     assert len(found) == 1, f"{name} has no function mpcs_torch.functional.* of its name"
     twin: Callable[..., Any] = getattr(functional, found[0])
     return twin
@@ -204,18 +266,28 @@ def updated(name: str, settings: dict[str, Any], batch: dict[str, Any]) -> SumMe
 
 @pytest.mark.parametrize("name", WITH_TWIN)
 def test_every_setting_of_every_metric_is_compared(name: str) -> None:
-    assert {setting for variant in SETTINGS[name] for setting in variant} == set(settings_of(name))
+    assert {setting for variant in SETTINGS[name] for setting in variant} == set(
+        settings_of(name)
+    )
 
 
 @pytest.mark.parametrize("name", WITH_TWIN)
 def test_twins_stand_in_files_of_the_same_name(name: str) -> None:
-    assert twin_of(name).__module__ == getattr(metrics, name).__module__.replace(".metrics.", ".functional.")
+    assert twin_of(name).__module__ == getattr(metrics, name).__module__.replace(
+        ".metrics.", ".functional."
+    )
 
 
 def test_every_file_of_metrics_has_a_functional_file_of_its_name() -> None:
     package = Path(metrics.__file__).parent
-    files = {path.relative_to(package) for path in package.glob("*/*.py") if path.stem != "base"}
-    assert [str(file) for file in sorted(files) if not (package.parent / "functional" / file).exists()] == []
+    files = {
+        path.relative_to(package) for path in package.glob("*/*.py") if path.stem != "base"
+    }
+    assert [
+        str(file)
+        for file in sorted(files)
+        if not (package.parent / "functional" / file).exists()
+    ] == []
 
 
 @pytest.mark.parametrize("name", WITH_TWIN)
@@ -236,14 +308,22 @@ def test_twins_have_the_same_arguments_and_defaults(name: str) -> None:
     twin = twin_of(name)
     by_kind: dict[bool, dict[str, Any]] = {True: {}, False: {}}
     for parameter in inspect.signature(twin).parameters.values():
-        by_kind[parameter.kind is inspect.Parameter.KEYWORD_ONLY][parameter.name] = parameter.default
+        by_kind[parameter.kind is inspect.Parameter.KEYWORD_ONLY][parameter.name] = (
+            parameter.default
+        )
     for more in MORE_SETTINGS.get(twin.__name__, []):
         del by_kind[True][more]
     update = inspect.signature(getattr(metrics, name).update).parameters
-    tensors = {parameter: update[parameter].default for parameter in arguments_of_update(name)}
+    tensors = {
+        parameter: update[parameter].default for parameter in arguments_of_update(name)
+    }
     assert list(by_kind[False].items()) == list(tensors.items())
-    settings = {setting: repr(parameter.default) for setting, parameter in settings_of(name).items()}
-    assert [(setting, repr(default)) for setting, default in by_kind[True].items()] == list(settings.items())
+    settings = {
+        setting: repr(parameter.default) for setting, parameter in settings_of(name).items()
+    }
+    assert [(setting, repr(default)) for setting, default in by_kind[True].items()] == list(
+        settings.items()
+    )
 
 
 @pytest.mark.parametrize(("name", "place"), VARIANTS)
@@ -251,7 +331,9 @@ def test_twins_return_the_same(name: str, place: int) -> None:
     settings = SETTINGS[name][place]
     batch = drawn(name, settings)
     for whole in (batch, {**batch, **optional(name, batch)}):
-        assert_same(twin_of(name)(**whole, **settings), updated(name, settings, whole).compute())
+        assert_same(
+            twin_of(name)(**whole, **settings), updated(name, settings, whole).compute()
+        )
 
 
 @pytest.mark.parametrize("argument", ["preds", "target"])
@@ -270,20 +352,30 @@ def test_twins_refuse_the_same(name: str, place: int, argument: str) -> None:
 def assert_near(ours: Any, theirs: Any) -> None:
     """As `assert_same`, but for rounding: sums are taken in another order."""
     if isinstance(ours, Tensor):
-        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-7, equal_nan=True, check_dtype=False)
+        torch.testing.assert_close(
+            ours, theirs, rtol=1e-6, atol=1e-7, equal_nan=True, check_dtype=False
+        )
     else:
-        parts = [list(each.values() if isinstance(each, dict) else each) for each in (ours, theirs)]
+        parts = [
+            list(each.values() if isinstance(each, dict) else each)
+            for each in (ours, theirs)
+        ]
         for our, their in zip(*parts, strict=True):
             assert_near(our, their)
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_TWIN if "sample_weight" in arguments_of_update(name)])
+@pytest.mark.parametrize(
+    "name", [name for name in WITH_TWIN if "sample_weight" in arguments_of_update(name)]
+)
 def test_weights_repeat_samples(name: str) -> None:
     """Also over batches: a Metric that sees them one after the other."""
     counts = torch.arange(SIZE) % 3
     for settings in SETTINGS[name]:
         batch = drawn(name, settings)
-        repeated = twin_of(name)(**{key: rows.repeat_interleave(counts, 0) for key, rows in batch.items()}, **settings)
+        repeated = twin_of(name)(
+            **{key: rows.repeat_interleave(counts, 0) for key, rows in batch.items()},
+            **settings,
+        )
         assert_near(twin_of(name)(**batch, sample_weight=counts, **settings), repeated)
         metric = getattr(metrics, name)(**settings)
         for rows in (slice(0, 11), slice(11, SIZE)):
@@ -291,12 +383,19 @@ def test_weights_repeat_samples(name: str) -> None:
         assert_near(metric.compute(), repeated)
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_TWIN if "ignore_index" in settings_of(name)])
+@pytest.mark.parametrize(
+    "name", [name for name in WITH_TWIN if "ignore_index" in settings_of(name)]
+)
 def test_ignored_samples_do_not_count_whatever_their_scores(name: str) -> None:
     for settings in SETTINGS[name]:
-        batch, others = drawn(name, settings), {key: value for key, value in settings.items() if key != "ignore_index"}
+        batch, others = (
+            drawn(name, settings),
+            {key: value for key, value in settings.items() if key != "ignore_index"},
+        )
         kept = torch.arange(SIZE) % 5 > 0
-        expected = twin_of(name)(**{key: rows[kept] for key, rows in batch.items()}, **others)
+        expected = twin_of(name)(
+            **{key: rows[kept] for key, rows in batch.items()}, **others
+        )
         batch["preds"][~kept], batch["target"][~kept] = torch.nan, -1
         assert_near(twin_of(name)(**batch, **{**others, "ignore_index": -1}), expected)
 

@@ -21,10 +21,16 @@ def score(logits: Tensor, target: Tensor) -> Tensor:
 
 @pytest.mark.types
 def test_the_examples_of_the_readme_and_a_loop_are_typed(tmp_path: Path) -> None:
-    examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    examples = re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL
+    )
     files = [tmp_path / f"example_{number}.py" for number in range(len(examples) + 1)]
     for file, example in zip(files, [*examples, LOOP], strict=True):
         file.write_text(example)
-    cache = ROOT / ".mypy_cache"  # the one that mypy filled before: torch takes long to read
-    told, errors, status = api.run(["--strict", "--cache-dir", str(cache), *map(str, files)])
+    cache = (
+        ROOT / ".mypy_cache"
+    )  # the one that mypy filled before: torch takes long to read
+    told, errors, status = api.run(
+        ["--strict", "--cache-dir", str(cache), *map(str, files)]
+    )
     assert (status, errors) == (0, ""), told

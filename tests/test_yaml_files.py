@@ -12,16 +12,25 @@ from mpcs_torch.io.yaml_files import MAX_BYTES, YamlError, parse_yaml, read_yaml
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: &x 1\nb: *x\n", "line 1, column 4: anchors and aliases such as &x are not supported"),
+        (
+            "a: &x 1\nb: *x\n",
+            "line 1, column 4: anchors and aliases such as &x are not supported",
+        ),
         ("a: *x\n", "line 1, column 4: anchors and aliases such as &x are not supported"),
         ("a: {<<: {b: 1}}\n", r"line 1, column 5: merge keys \(<<\) are not supported"),
-        ("a: !!timestamp x\n", "tags such as tag:yaml.org,2002:timestamp are not supported"),
+        (
+            "a: !!timestamp x\n",
+            "tags such as tag:yaml.org,2002:timestamp are not supported",
+        ),
         ("a: !!int ''\n", "tags such as"),
         ("a: !!bool x\n", "tags such as"),
         ("!!set {a, b}\n", "tags such as"),
         ("a: !!omap [b: 1]\n", "tags such as"),
         ("a: !!binary aGk=\n", "tags such as"),
-        ("!!python/object/apply:os.system [true]\n", "tags such as tag:yaml.org,2002:python/object/apply:os.system"),
+        (
+            "!!python/object/apply:os.system [true]\n",
+            "tags such as tag:yaml.org,2002:python/object/apply:os.system",
+        ),
         ("? [a]\n: 1\n", "a key must be text"),
         ("a: 1\na: 2\n", "line 2, column 1: a appears twice"),
         ("[" * 100_000, "line 1, column 51: nested more than 50 deep"),

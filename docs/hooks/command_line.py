@@ -13,7 +13,11 @@ def every_verb() -> str:
     """Return a section of Markdown for each verb."""
     root = typer.main.get_command(app)
     context = root.make_context("mpcs", [], resilient_parsing=True)
-    return "\n\n".join(text for name in root.list_commands(context) for text in _sections(root, context, name, "mpcs"))
+    return "\n\n".join(
+        text
+        for name in root.list_commands(context)
+        for text in _sections(root, context, name, "mpcs")
+    )
 
 
 def _sections(group: Any, context: Any, name: str, before: str) -> Iterator[str]:
@@ -22,7 +26,14 @@ def _sections(group: Any, context: Any, name: str, before: str) -> Iterator[str]
     inner = command.make_context(called, [], resilient_parsing=True)
     verbs = command.list_commands(inner) if hasattr(command, "list_commands") else []
     if not verbs:
-        yield "\n\n".join([f"## {called}", _text(command.help), _usage(command, inner), _table(command, inner)])
+        yield "\n\n".join(
+            [
+                f"## {called}",
+                _text(command.help),
+                _usage(command, inner),
+                _table(command, inner),
+            ]
+        )
     for verb in verbs:
         yield from _sections(command, inner, verb, called)
 
@@ -36,9 +47,19 @@ def _usage(command: Any, context: Any) -> str:
 
 
 def _table(command: Any, context: Any) -> str:
-    records = [record for parameter in command.get_params(context) if (record := parameter.get_help_record(context))]
-    rows = [f"| `{_cell(option)}` | {_cell(text)} |" for option, text in records if option != "--help"]
-    return "\n".join(["| argument or option | meaning |", "|---|---|", *rows]) if rows else ""
+    records = [
+        record
+        for parameter in command.get_params(context)
+        if (record := parameter.get_help_record(context))
+    ]
+    rows = [
+        f"| `{_cell(option)}` | {_cell(text)} |"
+        for option, text in records
+        if option != "--help"
+    ]
+    return (
+        "\n".join(["| argument or option | meaning |", "|---|---|", *rows]) if rows else ""
+    )
 
 
 def _cell(text: str) -> str:

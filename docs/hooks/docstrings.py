@@ -25,8 +25,14 @@ class DocstringSections(Extension):
             if cls.path.startswith("mpcs_torch.metrics."):
                 hidden = member.is_attribute
             else:
-                is_config = cls.path.startswith("mpcs_torch.trainer.") and cls.name.endswith("Config")
-                hidden = is_config and (member.is_function or member.annotation is None or "property" in member.labels)
+                is_config = cls.path.startswith(
+                    "mpcs_torch.trainer."
+                ) and cls.name.endswith("Config")
+                hidden = is_config and (
+                    member.is_function
+                    or member.annotation is None
+                    or "property" in member.labels
+                )
             if hidden:
                 cls.del_member(name)
 

@@ -57,4 +57,8 @@ class _Inline(InlineProcessor):
 def block(formula: str) -> str:
     """Return the MathML of a formula that stands alone; wide space ends a line, as pages can be narrow."""
     parts = re.split(r"\\q?quad", textwrap.dedent(formula))
-    return "".join(f"<div>{convert(part.strip().rstrip(','), display='block')}</div>" for part in parts if part.strip())
+    return "".join(
+        f"<div>{convert(part.strip().rstrip(','), display='block')}</div>"
+        for part in parts
+        if part.strip()
+    )

@@ -15,7 +15,11 @@ NOT_INSIDE = {"a", "autoref", "pre", "h1", "h2", "h3", "h4", "h5", "h6"}
 @cache
 def targets() -> dict[str, str]:
     """Return the path in the reference of each text in backticks that names something."""
-    paths = [(name, f"mpcs_torch.{package}.{name}") for package in PACKAGES for name in public_names(package)]
+    paths = [
+        (name, f"mpcs_torch.{package}.{name}")
+        for package in PACKAGES
+        for name in public_names(package)
+    ]
     classes = {name: path for name, path in reversed(paths) if name[0].isupper()}
     dotted = {path: path for _, path in paths}
     return classes | dotted | {path.removeprefix("mpcs_torch."): path for path in dotted}
@@ -34,7 +38,11 @@ class _Links(Treeprocessor):
         if root.tag in NOT_INSIDE:
             return
         for place, child in enumerate(list(root)):
-            path = targets().get(re.sub(r"\(.*", "", child.text or "")) if child.tag == "code" else None
+            path = (
+                targets().get(re.sub(r"\(.*", "", child.text or ""))
+                if child.tag == "code"
+                else None
+            )
             if path is None:
                 self.run(child)
                 continue

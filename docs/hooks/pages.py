@@ -48,7 +48,13 @@ def _entries(marker: re.Match[str]) -> str:
 
 def _parts() -> str:
     """Return the names of our parts, and the sections of a config."""
-    from mpcs_torch.trainer.config.sections import DataConfig, LossConfig, ModelConfig, OptimizerConfig, SchedulerConfig
+    from mpcs_torch.trainer.config.sections import (
+        DataConfig,
+        LossConfig,
+        ModelConfig,
+        OptimizerConfig,
+        SchedulerConfig,
+    )
 
     parts = {
         "data": DataConfig,
@@ -57,5 +63,8 @@ def _parts() -> str:
         "scheduler": SchedulerConfig,
         "training.optimizer": OptimizerConfig,
     }
-    rows = [f"| `{key}` | {', '.join(f'`{name}`' for name in part.registry)} |" for key, part in parts.items()]
+    rows = [
+        f"| `{key}` | {', '.join(f'`{name}`' for name in part.registry)} |"
+        for key, part in parts.items()
+    ]
     return "\n".join(["| part | names |", "|---|---|", *rows])

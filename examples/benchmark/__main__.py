@@ -21,16 +21,27 @@ missing. Tasks can run in several processes at once, each with its own TASK."""
 
 def main() -> None:
     """Train what is missing, print the tables, and write the values and the page of all tasks that are done."""
-    parser = argparse.ArgumentParser("python -m examples.benchmark", description=DESCRIPTION)
-    parser.add_argument("tasks", metavar="TASK", nargs="*", help="names of tasks, or parts of them; default: all")
-    parser.add_argument("--data-root", type=Path, default=Path(os.environ.get("MPCS_DATA_ROOT", "data")))
+    parser = argparse.ArgumentParser(
+        "python -m examples.benchmark", description=DESCRIPTION
+    )
+    parser.add_argument(
+        "tasks",
+        metavar="TASK",
+        nargs="*",
+        help="names of tasks, or parts of them; default: all",
+    )
+    parser.add_argument(
+        "--data-root", type=Path, default=Path(os.environ.get("MPCS_DATA_ROOT", "data"))
+    )
     parser.add_argument("--out", type=Path, default=Path("runs"), help="default: runs")
     arguments = parser.parse_args()
     try:
         names = tasks_of(arguments.tasks)
     except ValueError as error:
         parser.error(str(error))
-    torch.set_num_threads(1)  # for such small models, waiting for other threads takes most of the time
+    torch.set_num_threads(
+        1
+    )  # for such small models, waiting for other threads takes most of the time
     folder = arguments.out / "benchmark"
     for name in names:
         result = result_of(Trials(name, arguments.data_root, folder))

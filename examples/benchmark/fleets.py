@@ -64,7 +64,9 @@ class Model(NamedTuple):
 class Fleet:
     """Models that train together with one loss, learning rate and condition."""
 
-    def __init__(self, task: Task, regime: Regime, models: Sequence[Model], root: Path) -> None:
+    def __init__(
+        self, task: Task, regime: Regime, models: Sequence[Model], root: Path
+    ) -> None:
         samples, spec = task.samples(root), task.spec(root)
         self._task, self._rate = task, regime.rate
         self._steps = regime.condition.length * task.steps
@@ -81,14 +83,20 @@ class Fleet:
         places = [place for place in range(len(models)) for _ in range(self._copies)]
         self._loss = StackedLoss([data[place] for place in places])
         self._trains = [self.parts[place].train for place in places]
-        self._inputs = ModelInputs(task, samples.inputs, self._trains, regime.condition.noise)
+        self._inputs = ModelInputs(
+            task, samples.inputs, self._trains, regime.condition.noise
+        )
         units = {"hidden": data[0].hidden} if data[0].hidden else {}
         self._generators, networks = [], []
         for number, place in enumerate(places):
             seed = models[place].own_seed
-            self._generators.append(torch.Generator().manual_seed(seed + ANOTHER_COPY * (number % self._copies)))
+            self._generators.append(
+                torch.Generator().manual_seed(seed + ANOTHER_COPY * (number % self._copies))
+            )
             torch.manual_seed(seed)
-            networks.append(task.model(samples.inputs.shape[1:], len(spec.classes), **units))
+            networks.append(
+                task.model(samples.inputs.shape[1:], len(spec.classes), **units)
+            )
         self._networks = StackedNetworks(networks)
         self._teacher: Teacher | None = None
         if data[0].temperature:
@@ -103,13 +111,25 @@ class Fleet:
         orders = self._orders()
         for step in range(self._steps):
             if self._copies > 1 and step == self._steps // 2:
-                states = [state[name] for state in optimizer.state.values() for name in ("exp_avg", "exp_avg_sq")]
-                replace_copies([*self._networks.weights, *states], self._copies, lambda copies: copies[:, :1])
+                states = [
+                    state[name]
+                    for state in optimizer.state.values()
+                    for name in ("exp_avg", "exp_avg_sq")
+                ]
+                replace_copies(
+                    [*self._networks.weights, *states],
+                    self._copies,
+                    lambda copies: copies[:, :1],
+                )
             optimizer.param_groups[0]["lr"] = self._rate * cosine(step, self._steps)
             self._set_gradients(orders[:, step], step / self._steps)
             optimizer.step()
         if self._copies > 1:
-            replace_copies(self._networks.weights, self._copies, lambda copies: copies.mean(dim=1, keepdim=True))
+            replace_copies(
+                self._networks.weights,
+                self._copies,
+                lambda copies: copies.mean(dim=1, keepdim=True),
+            )
 
     def _orders(self) -> Tensor:
         """Return the places of the samples of each step, int32 (M, steps, batch): pass by pass, without the rest."""
@@ -117,8 +137,13 @@ class Fleet:
         for train, generator in zip(self._trains, self._generators, strict=True):
             in_pass = len(train) // size * size
             number = -(-self._steps * size // in_pass)
-            passes = [train[torch.randperm(len(train), generator=generator)[:in_pass]].int() for _ in range(number)]
-            orders.append(torch.cat(passes)[: self._steps * size].reshape(self._steps, size))
+            passes = [
+                train[torch.randperm(len(train), generator=generator)[:in_pass]].int()
+                for _ in range(number)
+            ]
+            orders.append(
+                torch.cat(passes)[: self._steps * size].reshape(self._steps, size)
+            )
         return torch.stack(orders)
 
     def _set_gradients(self, places: Tensor, progress: float) -> None:
@@ -168,13 +193,19 @@ class Teacher(NamedTuple):
     """(M,)."""
 
     @torch.no_grad()
-    def mixed(self, inputs: Tensor, generators: Sequence[torch.Generator]) -> tuple[Tensor, Tensor]:
+    def mixed(
+        self, inputs: Tensor, generators: Sequence[torch.Generator]
+    ) -> tuple[Tensor, Tensor]:
         """Return weighted means of pairs of inputs (M, B, ...), and the teacher's probabilities for them (M, B, C)."""
-        shares = torch.stack([torch.rand(inputs.shape[1], generator=each) for each in generators])
+        shares = torch.stack(
+            [torch.rand(inputs.shape[1], generator=each) for each in generators]
+        )
         mixed = torch.lerp(inputs.roll(1, dims=1), inputs, beside(shares, inputs))
         logits = self.fleet.forward(mixed.repeat_interleave(TEACHERS, dim=0))
         logits = logits.reshape(-1, TEACHERS, *logits.shape[1:])
-        return mixed, (logits / beside(self.temperature, logits)).softmax(dim=-1).mean(dim=1)
+        return mixed, (logits / beside(self.temperature, logits)).softmax(dim=-1).mean(
+            dim=1
+        )
 
 
 def _teachers(task: Task, regime: Regime, students: Sequence[Model], root: Path) -> Fleet:

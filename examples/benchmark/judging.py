@@ -64,26 +64,42 @@ class Judging(NamedTuple):
         """Return the trainings of each arm."""
         seeds = self.trials.details.seeds
         # Arms with a name of their own have one model.
-        members = [LOSSES[arm.regime.loss].members if self.name in (*LOSSES, MIXED) else 1 for arm in self.arms]
-        return [self.trials.trainings(arm, seeds, number) for arm, number in zip(self.arms, members, strict=True)]
+        members = [
+            LOSSES[arm.regime.loss].members if self.name in (*LOSSES, MIXED) else 1
+            for arm in self.arms
+        ]
+        return [
+            self.trials.trainings(arm, seeds, number)
+            for arm, number in zip(self.arms, members, strict=True)
+        ]
 
     def results(self) -> dict[str, Any]:
         """Return the results of each decision and seed, and the CPU seconds of all models; keep them in a file."""
         task = self.trials.details
-        of = {"seeds": [task.seeds.start, task.seeds.stop], "limit": task.limit, "ways": [*DECISIONS]}
+        of = {
+            "seeds": [task.seeds.start, task.seeds.stop],
+            "limit": task.limit,
+            "ways": [*DECISIONS],
+        }
         of["arms"] = [arm.plain() for arm in self.arms]
         if self.path.is_file():
             kept: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
             if kept["of"] == of:
                 return kept
         by_arm = self.trainings()
-        finish(f"{self.trials.task}: {self.name}", [each for trainings in by_arm for each in trainings])
+        finish(
+            f"{self.trials.task}: {self.name}",
+            [each for trainings in by_arm for each in trainings],
+        )
         of_seed = {seed: self._judge(by_arm, seed) for seed in self.trials.details.seeds}
         seconds = sum(self.members * trainings[0].seconds() for trainings in by_arm)
         results = {
             "of": of,
             "seconds": seconds,
-            "decisions": {way: [list(each[place]) for each in of_seed.values()] for place, way in enumerate(DECISIONS)},
+            "decisions": {
+                way: [list(each[place]) for each in of_seed.values()]
+                for place, way in enumerate(DECISIONS)
+            },
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(json.dumps(results), encoding="utf-8")
@@ -91,19 +107,34 @@ class Judging(NamedTuple):
 
     def _judge(self, by_arm: Sequence[Sequence[Training]], seed: int) -> list[Judged]:
         trainings = [each for of_arm in by_arm for each in of_arm if seed in each.seeds]
-        outcomes = [each.outcome(arm.setting, seed) for arm, each in zip(self.arms, trainings, strict=True)]
+        outcomes = [
+            each.outcome(arm.setting, seed)
+            for arm, each in zip(self.arms, trainings, strict=True)
+        ]
         places = self.trials.details.parts(self.trials.data_root, seed).test
         costs = self.trials.details.samples(self.trials.data_root).costs
         means = []
         for part in ("validation", "test"):
             # Models of several arms differ in their first weights, too: they have the numbers 0, 1, 2 and so on.
-            models = [getattr(each, part)[place : place + self.members] for place, each in enumerate(outcomes)]
+            models = [
+                getattr(each, part)[place : place + self.members]
+                for place, each in enumerate(outcomes)
+            ]
             means.append(average_logits(list(torch.cat(models))))
-        outcome = Outcome(means[0], outcomes[0].validation_labels, means[1], outcomes[0].test_labels)
-        return judge(outcome, self.trials.concern, self.trials.details.limit, None if costs is None else costs[places])
+        outcome = Outcome(
+            means[0], outcomes[0].validation_labels, means[1], outcomes[0].test_labels
+        )
+        return judge(
+            outcome,
+            self.trials.concern,
+            self.trials.details.limit,
+            None if costs is None else costs[places],
+        )
 
 
-def judge(outcome: Outcome, concern: ConcernSpec, limit: float, row_costs: Tensor | None = None) -> list[Judged]:
+def judge(
+    outcome: Outcome, concern: ConcernSpec, limit: float, row_costs: Tensor | None = None
+) -> list[Judged]:
     """Return the results of logits (N, C) on the test samples, decided in each of the `DECISIONS`.
 
     With the costs (N, C) of an error for each true class of a row, a decision by cost is one by the costs of its row.
@@ -120,11 +151,21 @@ def judge(outcome: Outcome, concern: ConcernSpec, limit: float, row_costs: Tenso
         by_cost = (test_probs * row_costs).argmax(dim=1)
     rule = DecisionRule(concern, Limit(limit), calibration=suited.method)
     referring = torch.full_like(by_cost, REFERRED)
-    with warnings.catch_warnings(), suppress(UnattainableLimitError):  # too few samples: all are referred
+    with (
+        warnings.catch_warnings(),
+        suppress(UnattainableLimitError),
+    ):  # too few samples: all are referred
         warnings.simplefilter("ignore")
         referring = rule.fit(outcome.validation, labels)(outcome.test)
-    decisions = (outcome.test.argmax(dim=1), by_cost, least_risk(test_probs, _costs(concern)), referring)
-    return [_judged(decision, outcome.test_labels, concern, row_costs) for decision in decisions]
+    decisions = (
+        outcome.test.argmax(dim=1),
+        by_cost,
+        least_risk(test_probs, _costs(concern)),
+        referring,
+    )
+    return [
+        _judged(decision, outcome.test_labels, concern, row_costs) for decision in decisions
+    ]
 
 
 def _costs(concern: ConcernSpec) -> Tensor:
@@ -133,12 +174,18 @@ def _costs(concern: ConcernSpec) -> Tensor:
     return costs / costs.max()
 
 
-def _judged(decision: Tensor, target: Tensor, concern: ConcernSpec, row_costs: Tensor | None) -> Judged:
+def _judged(
+    decision: Tensor, target: Tensor, concern: ConcernSpec, row_costs: Tensor | None
+) -> Judged:
     is_decided, decided = decision != REFERRED, decision.clamp(min=0)
     is_dangerous = concern.dangerous_pairs()[target, decided] & is_decided
     cost = _costs(concern)[target, decided]
     if row_costs is not None:
-        cost = row_costs.gather(1, target.unsqueeze(1)).squeeze(1) * (decision != target) / row_costs.mean()
+        cost = (
+            row_costs.gather(1, target.unsqueeze(1)).squeeze(1)
+            * (decision != target)
+            / row_costs.mean()
+        )
     of_samples = decision == target, is_dangerous, cost * is_decided, is_decided
     return Judged(*(values.double().mean().item() for values in of_samples))
 
@@ -171,6 +218,7 @@ def result_of(trials: Trials) -> dict[str, Any]:
     return {
         "task": trials.task,
         "samples": len(task.parts(trials.data_root, task.seeds[0]).test),
-        "has_list": trials.concern.weights is None and task.samples(trials.data_root).costs is None,
+        "has_list": trials.concern.weights is None
+        and task.samples(trials.data_root).costs is None,
         "judged": judged,
     }

@@ -79,7 +79,9 @@ def plain(problem: Problem, smoothing: float) -> LossData:
     classes = len(problem.class_counts)
     zeros = torch.zeros(classes, classes)
     labels = (1 - smoothing) * torch.eye(classes) + smoothing / classes
-    return LossData(labels, zeros, torch.ones(classes), zeros, torch.zeros(classes), torch.eye(classes))
+    return LossData(
+        labels, zeros, torch.ones(classes), zeros, torch.zeros(classes), torch.eye(classes)
+    )
 
 
 def logit_adjustment(problem: Problem, tau: float) -> LossData:
@@ -139,7 +141,9 @@ def expected_cost(problem: Problem, share: float) -> LossData:
         Galdran, Dolz, Chakor, Lombaert, Ben Ayed: Cost-Sensitive Regularization for Diabetic Retinopathy Grading,
         MICCAI 2020.
     """
-    return replace(plain(problem, problem.smoothing), errors=share * costs_of(problem.concern, 0.1))
+    return replace(
+        plain(problem, problem.smoothing), errors=share * costs_of(problem.concern, 0.1)
+    )
 
 
 def concern_loss(problem: Problem, share: float) -> LossData:
@@ -147,7 +151,9 @@ def concern_loss(problem: Problem, share: float) -> LossData:
     costs = costs_of(problem.concern, 0.1)
     data = plain(problem, problem.smoothing)
     errors = share * costs / costs.sum(dim=1, keepdim=True)
-    return replace(data, weights=(1 - share) * data.weights, errors=errors, is_logarithmic=True)
+    return replace(
+        data, weights=(1 - share) * data.weights, errors=errors, is_logarithmic=True
+    )
 
 
 def row_weights(problem: Problem, smoothing: float) -> LossData:
@@ -198,7 +204,9 @@ def branched(problem: Problem, smoothing: float) -> LossData:
     return replace(plain(problem, smoothing), branches=4)
 
 
-def wide(problem: Problem, setting: float, *, make: Callable[[Problem, float], LossData]) -> LossData:
+def wide(
+    problem: Problem, setting: float, *, make: Callable[[Problem, float], LossData]
+) -> LossData:
     """Return the loss that ``make`` makes, for a larger network."""
     return replace(make(problem, setting), hidden=WIDE)
 
@@ -224,19 +232,31 @@ def hierarchical_frame(problem: Problem, decay: float) -> LossData:
     similarity = torch.exp(-decay * (costs + costs.T) / 2).double()
     values, vectors = torch.linalg.eigh(similarity)
     frame = vectors * values.clamp(min=1e-6).sqrt()
-    return replace(plain(problem, problem.smoothing), frame=normalize(frame, dim=1).float(), has_frame=True)
+    return replace(
+        plain(problem, problem.smoothing),
+        frame=normalize(frame, dim=1).float(),
+        has_frame=True,
+    )
 
 
 def costs_of(concern: ConcernSpec, released: float) -> Tensor:
     """Return float32 (C, C) costs with another one for released pairs, and 0 on the diagonal."""
-    return without_diagonal(torch.where(concern.released(), released, concern.mpcs_weights())).float()
+    return without_diagonal(
+        torch.where(concern.released(), released, concern.mpcs_weights())
+    ).float()
 
 
 SMOOTHING = "label smoothing"
 """The setting of losses that choose it themselves; others have that of the chosen cross entropy."""
-PLAIN, UNIFORM, DANGEROUS = "cross entropy", "margin, equal for all errors", "margin for dangerous errors"
+PLAIN, UNIFORM, DANGEROUS = (
+    "cross entropy",
+    "margin, equal for all errors",
+    "margin for dangerous errors",
+)
 FLOORED = "margin with a floor"
-WIDE_PLAIN, WIDE_FLOORED, WIDE_DANGEROUS = (f"{name}, 128 hidden units" for name in (PLAIN, FLOORED, DANGEROUS))
+WIDE_PLAIN, WIDE_FLOORED, WIDE_DANGEROUS = (
+    f"{name}, 128 hidden units" for name in (PLAIN, FLOORED, DANGEROUS)
+)
 
 DISTILLED = "mean of four models, distilled into 128 hidden units"
 
@@ -262,8 +282,12 @@ LOSSES = {
     UNIFORM: Loss(uniform_margin, "nats", (1.0, 2.0, 4.0), knows_costs=False, members=4),
     FLOORED: Loss(floored_margin, SMOOTHING, (0.0, 0.02, 0.05), members=4),
     DANGEROUS: Loss(dangerous_margin, "nats", (1.0, 2.0, 4.0)),
-    "logit adjustment": Loss(logit_adjustment, "tau", (0.5, 1.0, 1.5), knows_costs=False, group="others"),
-    "class weights by cost": Loss(class_weights, "released", (0.1, 0.3, 0.5), group="others"),
+    "logit adjustment": Loss(
+        logit_adjustment, "tau", (0.5, 1.0, 1.5), knows_costs=False, group="others"
+    ),
+    "class weights by cost": Loss(
+        class_weights, "released", (0.1, 0.3, 0.5), group="others"
+    ),
     "soft labels": Loss(soft_labels, "sharpness", (4.0, 8.0, 16.0), group="others"),
     "expected cost": Loss(expected_cost, "share", (1.0, 3.0, 10.0), group="others"),
     "concern loss": Loss(concern_loss, "share", (0.5, 0.8, 0.95), group="others"),
@@ -289,9 +313,19 @@ LOSSES = {
         group="literature",
         claim="averages of weights: up to +0.8 points on CIFAR-10, +1.9 on CIFAR-100",
     ),
-    WIDE_PLAIN: Loss(partial(wide, make=plain), SMOOTHING, (0.0, 0.02, 0.1), knows_costs=False, group="wide"),
-    WIDE_FLOORED: Loss(partial(wide, make=floored_margin), SMOOTHING, (0.0, 0.02, 0.05), group="wide"),
-    WIDE_DANGEROUS: Loss(partial(wide, make=dangerous_margin), "nats", (1.0, 2.0, 4.0), group="wide"),
+    WIDE_PLAIN: Loss(
+        partial(wide, make=plain),
+        SMOOTHING,
+        (0.0, 0.02, 0.1),
+        knows_costs=False,
+        group="wide",
+    ),
+    WIDE_FLOORED: Loss(
+        partial(wide, make=floored_margin), SMOOTHING, (0.0, 0.02, 0.05), group="wide"
+    ),
+    WIDE_DANGEROUS: Loss(
+        partial(wide, make=dangerous_margin), "nats", (1.0, 2.0, 4.0), group="wide"
+    ),
     DISTILLED: Loss(
         distilled,
         "temperature",
@@ -307,7 +341,9 @@ LOSSES = {
         group="literature",
         claim="less severe mistakes at the same accuracy",
     ),
-    "weights by the cost of the row": Loss(row_weights, SMOOTHING, (0.0, 0.02, 0.1), group="rows"),
+    "weights by the cost of the row": Loss(
+        row_weights, SMOOTHING, (0.0, 0.02, 0.1), group="rows"
+    ),
     "expected cost of the row": Loss(row_costs, "share", (0.3, 0.6, 0.9), group="rows"),
 }
 """By the name that tables show; each has three settings, which are tried on validation samples."""

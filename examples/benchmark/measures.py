@@ -23,7 +23,9 @@ class Effect(NamedTuple):
     high: float
 
 
-def calibrated_probs(method: ScalingMethod, validation: Tensor, labels: Tensor, test: Tensor) -> Tensor:
+def calibrated_probs(
+    method: ScalingMethod, validation: Tensor, labels: Tensor, test: Tensor
+) -> Tensor:
     """Return the probabilities of test samples by their logits (N, C), calibrated by validation samples."""
     calibration = make_scaling(method, test.shape[1])
     with warnings.catch_warnings():
@@ -43,13 +45,19 @@ def reduction(ours: Sequence[float], theirs: Sequence[float]) -> Effect:
     """Return the share of the mean that is gone, and its interval of 95 %, by Student's t and the delta method."""
     mine, other = np.asarray(ours), np.asarray(theirs)
     if not other.any():
-        return Effect(0.0, 0.0, 0.0) if not mine.any() else Effect(-np.inf, -np.inf, -np.inf)
+        return (
+            Effect(0.0, 0.0, 0.0) if not mine.any() else Effect(-np.inf, -np.inf, -np.inf)
+        )
     ratio = mine.mean() / other.mean()
     return _interval(float(1 - ratio), (ratio * other - mine) / other.mean())
 
 
 def _interval(value: float, terms: Values) -> Effect:
-    spread = terms.std(ddof=1) / np.sqrt(len(terms)) * student.ppf(0.975, len(terms) - 1) if len(terms) > 1 else np.inf
+    spread = (
+        terms.std(ddof=1) / np.sqrt(len(terms)) * student.ppf(0.975, len(terms) - 1)
+        if len(terms) > 1
+        else np.inf
+    )
     return Effect(value, float(value - spread), float(value + spread))
 
 

@@ -15,14 +15,18 @@ MIN_DEVIATION = 1e-6
 class ModelInputs:
     """The inputs of M models: standardized by the training samples of each, and augmented."""
 
-    def __init__(self, task: Task, values: Tensor, trains: Sequence[Tensor], noise: float) -> None:
+    def __init__(
+        self, task: Task, values: Tensor, trains: Sequence[Tensor], noise: float
+    ) -> None:
         self._values, self._is_scaled = values, task.is_scaled
         parts = [values[train] for train in trains]
         self._means, self._deviations = torch.zeros(len(parts)), torch.ones(len(parts))
         self._strength = torch.stack([noise * part.std() for part in parts])
         if task.is_scaled:
             self._means = torch.stack([part.mean(dim=0) for part in parts])
-            self._deviations = torch.stack([part.std(dim=0).clamp(min=MIN_DEVIATION) for part in parts])
+            self._deviations = torch.stack(
+                [part.std(dim=0).clamp(min=MIN_DEVIATION) for part in parts]
+            )
             self._strength = torch.full((len(parts),), noise)
         self._pixels = int(noise) if task.is_image else 0
         self._has_noise = noise > 0 and not self._pixels
@@ -52,11 +56,18 @@ class ModelInputs:
 
     def _shifted(self, places: Tensor, generators: Sequence[torch.Generator]) -> Tensor:
         sizes = (2, places.shape[1])
-        shifts = [torch.randint(2 * self._pixels + 1, sizes, generator=each) for each in generators]
+        shifts = [
+            torch.randint(2 * self._pixels + 1, sizes, generator=each)
+            for each in generators
+        ]
         down, right = torch.stack(shifts, dim=1)
         image, channel, row, _ = self._padded.stride()
         begins = places * image + down * row + right
         channels, height, width = self._values.shape[1:]
-        in_image = channel * torch.arange(channels).unsqueeze(1) + row * torch.arange(height)
+        in_image = channel * torch.arange(channels).unsqueeze(1) + row * torch.arange(
+            height
+        )
         rows = (begins.unsqueeze(-1) + in_image.flatten()).flatten()
-        return self._stretches.index_select(0, rows).view(*places.shape, channels, height, width)
+        return self._stretches.index_select(0, rows).view(
+            *places.shape, channels, height, width
+        )

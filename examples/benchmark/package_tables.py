@@ -66,7 +66,9 @@ def checked_file(package: str, place: str, name: str) -> Path:
         raise DataError(f"the table {name} needs another package: {INSTALL[package]}")
     path = Path(spec.origin).parent / place
     if hashlib.sha256(path.read_bytes()).hexdigest() != HASHES[name]:
-        raise DataError(f"{path} is not the file of the version that the benchmark reads: {INSTALL[package]}")
+        raise DataError(
+            f"{path} is not the file of the version that the benchmark reads: {INSTALL[package]}"
+        )
     return path
 
 
@@ -99,7 +101,9 @@ def load_crashes(root: Path) -> Samples:  # noqa: ARG001  # the file is in a pac
     table = _r_table("DAAG/nassCDS")
     table = table[(table.injSeverity <= 4) & (table.weight > 0) & table.yearVeh.notna()]
     crash = table.yearacc.astype(str) + ":" + table.caseid.str.rsplit(":", n=1).str[0]
-    features = table.drop(columns=["rownames", "weight", "dead", "abcat", "injSeverity", "caseid"])
+    features = table.drop(
+        columns=["rownames", "weight", "dead", "abcat", "injSeverity", "caseid"]
+    )
     return Samples(
         _floats(pd.get_dummies(features)),  # a column for each category
         torch.tensor(table.injSeverity.to_numpy(dtype="int64")),
@@ -114,7 +118,12 @@ def load_grades(root: Path) -> Samples:  # noqa: ARG001  # the file is in a pack
     table = _r_table("mlmRev/Chem97")
     inputs = table[["age", "gcsescore"]].assign(is_female=table.gender == "F")
     labels = torch.tensor(table.score.astype(int).to_numpy(dtype="int64") // 2)
-    return Samples(_floats(inputs), labels, ("0", "2", "4", "6", "8", "10"), groups=_codes(table.school))
+    return Samples(
+        _floats(inputs),
+        labels,
+        ("0", "2", "4", "6", "8", "10"),
+        groups=_codes(table.school),
+    )
 
 
 def load_credit(root: Path) -> Samples:  # noqa: ARG001  # the file is in a package

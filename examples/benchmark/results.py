@@ -24,7 +24,10 @@ def save_values(results: Sequence[Result], folder: Path) -> None:
     """Write the values of each task to a folder, which `saved_results` reads."""
     for result in results:
         path = folder / f"{file_name(result['task'])}.json"
-        path.write_text(json.dumps(with_each(result, packed), separators=(",", ":")) + "\n", encoding="utf-8")
+        path.write_text(
+            json.dumps(with_each(result, packed), separators=(",", ":")) + "\n",
+            encoding="utf-8",
+        )
 
 
 def saved_results(folder: Path) -> Iterator[Result]:
@@ -39,14 +42,23 @@ def with_each(result: Result, change: Any) -> dict[str, Any]:
     """Return a result in which the values of each way to decide are changed."""
     judged = {}
     for key, of_key in result["judged"].items():
-        decisions = {decision: change(values) for decision, values in of_key["decisions"].items()}
-        judged[key] = {**of_key, "seconds": round(of_key["seconds"], 3), "decisions": decisions}
+        decisions = {
+            decision: change(values) for decision, values in of_key["decisions"].items()
+        }
+        judged[key] = {
+            **of_key,
+            "seconds": round(of_key["seconds"], 3),
+            "decisions": decisions,
+        }
     return {**result, "judged": judged}
 
 
 def packed(values: Sequence[Sequence[float]]) -> dict[str, list[int]]:
     """Return `Judged` values of seeds as whole numbers, by column; coverage is left out if all are decided."""
-    columns = {name: [round(UNIT * each[place]) for each in values] for place, name in enumerate(Judged._fields)}
+    columns = {
+        name: [round(UNIT * each[place]) for each in values]
+        for place, name in enumerate(Judged._fields)
+    }
     if set(columns["coverage"]) == {UNIT}:
         del columns["coverage"]
     return columns
@@ -55,7 +67,10 @@ def packed(values: Sequence[Sequence[float]]) -> dict[str, list[int]]:
 def unpacked(columns: Mapping[str, Sequence[int]]) -> list[list[float]]:
     """Return the values of seeds of `packed`."""
     full = {"coverage": [UNIT] * len(columns["dangerous"]), **columns}
-    return [[full[name][seed] / UNIT for name in Judged._fields] for seed in range(len(full["accuracy"]))]
+    return [
+        [full[name][seed] / UNIT for name in Judged._fields]
+        for seed in range(len(full["accuracy"]))
+    ]
 
 
 def main() -> None:

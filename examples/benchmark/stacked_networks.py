@@ -16,10 +16,14 @@ class StackedNetworks:
         self._network = networks[0]
         of_networks = [dict(network.named_parameters()) for network in networks]
         self.parameters: Parameters = {
-            name: torch.stack([parameters[name].detach() for parameters in of_networks]).requires_grad_()
+            name: torch.stack(
+                [parameters[name].detach() for parameters in of_networks]
+            ).requires_grad_()
             for name in of_networks[0]
         }
-        self._is_recurrent = any(isinstance(module, nn.RNNBase) for module in self._network.modules())
+        self._is_recurrent = any(
+            isinstance(module, nn.RNNBase) for module in self._network.modules()
+        )
 
     @property
     def weights(self) -> list[Tensor]:
@@ -36,7 +40,12 @@ class StackedNetworks:
         if self._is_recurrent:  # torch.func cannot stack them
             rows = zip(*(weight.unbind() for weight in self.weights), strict=True)
             networks = [dict(zip(self.parameters, row, strict=True)) for row in rows]
-            return torch.stack([self._call(network, each) for network, each in zip(networks, inputs, strict=True)])
+            return torch.stack(
+                [
+                    self._call(network, each)
+                    for network, each in zip(networks, inputs, strict=True)
+                ]
+            )
         return torch.vmap(self._call)(self.parameters, inputs)
 
     def _call(self, parameters: Parameters, inputs: Tensor) -> Tensor:
@@ -46,7 +55,9 @@ class StackedNetworks:
     @torch.no_grad()
     def outputs(self, place: int, inputs: Tensor) -> Tensor:
         """Return the outputs (B, C) of one network for inputs (B, ...)."""
-        return self._call({name: tensor[place] for name, tensor in self.parameters.items()}, inputs)
+        return self._call(
+            {name: tensor[place] for name, tensor in self.parameters.items()}, inputs
+        )
 
     def clear_gradients(self) -> None:
         """Forget the gradients."""
@@ -81,7 +92,9 @@ def beside(values: Tensor, tensor: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def replace_copies(tensors: Sequence[Tensor], copies: int, change: Callable[[Tensor], Tensor]) -> None:
+def replace_copies(
+    tensors: Sequence[Tensor], copies: int, change: Callable[[Tensor], Tensor]
+) -> None:
     """Replace tensors (M * copies, ...) in place; ``change`` maps (M, copies, ...) to (M, 1, ...)."""
     for tensor in tensors:
         grouped = tensor.view(-1, copies, *tensor.shape[1:])

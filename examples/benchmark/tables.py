@@ -6,7 +6,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from examples.benchmark.judging import BY_COST, CHEAPEST, CHOSEN, DECISIONS, LIKELY, MIXED, REFERRING, key
+from examples.benchmark.judging import (
+    BY_COST,
+    CHEAPEST,
+    CHOSEN,
+    DECISIONS,
+    LIKELY,
+    MIXED,
+    REFERRING,
+    key,
+)
 from examples.benchmark.losses import (
     DISTILLED,
     FLOORED,
@@ -17,7 +26,13 @@ from examples.benchmark.losses import (
     WIDE_FLOORED,
     WIDE_PLAIN,
 )
-from examples.benchmark.measures import Effect, Values, difference, geometric_mean, reduction
+from examples.benchmark.measures import (
+    Effect,
+    Values,
+    difference,
+    geometric_mean,
+    reduction,
+)
 from examples.benchmark.trials import AS_USUAL, SHORT
 from mpcs_torch.plots.forest import forest_figure
 from mpcs_torch.tables import Table
@@ -54,8 +69,14 @@ CLAIMS = {
         Way(FLOORED, 1, BY_COST),
         Way(AS_USUAL, 1, LIKELY),
     ),
-    "the same, against cross entropy as usual, by cost": (Way(FLOORED, 1, BY_COST), Way(AS_USUAL, 1, BY_COST)),
-    "the same, against fair cross entropy, by cost": (Way(FLOORED, 1, BY_COST), Way(PLAIN, 1, BY_COST)),
+    "the same, against cross entropy as usual, by cost": (
+        Way(FLOORED, 1, BY_COST),
+        Way(AS_USUAL, 1, BY_COST),
+    ),
+    "the same, against fair cross entropy, by cost": (
+        Way(FLOORED, 1, BY_COST),
+        Way(PLAIN, 1, BY_COST),
+    ),
     "a margin with a floor against cross entropy, both with plain steps, without noise, by cost": (
         Way(SHORT[FLOORED], 1, BY_COST),
         Way(SHORT[PLAIN], 1, BY_COST),
@@ -64,7 +85,10 @@ CLAIMS = {
         Way(CHOSEN, 1, BY_COST),
         Way(PLAIN, 1, BY_COST),
     ),
-    "128 hidden units against 32, both cross entropy, by cost": (Way(WIDE_PLAIN, 1, BY_COST), Way(PLAIN, 1, BY_COST)),
+    "128 hidden units against 32, both cross entropy, by cost": (
+        Way(WIDE_PLAIN, 1, BY_COST),
+        Way(PLAIN, 1, BY_COST),
+    ),
     "128 hidden units: a margin with a floor against cross entropy, by cost": (
         Way(WIDE_FLOORED, 1, BY_COST),
         Way(WIDE_PLAIN, 1, BY_COST),
@@ -77,12 +101,18 @@ CLAIMS = {
         Way(DISTILLED, 1, BY_COST),
         Way(WIDE_PLAIN, 1, BY_COST),
     ),
-    "four cross entropies against one, by cost": (Way(PLAIN, 4, BY_COST), Way(PLAIN, 1, BY_COST)),
+    "four cross entropies against one, by cost": (
+        Way(PLAIN, 4, BY_COST),
+        Way(PLAIN, 1, BY_COST),
+    ),
     "one model of each of four losses against four cross entropies, by cost": (
         Way(MIXED, 4, BY_COST),
         Way(PLAIN, 4, BY_COST),
     ),
-    "fair cross entropy by cost against its most probable class": (Way(PLAIN, 1, BY_COST), Way(PLAIN, 1, LIKELY)),
+    "fair cross entropy by cost against its most probable class": (
+        Way(PLAIN, 1, BY_COST),
+        Way(PLAIN, 1, LIKELY),
+    ),
     "fair cross entropy by the lowest expected cost against its most probable class": (
         Way(PLAIN, 1, CHEAPEST),
         Way(PLAIN, 1, LIKELY),
@@ -144,16 +174,27 @@ def compare(results: Sequence[Result], ours: Way, theirs: Way) -> Comparison | N
         return None
     pairs = [(values(result, ours), values(result, theirs)) for result in tried]
     gains = [gain_of(*pair).value for pair in pairs]
-    worse = tuple(result["task"] for result, pair in zip(tried, pairs, strict=True) if cut_of(*pair).high < 0)
+    worse = tuple(
+        result["task"]
+        for result, pair in zip(tried, pairs, strict=True)
+        if cut_of(*pair).high < 0
+    )
     dangerous, cost = (overall_cut(tried, pairs, column) for column in (DANGEROUS, COST))
     return Comparison(len(tried), dangerous, cost, float(np.mean(gains)), min(gains), worse)
 
 
-def overall_cut(results: Sequence[Result], pairs: Sequence[tuple[Values, Values]], column: int) -> Effect:
+def overall_cut(
+    results: Sequence[Result], pairs: Sequence[tuple[Values, Values]], column: int
+) -> Effect:
     """Return the share of a column that is gone: the geometric mean over tasks."""
     sizes = [result["samples"] for result in results]
     both = zip(sizes, pairs, strict=True)
-    return geometric_mean([(size * ours[:, column], size * theirs[:, column]) for size, (ours, theirs) in both])
+    return geometric_mean(
+        [
+            (size * ours[:, column], size * theirs[:, column])
+            for size, (ours, theirs) in both
+        ]
+    )
 
 
 MIN_COUNTED = 100
@@ -162,24 +203,51 @@ MIN_COUNTED = 100
 
 def lists_of(results: Sequence[Result]) -> list[Result]:
     """Leave out tasks with graded costs or costs of rows, where cost counts, and those with few dangerous errors."""
-    counts = [each["samples"] * values(each, Way(PLAIN, 1, BY_COST))[:, DANGEROUS].sum() for each in results]
-    return [each for each, count in zip(results, counts, strict=True) if each["has_list"] and count >= MIN_COUNTED]
+    counts = [
+        each["samples"] * values(each, Way(PLAIN, 1, BY_COST))[:, DANGEROUS].sum()
+        for each in results
+    ]
+    return [
+        each
+        for each, count in zip(results, counts, strict=True)
+        if each["has_list"] and count >= MIN_COUNTED
+    ]
 
 
 def steps_table(results: Sequence[Result]) -> Table:
     """Return a row for each step: what it changes against the first row and against the row before, over all tasks."""
-    header = ["what is added", "trainings", "CPU time", "dangerous errors, against the first row"]
+    header = [
+        "what is added",
+        "trainings",
+        "CPU time",
+        "dangerous errors, against the first row",
+    ]
     header += ["against the row before", "points of accuracy, against the first row"]
     tried = [result for result in results if has(result, *STEPS.values())]
     first = before = next(iter(STEPS.values()))
     rows = []
     for words, way in STEPS.items():
-        against_first, against_before = compare(tried, way, first), compare(tried, way, before)
-        if against_first is None or against_before is None:  # no task with a list of dangerous errors is done
+        against_first, against_before = (
+            compare(tried, way, first),
+            compare(tried, way, before),
+        )
+        if (
+            against_first is None or against_before is None
+        ):  # no task with a list of dangerous errors is done
             continue
-        times = [way.judged(result)["seconds"] / first.judged(result)["seconds"] for result in tried]
-        cells = [words, str(way.members), f"x{np.median(times):.1f}", change(against_first.dangerous)]
-        rows.append([*cells, change(against_before.dangerous), f"{100 * against_first.gain:+.2f}"])
+        times = [
+            way.judged(result)["seconds"] / first.judged(result)["seconds"]
+            for result in tried
+        ]
+        cells = [
+            words,
+            str(way.members),
+            f"x{np.median(times):.1f}",
+            change(against_first.dangerous),
+        ]
+        rows.append(
+            [*cells, change(against_before.dangerous), f"{100 * against_first.gain:+.2f}"]
+        )
         before = way
     return Table(header, rows)
 
@@ -196,23 +264,43 @@ def steps_figure(results: Sequence[Result]) -> Figure:
     return forest_figure(rows, ["change of dangerous errors, %"])
 
 
-def comparisons_table(results: Sequence[Result], pairs: Mapping[str, tuple[Way, Way]], title: str) -> Table:
+def comparisons_table(
+    results: Sequence[Result], pairs: Mapping[str, tuple[Way, Way]], title: str
+) -> Table:
     """Return a row for each pair of ways that are compared on at least one task."""
-    header = [title, "tasks", "dangerous errors", "cost", "points of accuracy, mean", "lowest"]
+    header = [
+        title,
+        "tasks",
+        "dangerous errors",
+        "cost",
+        "points of accuracy, mean",
+        "lowest",
+    ]
     rows = []
     for words, (ours, theirs) in pairs.items():
         both = compare(results, ours, theirs)
         if both is not None:
             cells = [words, str(both.tasks), change(both.dangerous), change(both.cost)]
-            rows.append([*cells, f"{100 * both.gain:+.3f}", f"{100 * both.lowest_gain:+.2f}", ", ".join(both.worse)])
+            rows.append(
+                [
+                    *cells,
+                    f"{100 * both.gain:+.3f}",
+                    f"{100 * both.lowest_gain:+.2f}",
+                    ", ".join(both.worse),
+                ]
+            )
     return Table([*header, "tasks with significantly more"], rows)
 
 
 def against_cross_entropy(results: Sequence[Result], members: int, decision: str) -> Table:
     """Return a row for each loss, with the same models, steps, noise and decision as cross entropy."""
     plain = Way(PLAIN, members, decision)
-    pairs = {loss: (Way(loss, members, decision), plain) for loss in LOSSES if loss != PLAIN}
-    return comparisons_table(results, pairs, f"loss, {members} model{'s' * (members > 1)}, {decision}")
+    pairs = {
+        loss: (Way(loss, members, decision), plain) for loss in LOSSES if loss != PLAIN
+    }
+    return comparisons_table(
+        results, pairs, f"loss, {members} model{'s' * (members > 1)}, {decision}"
+    )
 
 
 def literature_table(results: Sequence[Result], decision: str) -> Table:
@@ -227,40 +315,102 @@ def literature_table(results: Sequence[Result], decision: str) -> Table:
 
 def lists_table(results: Sequence[Result]) -> Table:
     """Return a row for each task: the margin with a floor against fair cross entropy, decided by cost."""
-    header = ["task", "seeds", "fair cross entropy, by cost: accuracy", "dangerous in 10 000"]
-    header += ["margin with a floor: points", "dangerous errors", "against cross entropy or a uniform margin"]
+    header = [
+        "task",
+        "seeds",
+        "fair cross entropy, by cost: accuracy",
+        "dangerous in 10 000",
+    ]
+    header += [
+        "margin with a floor: points",
+        "dangerous errors",
+        "against cross entropy or a uniform margin",
+    ]
     rows, pairs = [], []
     for result in results:
-        ours, plain, uniform = (values(result, Way(loss, 1, BY_COST)) for loss in (FLOORED, PLAIN, UNIFORM))
+        ours, plain, uniform = (
+            values(result, Way(loss, 1, BY_COST)) for loss in (FLOORED, PLAIN, UNIFORM)
+        )
         better = min(plain, uniform, key=lambda each: float(each[:, DANGEROUS].mean()))
         pairs.append((ours, better))
         mean = plain.mean(axis=0)
-        cells = [result["task"], str(len(plain)), f"{100 * mean[ACCURACY]:.2f} %", f"{1e4 * mean[DANGEROUS]:.1f}"]
-        rows.append([*cells, points(gain_of(ours, plain)), change(cut_of(ours, plain)), change(cut_of(ours, better))])
+        cells = [
+            result["task"],
+            str(len(plain)),
+            f"{100 * mean[ACCURACY]:.2f} %",
+            f"{1e4 * mean[DANGEROUS]:.1f}",
+        ]
+        rows.append(
+            [
+                *cells,
+                points(gain_of(ours, plain)),
+                change(cut_of(ours, plain)),
+                change(cut_of(ours, better)),
+            ]
+        )
     both = compare(results, Way(FLOORED, 1, BY_COST), Way(PLAIN, 1, BY_COST))
     if both is not None:
-        cells = ["geometric mean", "", "", "", f"{100 * both.gain:+.3f}", change(both.dangerous)]
+        cells = [
+            "geometric mean",
+            "",
+            "",
+            "",
+            f"{100 * both.gain:+.3f}",
+            change(both.dangerous),
+        ]
         rows.append([*cells, change(overall_cut(results, pairs, DANGEROUS))])
     return Table(header, rows)
 
 
 def task_table(result: Result) -> Table:
     """Return a row for each loss and number of models, decided in each way."""
-    header = ["training", "models", "chosen", "CPU s", "accuracy", "dangerous in 10 000", "by cost: points"]
-    header += ["dangerous errors", "lowest expected cost: cost", "decided under the limit", "more"]
+    header = [
+        "training",
+        "models",
+        "chosen",
+        "CPU s",
+        "accuracy",
+        "dangerous in 10 000",
+        "by cost: points",
+    ]
+    header += [
+        "dangerous errors",
+        "lowest expected cost: cost",
+        "decided under the limit",
+        "more",
+    ]
     rows = []
     for name, judged in result["judged"].items():
         members, arm = name.split(" ", 1)
         ours, theirs = (
-            {decision: values(result, Way(each, int(members), decision)) for decision in DECISIONS}
+            {
+                decision: values(result, Way(each, int(members), decision))
+                for decision in DECISIONS
+            }
             for each in (arm, PLAIN)
         )
         mean, decided = ours[LIKELY].mean(axis=0), ours[REFERRING][:, COVERAGE].mean()
-        cells = [arm, members, _chosen(arm, judged["of"]["arms"]), f"{judged['seconds']:.2f}"]
+        cells = [
+            arm,
+            members,
+            _chosen(arm, judged["of"]["arms"]),
+            f"{judged['seconds']:.2f}",
+        ]
         cells += [f"{100 * mean[ACCURACY]:.2f} %", f"{1e4 * mean[DANGEROUS]:.1f}"]
-        cells += [points(gain_of(ours[BY_COST], theirs[BY_COST])), change(cut_of(ours[BY_COST], theirs[BY_COST]))]
-        cells += [change(cut_of(ours[CHEAPEST], theirs[CHEAPEST], COST)), f"{100 * decided:.1f} %"]
-        rows.append([*cells, points(gain_of(ours[REFERRING], theirs[REFERRING], COVERAGE), digits=1)])
+        cells += [
+            points(gain_of(ours[BY_COST], theirs[BY_COST])),
+            change(cut_of(ours[BY_COST], theirs[BY_COST])),
+        ]
+        cells += [
+            change(cut_of(ours[CHEAPEST], theirs[CHEAPEST], COST)),
+            f"{100 * decided:.1f} %",
+        ]
+        rows.append(
+            [
+                *cells,
+                points(gain_of(ours[REFERRING], theirs[REFERRING], COVERAGE), digits=1),
+            ]
+        )
     return Table(header, rows)
 
 
@@ -274,7 +424,9 @@ def _chosen(name: str, arms: Sequence[Mapping[str, Any]]) -> str:
     parts = [f"{LOSSES[arm['loss']].setting} {arm['setting']:g}"]
     if arm["smoothing"]:
         parts.append(f"{SMOOTHING} {arm['smoothing']:g}")
-    return ", ".join([*parts, f"lr {arm['rate']:g}", f"noise {arm['noise']:g}", f"x{arm['length']}"])
+    return ", ".join(
+        [*parts, f"lr {arm['rate']:g}", f"noise {arm['noise']:g}", f"x{arm['length']}"]
+    )
 
 
 EXPLANATION = """\
@@ -332,21 +484,30 @@ def page_of(results: Sequence[Result]) -> str:
     lists = lists_of(results)
     parts = ["# The benchmark's tables", EXPLANATION, DATA]
     parts += ["## What each step adds", steps_table(lists).markdown()]
-    parts += ["![Dangerous errors after each step, against cross entropy as usual](steps.png)"]
+    parts += [
+        "![Dangerous errors after each step, against cross entropy as usual](steps.png)"
+    ]
     parts += ["## The margin with a floor on each task", lists_table(lists).markdown()]
     few = [result for result in results if result["has_list"] and result not in lists]
-    if few and (both := compare([*lists, *few], Way(FLOORED, 1, BY_COST), Way(PLAIN, 1, BY_COST))):
+    if few and (
+        both := compare([*lists, *few], Way(FLOORED, 1, BY_COST), Way(PLAIN, 1, BY_COST))
+    ):
         names = "; ".join(result["task"] for result in few)
         parts.append(
             f"Not in the means, because such ratios are mostly noise: {names}. This rule was made after their\nvalues "
             f"were known. With them, the mean above would be {change(both.dangerous)}."
         )
-    parts += ["## Further comparisons", comparisons_table(lists, CLAIMS, "comparison").markdown()]
+    parts += [
+        "## Further comparisons",
+        comparisons_table(lists, CLAIMS, "comparison").markdown(),
+    ]
     parts += ["## Losses against cross entropy"]
     ways = ((1, LIKELY), (1, BY_COST), (1, CHEAPEST), (4, BY_COST))
     parts += [against_cross_entropy(lists, *way).markdown() for way in ways]
     parts += ["## Methods of the literature"]
-    parts += [literature_table(lists, decision).markdown() for decision in (BY_COST, LIKELY)]
+    parts += [
+        literature_table(lists, decision).markdown() for decision in (BY_COST, LIKELY)
+    ]
     for result in results:
         of = Way(PLAIN, 1, BY_COST).judged(result)["of"]
         limit = f"The limit on dangerous errors is {100 * of['limit']:g} %."

@@ -9,12 +9,25 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from examples.benchmark.package_tables import Samples, load_crashes, load_credit, load_grades, load_keel
+from examples.benchmark.package_tables import (
+    Samples,
+    load_crashes,
+    load_credit,
+    load_grades,
+    load_keel,
+)
 from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.concern.suggest import spec_from_order
 from mpcs_torch.errors import quoted
 from mpcs_torch.io.packaged import packaged_file
-from mpcs_torch.trainer.data import DataSplits, load_add, load_breast_cancer, load_digits, load_mnist, load_ucr
+from mpcs_torch.trainer.data import (
+    DataSplits,
+    load_add,
+    load_breast_cancer,
+    load_digits,
+    load_mnist,
+    load_ucr,
+)
 from mpcs_torch.trainer.named_parts import MODELS, two_convolutions
 
 Loader = Callable[[Path], Samples]
@@ -82,7 +95,9 @@ class Task:
         if self.shares is None:
             order = torch.randperm(number - samples.num_test, generator=generator)
             size = len(order) // 6
-            return Parts(order[size:], order[:size], torch.arange(number - samples.num_test, number))
+            return Parts(
+                order[size:], order[:size], torch.arange(number - samples.num_test, number)
+            )
         units = torch.arange(number) if samples.groups is None else samples.groups
         order = torch.randperm(int(units.max()) + 1, generator=generator)
         sizes = [round(share * len(order)) for share in self.shares]
@@ -92,7 +107,10 @@ class Task:
         ]
         if samples.weights is not None:
             weights = samples.weights
-            draws = [torch.multinomial(weights[part], len(part), True, generator=generator) for part in parts]
+            draws = [
+                torch.multinomial(weights[part], len(part), True, generator=generator)
+                for part in parts
+            ]
             parts = [part[drawn] for part, drawn in zip(parts, draws, strict=True)]
         return Parts(*parts)
 
@@ -111,28 +129,50 @@ def _loaded(load: Loader, root: Path) -> Samples:
     return load(root)
 
 
-def all_samples(root: Path, *, load: Callable[..., DataSplits], keeps_test: bool = False) -> Samples:
+def all_samples(
+    root: Path, *, load: Callable[..., DataSplits], keeps_test: bool = False
+) -> Samples:
     """Load a data set of the package, with its training and test samples together."""
     data = load(root)
     inputs = torch.cat([data.train.inputs, data.test.inputs])
     labels = torch.cat([data.train.labels, data.test.labels])
-    return Samples(inputs, labels, data.class_names, num_test=len(data.test.labels) if keeps_test else 0)
+    return Samples(
+        inputs,
+        labels,
+        data.class_names,
+        num_test=len(data.test.labels) if keeps_test else 0,
+    )
 
 
 def _releasing(*releases: Sequence[int]) -> Concern:
-    return lambda names: ConcernSpec(list(names), releases=[list(each) for each in releases], factor=0.5)
+    return lambda names: ConcernSpec(
+        list(names), releases=[list(each) for each in releases], factor=0.5
+    )
 
 
 def _randomly_releasing(names: Sequence[str], *, pairs: int, seed: int) -> ConcernSpec:
     """Release so many of the ordered pairs of classes, drawn at random."""
-    ordered = [(true, other) for true in range(len(names)) for other in range(len(names)) if true != other]
-    drawn = torch.randperm(len(ordered), generator=torch.Generator().manual_seed(seed))[:pairs].tolist()
-    return ConcernSpec(list(names), releases=[ordered[place] for place in drawn], factor=0.5)
+    ordered = [
+        (true, other)
+        for true in range(len(names))
+        for other in range(len(names))
+        if true != other
+    ]
+    drawn = torch.randperm(len(ordered), generator=torch.Generator().manual_seed(seed))[
+        :pairs
+    ].tolist()
+    return ConcernSpec(
+        list(names), releases=[ordered[place] for place in drawn], factor=0.5
+    )
 
 
 def _ordered(names: Sequence[str], *, under: float = 1.0, over: float = 1.0) -> ConcernSpec:
     """Return costs that grow with the distance of grades; errors from half of the highest cost on are dangerous."""
-    return ConcernSpec(list(names), weights=spec_from_order(names, under=under, over=over).weights, dangerous=0.5)
+    return ConcernSpec(
+        list(names),
+        weights=spec_from_order(names, under=under, over=over).weights,
+        dangerous=0.5,
+    )
 
 
 def _packaged(name: str) -> Concern:
@@ -163,7 +203,15 @@ _mnist = Task(
     noises=(0.0, 1.0),
     lengths=(1, 2),
 )
-_DIGITS_RELEASES = ((1, 8), (2, 8), (3, 8, 9), (4, 7), (7, 4, 9), (8, 1, 2, 3, 9), (9, 3, 7, 8))
+_DIGITS_RELEASES = (
+    (1, 8),
+    (2, 8),
+    (3, 8, 9),
+    (4, 7),
+    (7, 4, 9),
+    (8, 1, 2, 3, 9),
+    (9, 3, 7, 8),
+)
 """Digits that are neighbours in a t-SNE projection of the images, as in the MPCS paper."""
 _digits = Task(
     "digits, MLP",
@@ -175,12 +223,20 @@ _digits = Task(
     shares=(0.35, 0.45),
     source="digits",
 )
-_table = partial(Task, model=_mlp, is_scaled=True, choice_seeds=range(4), seeds=range(200, 220))
+_table = partial(
+    Task, model=_mlp, is_scaled=True, choice_seeds=range(4), seeds=range(200, 220)
+)
 """Makes a task with a table of features."""
 _large = partial(_table, steps=800, batch_size=64, groups=("core",))
 """Makes a task with a table of many rows."""
 _recurrent = partial(
-    Task, model=_lstm, clip_norm=1.0, choice_seeds=range(4), seeds=range(200, 220), at_once=20, groups=("core",)
+    Task,
+    model=_lstm,
+    clip_norm=1.0,
+    choice_seeds=range(4),
+    seeds=range(200, 220),
+    at_once=20,
+    groups=("core",),
 )
 
 
@@ -241,9 +297,13 @@ TASKS: dict[str, Task] = {
             for number in (1, 2, 3)
         ),
         # An injury that is rated too low by two grades or more is dangerous.
-        _large("crashes, MLP", load_crashes, partial(_ordered, under=1.0, over=0.2), limit=0.05),
+        _large(
+            "crashes, MLP", load_crashes, partial(_ordered, under=1.0, over=0.2), limit=0.05
+        ),
         # A grade that is predicted too high by three grades or more is dangerous.
-        _large("grades, MLP", load_grades, partial(_ordered, under=0.2, over=1.0), limit=0.05),
+        _large(
+            "grades, MLP", load_grades, partial(_ordered, under=0.2, over=1.0), limit=0.05
+        ),
         # Granting a loan that is not paid back is dangerous.
         _large(
             "credit, MLP",
@@ -292,8 +352,14 @@ def tasks_of(parts: Sequence[str]) -> list[str]:
     """
     names: dict[str, None] = {}
     for part in parts or [""]:
-        matching = [part] if part in TASKS else [name for name in TASKS if part.lower() in name.lower()]
+        matching = (
+            [part]
+            if part in TASKS
+            else [name for name in TASKS if part.lower() in name.lower()]
+        )
         if not matching:
-            raise ValueError(f"TASK must be part of one of {', '.join(map(repr, TASKS))}, but got {quoted(part)}")
+            raise ValueError(
+                f"TASK must be part of one of {', '.join(map(repr, TASKS))}, but got {quoted(part)}"
+            )
         names.update(dict.fromkeys(matching))
     return list(names)

@@ -57,7 +57,12 @@ class Training:
 
     def outcome(self, setting: float, seed: int) -> Outcome:
         """Read the outcome of a setting and a seed, with logits (members, N, C)."""
-        names = (f"validation-{setting:g}-{seed}", f"validation-{seed}", f"test-{setting:g}-{seed}", f"test-{seed}")
+        names = (
+            f"validation-{setting:g}-{seed}",
+            f"validation-{seed}",
+            f"test-{setting:g}-{seed}",
+            f"test-{seed}",
+        )
         with np.load(self.path) as file:
             return Outcome(*(torch.from_numpy(file[name]) for name in names))
 
@@ -69,7 +74,9 @@ class Training:
     def run(self) -> None:
         """Train, and keep what the models say about validation and test samples."""
         groups = [(setting, seed) for setting in self.settings for seed in self.seeds]
-        models = [Model(*group, member) for group in groups for member in range(self.members)]
+        models = [
+            Model(*group, member) for group in groups for member in range(self.members)
+        ]
         started = time.process_time()
         fleet = Fleet(TASKS[self.task], self.regime, models, self.data_root)
         fleet.train()
@@ -78,11 +85,17 @@ class Training:
             first = place * self.members
             _, *parts = fleet.parts[first]
             for name, places in zip(("validation", "test"), parts, strict=True):
-                logits = [fleet.outputs(first + member, places) for member in range(self.members)]
+                logits = [
+                    fleet.outputs(first + member, places) for member in range(self.members)
+                ]
                 arrays[f"{name}-{setting:g}-{seed}"] = torch.stack(logits).numpy()
                 arrays[f"{name}-{seed}"] = fleet.labels[places].numpy()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        replace_whole(self.path, lambda file: np.savez(file, allow_pickle=False, **arrays), flush=False)
+        replace_whole(
+            self.path,
+            lambda file: np.savez(file, allow_pickle=False, **arrays),
+            flush=False,
+        )
 
 
 def file_name(name: str) -> str:

@@ -63,45 +63,67 @@ class Trials:
 
     def tried(self, arm: Arm) -> Training:
         """Return the training of an arm, with all settings of its loss, under the seeds by which they are chosen."""
-        return self._training(arm, LOSSES[arm.regime.loss].values, self.details.choice_seeds, 1)
+        return self._training(
+            arm, LOSSES[arm.regime.loss].values, self.details.choice_seeds, 1
+        )
 
-    def _training(self, arm: Arm, settings: tuple[float, ...], seeds: range, members: int) -> Training:
-        return Training(self.task, arm.regime, settings, seeds, members, self.data_root, self.out)
+    def _training(
+        self, arm: Arm, settings: tuple[float, ...], seeds: range, members: int
+    ) -> Training:
+        return Training(
+            self.task, arm.regime, settings, seeds, members, self.data_root, self.out
+        )
 
     def score(self, arm: Arm) -> float:
         """Return the mean log score of an arm on the validation samples of the choice seeds; lower is better."""
         harm, training = harm_matrix(self.concern), self.tried(arm)
         outcomes = [training.outcome(arm.setting, seed) for seed in training.seeds]
-        scores = [best_calibration(each.validation[0], each.validation_labels, harm).score for each in outcomes]
+        scores = [
+            best_calibration(each.validation[0], each.validation_labels, harm).score
+            for each in outcomes
+        ]
         return sum(scores) / len(scores)
 
     def best(self, arms: Sequence[Arm]) -> Arm:
         """Return the best of some arms; train what is missing under the choice seeds."""
-        finish(f"{self.task}: choosing {arms[0].regime.loss}", [self.tried(arm) for arm in arms])
+        finish(
+            f"{self.task}: choosing {arms[0].regime.loss}",
+            [self.tried(arm) for arm in arms],
+        )
         return min(arms, key=self.score)
 
     def arms_of(self, loss: str, condition: Condition, smoothing: float = 0.0) -> list[Arm]:
         """Return the arms by which the setting and the learning rate of a loss are chosen."""
         if LOSSES[loss].setting == SMOOTHING:
             smoothing = 0.0  # it chooses its own
-        regimes = [Regime(loss, rate, condition, smoothing) for rate in self.details.learning_rates]
+        regimes = [
+            Regime(loss, rate, condition, smoothing) for rate in self.details.learning_rates
+        ]
         return [Arm(regime, value) for value in LOSSES[loss].values for regime in regimes]
 
     def chosen(self) -> dict[str, Arm]:
         """Return the arm of each loss under the condition that is best for cross entropy, and the shorter arms."""
         task, plain = self.details, self.arms_of(PLAIN, Condition())
         chosen = {AS_USUAL: self.best([arm for arm in plain if not arm.setting])}
-        chosen |= {name: self.best(self.arms_of(loss, Condition())) for loss, name in SHORT.items()}
+        chosen |= {
+            name: self.best(self.arms_of(loss, Condition())) for loss, name in SHORT.items()
+        }
         regime = chosen[SHORT[PLAIN]].regime
         regimes = [
-            regime._replace(condition=Condition(noise, length)) for noise in task.noises for length in task.lengths
+            regime._replace(condition=Condition(noise, length))
+            for noise in task.noises
+            for length in task.lengths
         ]
         settings = LOSSES[PLAIN].values
-        condition = self.best([Arm(each, value) for each in regimes for value in settings]).regime.condition
+        condition = self.best(
+            [Arm(each, value) for each in regimes for value in settings]
+        ).regime.condition
         chosen[PLAIN] = self.best(self.arms_of(PLAIN, condition))
         for name, loss in LOSSES.items():
             if name != PLAIN and loss.group in task.groups:
-                chosen[name] = self.best(self.arms_of(name, condition, chosen[PLAIN].setting))
+                chosen[name] = self.best(
+                    self.arms_of(name, condition, chosen[PLAIN].setting)
+                )
         return chosen
 
 

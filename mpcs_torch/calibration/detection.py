@@ -30,9 +30,14 @@ def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tens
         ValueError: If there is no finite optimum.
     """
     centre, spread = scores.mean(dim=0), scores.std(dim=0, correction=0)
-    spread = torch.where(scores.amin(dim=0) < scores.amax(dim=0), spread, torch.inf)  # infinite for constant scores
+    spread = torch.where(
+        scores.amin(dim=0) < scores.amax(dim=0), spread, torch.inf
+    )  # infinite for constant scores
     unit = (scores - centre) / spread
-    optimum = minimize(lambda point: _expand(unit, is_target, p_target, point), scores.new_zeros(scores.shape[1] + 1))
+    optimum = minimize(
+        lambda point: _expand(unit, is_target, p_target, point),
+        scores.new_zeros(scores.shape[1] + 1),
+    )
     if optimum is None:
         raise InvalidValueError("no_optimum", "preds", steps=STEPS)
     weights = optimum[:-1] / spread
@@ -42,13 +47,19 @@ def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tens
 def _expand(scores: Tensor, is_target: Tensor, p_target: float, point: Tensor) -> Expansion:
     """Compute the weighted cross entropy and its derivatives at ``point`` (S + 1,), the S weights and the bias."""
     target = is_target.to(scores)
-    weight = torch.where(is_target, p_target / target.sum(), (1 - p_target) / (1 - target).sum())
+    weight = torch.where(
+        is_target, p_target / target.sum(), (1 - p_target) / (1 - target).sum()
+    )
     inputs = torch.cat([scores.T, torch.ones_like(scores[:, :1]).T])
     log_odds = point @ inputs + log(p_target / (1 - p_target))
-    loss = torch.nn.functional.binary_cross_entropy_with_logits(log_odds, target, weight, reduction="sum")
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(
+        log_odds, target, weight, reduction="sum"
+    )
     probs = log_odds.sigmoid()
     curvature = weight * probs * (1 - probs)
-    return Expansion(loss, inputs @ (weight * (probs - target)), (inputs * curvature) @ inputs.T)
+    return Expansion(
+        loss, inputs @ (weight * (probs - target)), (inputs * curvature) @ inputs.T
+    )
 
 
 class LogisticCalibration(nn.Module):
@@ -122,7 +133,11 @@ class LogisticCalibration(nn.Module):
         weights, bias = fit_affine(scores.unsqueeze(1), is_target, self.p_target)
         scale = weights.item()
         if not scale > 0:
-            warn(f"The scale is {scale:g}, because {REVERSED}.", CalibrationWarning, stacklevel=2)
+            warn(
+                f"The scale is {scale:g}, because {REVERSED}.",
+                CalibrationWarning,
+                stacklevel=2,
+            )
         self.scale.fill_(scale)
         self.bias.fill_(bias)
         return self
@@ -161,7 +176,9 @@ class LogisticFusion(nn.Module):
         super().__init__()
         require(num_systems >= 1, "at_least", "num_systems", num_systems, minimum=1)
         self.p_target = check_point(OperatingPoint(p_target)).p_target
-        self.register_buffer("weights", torch.full((num_systems,), 1 / num_systems, dtype=torch.float64))
+        self.register_buffer(
+            "weights", torch.full((num_systems,), 1 / num_systems, dtype=torch.float64)
+        )
         self.register_buffer("bias", torch.zeros((), dtype=torch.float64))
 
     def forward(self, preds: Tensor) -> Tensor:
@@ -172,7 +189,9 @@ class LogisticFusion(nn.Module):
         """
         self._check(preds)
         scores = upcast_half(preds)
-        return ((scores.to(self.weights.dtype) * self.weights).sum(dim=1) + self.bias).to(scores.dtype)
+        return ((scores.to(self.weights.dtype) * self.weights).sum(dim=1) + self.bias).to(
+            scores.dtype
+        )
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
         """Set the weights and the bias to the values with the lowest cross entropy, computed in float64; return self.
@@ -183,11 +202,18 @@ class LogisticFusion(nn.Module):
             CalibrationWarning: If a weight is negative. If the cause is highly correlated systems, drop one of them.
         """
         self._check(preds)
-        systems, labels = zip(*(labelled_trials(scores, target) for scores in preds.unbind(dim=1)), strict=True)
+        systems, labels = zip(
+            *(labelled_trials(scores, target) for scores in preds.unbind(dim=1)),
+            strict=True,
+        )
         weights, bias = fit_affine(torch.stack(systems, dim=1), labels[0], self.p_target)
         if (weights < 0).any():
             listed = ", ".join(f"{weight:.3g}" for weight in weights.tolist())
-            warn(f"The weights of the systems are {listed}: one is negative.", CalibrationWarning, stacklevel=2)
+            warn(
+                f"The weights of the systems are {listed}: one is negative.",
+                CalibrationWarning,
+                stacklevel=2,
+            )
         self.weights.copy_(weights)
         self.bias.copy_(bias)
         return self
@@ -243,12 +269,18 @@ class PAVCalibration(nn.Module):
         if not len(self.scores):
             raise InvalidValueError("not_fitted", "PAVCalibration")
         scores = inputs.to(self.scores.dtype).clamp(self.scores[0], self.scores[-1])
-        above = torch.searchsorted(self.scores, scores.contiguous()).clamp(max=len(self.scores) - 1)
+        above = torch.searchsorted(self.scores, scores.contiguous()).clamp(
+            max=len(self.scores) - 1
+        )
         below = (above - 1).clamp(min=0)
         gap = self.scores[above] - self.scores[below]
-        share = torch.where(gap > 0, (scores - self.scores[below]) / gap, scores - self.scores[above])
+        share = torch.where(
+            gap > 0, (scores - self.scores[below]) / gap, scores - self.scores[above]
+        )
         posterior = torch.lerp(self.posteriors[below], self.posteriors[above], share)
-        return (posterior.log() - (-posterior).log1p() - self.prior_log_odds).to(inputs.dtype)
+        return (posterior.log() - (-posterior).log1p() - self.prior_log_odds).to(
+            inputs.dtype
+        )
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
         """Fit the isotonic regression of labels on scores; arguments are those of `LogisticCalibration.fit`.
@@ -259,15 +291,25 @@ class PAVCalibration(nn.Module):
         counts = count_errors(*labelled_trials(preds, target))
         ends = hull_vertices(counts)  # each edge of the ROC convex hull is a block of PAV
         block = counts.at(ends)
-        targets, nontargets = block.misses.diff().double(), -block.false_alarms.diff().double()
+        targets, nontargets = (
+            block.misses.diff().double(),
+            -block.false_alarms.diff().double(),
+        )
         posteriors = targets / (targets + nontargets)
-        knots = torch.stack([counts.thresholds[ends[:-1]], counts.thresholds[ends[1:] - 1]], dim=1)
-        is_new = torch.stack([torch.ones_like(posteriors, dtype=torch.bool), knots[:, 0] < knots[:, 1]], dim=1)
+        knots = torch.stack(
+            [counts.thresholds[ends[:-1]], counts.thresholds[ends[1:] - 1]], dim=1
+        )
+        is_new = torch.stack(
+            [torch.ones_like(posteriors, dtype=torch.bool), knots[:, 0] < knots[:, 1]],
+            dim=1,
+        )
         self.scores = knots[is_new].to(self.scores)
         self.posteriors = posteriors.unsqueeze(1).expand_as(knots)[is_new].to(self.scores)
         if len(posteriors) == 1:
             warn(f"All ratios are 0, because {REVERSED}.", CalibrationWarning, stacklevel=2)
-        self.prior_log_odds = (counts.targets.double().log() - counts.nontargets.double().log()).to(self.scores)
+        self.prior_log_odds = (
+            counts.targets.double().log() - counts.nontargets.double().log()
+        ).to(self.scores)
         return self
 
 

@@ -55,7 +55,11 @@ class Share(NamedTuple):
     @property
     def interval(self) -> str:
         """The interval as text, with two digits of its width; "too few samples" if there is no interval."""
-        return f"{self._rounded(self.low)} to {self._rounded(self.high)}" if self.width < inf else "too few samples"
+        return (
+            f"{self._rounded(self.low)} to {self._rounded(self.high)}"
+            if self.width < inf
+            else "too few samples"
+        )
 
     def __str__(self) -> str:
         """Return the estimate with its interval."""
@@ -94,12 +98,23 @@ class PriorEstimate(NamedTuple):
             return f"the samples of a class do not look the same as in validation (p = {self.p_value:.2g})"
         if len(self.told_apart) == len(self.priors):
             return ""
-        ends = zip(*(values.tolist() for values in (self.priors, self.low, self.high)), strict=True)
+        ends = zip(
+            *(values.tolist() for values in (self.priors, self.low, self.high)), strict=True
+        )
         singles = {name: Share(*share) for name, share in zip(names, ends, strict=True)}
-        wide = [f"{name} {share}" for name, share in singles.items() if share.width > MAX_WIDTH]
-        parts = {" or ".join(names[label] for label in part): share for part, share in self.told_apart.items()}
+        wide = [
+            f"{name} {share}" for name, share in singles.items() if share.width > MAX_WIDTH
+        ]
+        parts = {
+            " or ".join(names[label] for label in part): share
+            for part, share in self.told_apart.items()
+        }
         joined = "; ".join(f"{name} {share}" for name, share in parts.items())
-        usable = f"only distinguish {joined}" if len(parts) > 1 else "do not distinguish any classes"
+        usable = (
+            f"only distinguish {joined}"
+            if len(parts) > 1
+            else "do not distinguish any classes"
+        )
         return f"intervals are wider than their estimates: {', '.join(wide)}; these samples {usable}"
 
 
@@ -177,12 +192,20 @@ def estimate_priors(
     shares = design.counts / design.counts.sum().double()
     if method == "em":
         shift = {"training_priors": shares, "priors": _em_priors(deployment, shares)}
-        known, unknown = shift_priors(validation, **shift), shift_priors(deployment, **shift)
+        known, unknown = (
+            shift_priors(validation, **shift),
+            shift_priors(deployment, **shift),
+        )
     else:
         one_hot = torch.eye(classes).to(shares)
-        known, unknown = one_hot[highest_class(validation)[1]], one_hot[highest_class(deployment)[1]]
+        known, unknown = (
+            one_hot[highest_class(validation)[1]],
+            one_hot[highest_class(deployment)[1]],
+        )
     by_class = design.means(known)
-    require(torch.linalg.matrix_rank(by_class) == classes, "dependent", "preds", method=method)
+    require(
+        torch.linalg.matrix_rank(by_class) == classes, "dependent", "preds", method=method
+    )
     indicators = torch.linalg.inv(by_class)
     mixture = _mixture(known @ indicators, unknown @ indicators, design)
     priors, singletons = mixture.priors, torch.eye(classes).to(mixture.priors)
@@ -199,7 +222,10 @@ def estimate_priors(
             LabelShiftWarning,
             stacklevel=2,
         )
-    singles = [Share(*ends) for ends in zip(*(values.tolist() for values in (priors, *single)), strict=True)]
+    singles = [
+        Share(*ends)
+        for ends in zip(*(values.tolist() for values in (priors, *single)), strict=True)
+    ]
     partition = mixture.usable_partition(singles, confidence)
     return PriorEstimate(priors, *single, *joint, shares, p_value, groups, partition)
 
@@ -220,19 +246,25 @@ class _Design(NamedTuple):
 
     def means(self, values: Tensor) -> Tensor:
         """Return the means (C, K) of ``values`` (N, K) over the samples of each class."""
-        sums = values.new_zeros(len(self.counts), values.shape[1]).index_add_(0, self.target, values)
+        sums = values.new_zeros(len(self.counts), values.shape[1]).index_add_(
+            0, self.target, values
+        )
         return sums / self.counts.unsqueeze(1)
 
     def sums(self, values: Tensor) -> Tensor:
         """Return the sums (K, G) of ``values`` (N + M, G) over the samples of each of K clusters."""
-        return values.new_zeros(int(self.codes.max()) + 1, values.shape[1]).index_add_(0, self.codes, values)
+        return values.new_zeros(int(self.codes.max()) + 1, values.shape[1]).index_add_(
+            0, self.codes, values
+        )
 
     def corrected(self, values: Tensor) -> Tensor:
         """Return ``values`` (N + M, G) times sqrt(k / (k - 1)), which makes variances unbiased.
 
         k is the number of clusters of the sample's class or, for an unlabelled sample, of all unlabelled samples.
         """
-        return values * (self.clusters / (self.clusters - 1.0)).sqrt().to(values)[self.strata].unsqueeze(1)
+        return values * (self.clusters / (self.clusters - 1.0)).sqrt().to(values)[
+            self.strata
+        ].unsqueeze(1)
 
 
 def _design(
@@ -244,11 +276,19 @@ def _design(
 ) -> _Design:
     """Check cluster names, and return the `_Design`; the same name in ``clusters`` and ``others`` is one cluster."""
     known, classes = len(target), len(counts)
-    require((clusters is None) == (others is None), "given_with", "clusters", other="unlabelled_clusters")
+    require(
+        (clusters is None) == (others is None),
+        "given_with",
+        "clusters",
+        other="unlabelled_clusters",
+    )
     strata = torch.cat([target, target.new_full((unlabelled,), classes)])
     codes, twice = torch.arange(len(strata)), "twice"
     if clusters is not None:
-        names = [*row_names("clusters", clusters, known), *row_names("unlabelled_clusters", others, unlabelled)]
+        names = [
+            *row_names("clusters", clusters, known),
+            *row_names("unlabelled_clusters", others, unlabelled),
+        ]
         codes, twice = group_codes("clusters", names, len(names)).codes, "in two clusters"
     codes = codes.to(target.device)
     pairs = (codes * (classes + 1) + strata).unique()  # type: ignore[no-untyped-call]
@@ -257,7 +297,14 @@ def _design(
         rare = (of_strata[:-1] < 2).nonzero().flatten().tolist()
         raise InvalidValueError("each_class_twice", "target", twice=twice, classes=rare)
     others_clusters = int(of_strata[-1])
-    require(others_clusters > 1, "holds_at_least", "unlabelled_clusters", others_clusters, minimum=2, unit="clusters")
+    require(
+        others_clusters > 1,
+        "holds_at_least",
+        "unlabelled_clusters",
+        others_clusters,
+        minimum=2,
+        unit="clusters",
+    )
     return _Design(target, counts, strata, codes, of_strata)
 
 
@@ -270,20 +317,37 @@ def _part(name: str, members: Sequence[int], every: Tensor) -> Tensor:
 
 
 def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
-    are_logits = unlabelled.is_floating_point() and unlabelled.ndim == 2 and unlabelled.shape[1] == classes
+    are_logits = (
+        unlabelled.is_floating_point()
+        and unlabelled.ndim == 2
+        and unlabelled.shape[1] == classes
+    )
     require(are_logits, "float_shape", "unlabelled", unlabelled, shape=f"(M, {classes})")
-    require(len(unlabelled) >= 2 and unlabelled.isfinite().all(), "finite_sample", "unlabelled")
+    require(
+        len(unlabelled) >= 2 and unlabelled.isfinite().all(), "finite_sample", "unlabelled"
+    )
     return in_float64(unlabelled)
 
 
 def _calibrated(samples: LabelledLogits, deployed: Tensor) -> tuple[Tensor, Tensor]:
     """Return calibrated probabilities of the validation ``samples`` (N, C) and of the ``deployed`` samples (M, C)."""
-    logits, new = samples.logits.log_softmax(dim=1), deployed.log_softmax(dim=1)  # row constants have no effect
+    logits, new = (
+        samples.logits.log_softmax(dim=1),
+        deployed.log_softmax(dim=1),
+    )  # row constants have no effect
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)  # imperfect calibration only widens the intervals
+        warnings.simplefilter(
+            "ignore", CalibrationWarning
+        )  # imperfect calibration only widens the intervals
         temperature = TemperatureScaling().fit(logits, samples.target).to(new.device)
-        vector = VectorScaling(new.shape[1]).fit(temperature(logits), samples.target).to(new.device)
-    return vector(temperature(logits)).softmax(dim=1), vector(temperature(new)).softmax(dim=1)
+        vector = (
+            VectorScaling(new.shape[1])
+            .fit(temperature(logits), samples.target)
+            .to(new.device)
+        )
+    return vector(temperature(logits)).softmax(dim=1), vector(temperature(new)).softmax(
+        dim=1
+    )
 
 
 def _em_priors(probs: Tensor, shares: Tensor) -> Tensor:
@@ -323,39 +387,71 @@ class _Mixture(NamedTuple):
         prior = self.unknown.mean(dim=0) @ part
         centre = _above_0(torch.stack([prior, 1 - prior]), len(self.unknown))[:1]
         low, high = self.intervals(part.unsqueeze(0), centre, confidence)
-        return Share(1.0, 1.0, 1.0) if part.all() else Share(centre.item(), low.item(), high.item())
+        return (
+            Share(1.0, 1.0, 1.0)
+            if part.all()
+            else Share(centre.item(), low.item(), high.item())
+        )
 
-    def usable_partition(self, shares: Sequence[Share], confidence: float) -> dict[tuple[int, ...], Share]:
+    def usable_partition(
+        self, shares: Sequence[Share], confidence: float
+    ) -> dict[tuple[int, ...], Share]:
         """Merge classes until all intervals are narrow enough; return the joint frequency of each group of classes.
 
         The keys of the result are tuples of class indices; ``shares`` are the frequencies of single classes. In each
         step, the group with the widest interval is merged with the group with which it is confused most. If other
         groups have too wide intervals, only they are considered.
         """
-        covariance, parts = self.design.sums(self.errors).T.cov(), [*torch.eye(len(shares)).to(self.priors)]
+        covariance, parts = (
+            self.design.sums(self.errors).T.cov(),
+            [*torch.eye(len(shares)).to(self.priors)],
+        )
         shares = [*shares]
         while len(parts) > 1 and max(share.width for share in shares) > MAX_WIDTH:
             wide = max(range(len(parts)), key=lambda place: shares[place].width)
             part, _ = parts.pop(wide), shares.pop(wide)
-            shared = [part @ covariance @ of / (of @ covariance @ of).clamp(min=1e-300).sqrt() for of in parts]
-            order = [(share.width <= MAX_WIDTH, error.item()) for share, error in zip(shares, shared, strict=True)]
+            shared = [
+                part @ covariance @ of / (of @ covariance @ of).clamp(min=1e-300).sqrt()
+                for of in parts
+            ]
+            order = [
+                (share.width <= MAX_WIDTH, error.item())
+                for share, error in zip(shares, shared, strict=True)
+            ]
             joined = order.index(min(order))
             parts[joined] = parts[joined] + part
             shares[joined] = self.share(parts[joined], confidence)
-        return {tuple(part.nonzero().flatten().tolist()): share for part, share in zip(parts, shares, strict=True)}
+        return {
+            tuple(part.nonzero().flatten().tolist()): share
+            for part, share in zip(parts, shares, strict=True)
+        }
 
-    def intervals(self, parts: Tensor, centres: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
+    def intervals(
+        self, parts: Tensor, centres: Tensor, confidence: float
+    ) -> tuple[Tensor, Tensor]:
         """Return the lower and the upper ends, (G,) each, of intervals of the joint frequencies of G groups of classes.
 
         Row g of ``parts`` (G, C) is 1 for the classes of group g, else 0; ``centres`` (G,) are the estimates. An
         interval consists of all frequencies t with (centre - t)^2 <= q^2 variance(t), where q is a quantile.
         """
         design, known, size = self.design, self.known @ parts.T, len(self.unknown)
-        spread = design.means((known - parts.T[design.target]).square()).T  # a row per group, a column per true class
-        from_all = known.square().mean(dim=0).unsqueeze(1) + parts * (1 - 2 * known.mean(dim=0).unsqueeze(1))
-        error = (spread * design.counts + UNSEEN * from_all) / (design.counts * (design.counts - 1))
-        inside, outside = _as_shares(self.priors * parts), _as_shares(self.priors * (1 - parts))
-        square, other_square = 1 + (inside * spread).sum(dim=1), (outside * spread).sum(dim=1)
+        spread = design.means(
+            (known - parts.T[design.target]).square()
+        ).T  # a row per group, a column per true class
+        from_all = known.square().mean(dim=0).unsqueeze(1) + parts * (
+            1 - 2 * known.mean(dim=0).unsqueeze(1)
+        )
+        error = (spread * design.counts + UNSEEN * from_all) / (
+            design.counts * (design.counts - 1)
+        )
+        inside, outside = (
+            _as_shares(self.priors * parts),
+            _as_shares(self.priors * (1 - parts)),
+        )
+        square, other_square = (
+            1 + (inside * spread).sum(dim=1),
+            (outside * spread).sum(dim=1),
+        )
         part_error = (inside.square() * error).sum(dim=1)
         other_error = (outside.square() * error).sum(dim=1)
         scale = self._scale(parts, confidence)
@@ -366,7 +462,9 @@ class _Mixture(NamedTuple):
         low = torch.where(a > 0, (b - root) / a, 0.0)
         high = torch.where(a > 0, (b + root) / a, 1.0)
         has_interval = scale.isfinite()
-        return low.clamp(0, 1).where(has_interval, torch.nan), high.clamp(0, 1).where(has_interval, torch.nan)
+        return low.clamp(0, 1).where(has_interval, torch.nan), high.clamp(0, 1).where(
+            has_interval, torch.nan
+        )
 
     def _scale(self, parts: Tensor, confidence: float) -> Tensor:
         """Return the squared t quantile times the design effect of G groups, (G,); inf for fewer than 10 clusters."""
@@ -375,18 +473,28 @@ class _Mixture(NamedTuple):
         design, rows = self.design, self.errors @ parts.T
         sums, squares = design.sums(rows).square(), design.sums(rows.square())
         corrected = design.sums(design.corrected(rows)).square().sum(dim=0)
-        design_effect = torch.where(squares.sum(dim=0) > 0, corrected / squares.sum(dim=0), 1.0)
-        noise = (sums - squares - (sums - squares).mean(dim=0)).square().sum(dim=0)  # 0 without clusters
+        design_effect = torch.where(
+            squares.sum(dim=0) > 0, corrected / squares.sum(dim=0), 1.0
+        )
+        noise = (
+            (sums - squares - (sums - squares).mean(dim=0)).square().sum(dim=0)
+        )  # 0 without clusters
         freedom = (2 * sums.sum(dim=0).square() / noise.clamp(min=1e-300)).clamp(max=1e9)
-        quantile = torch.from_numpy(stdtrit(freedom.cpu().numpy(), (1 + confidence) / 2)).to(design_effect)
+        quantile = torch.from_numpy(
+            stdtrit(freedom.cpu().numpy(), (1 + confidence) / 2)
+        ).to(design_effect)
         clusters = (parts * design.clusters[:-1]).amax(dim=1).minimum(design.clusters[-1])
-        return torch.where(clusters < MIN_CLUSTERS, torch.inf, design_effect * quantile.square())
+        return torch.where(
+            clusters < MIN_CLUSTERS, torch.inf, design_effect * quantile.square()
+        )
 
 
 def _mixture(known: Tensor, unknown: Tensor, design: _Design) -> _Mixture:
     priors = _above_0(unknown.mean(dim=0), len(unknown))
     one_hot = torch.eye(len(priors)).to(priors)
-    known_errors = -(known - one_hot[design.target]) * (priors / design.counts)[design.target].unsqueeze(1)
+    known_errors = -(known - one_hot[design.target]) * (priors / design.counts)[
+        design.target
+    ].unsqueeze(1)
     errors = torch.cat([known_errors, (unknown - unknown.mean(dim=0)) / len(unknown)])
     return _Mixture(known, unknown, design, priors, errors)
 
@@ -398,11 +506,15 @@ def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tens
     classes are summed in column C instead.
     """
     in_order = validation.T.contiguous().sort(dim=1).values
-    column = torch.where(counts >= MIN_RANKED, torch.arange(len(counts), device=counts.device), len(counts))
+    column = torch.where(
+        counts >= MIN_RANKED, torch.arange(len(counts), device=counts.device), len(counts)
+    )
 
     def ranks(probs: Tensor) -> Tensor:
         values = probs.T.contiguous()
-        places = torch.searchsorted(in_order, values) + torch.searchsorted(in_order, values, right=True)
+        places = torch.searchsorted(in_order, values) + torch.searchsorted(
+            in_order, values, right=True
+        )
         by_class = (places / (2 * len(validation)) - 0.5).T.to(probs)
         return probs.new_zeros(len(probs), len(counts) + 1).index_add_(1, column, by_class)
 
@@ -419,16 +531,32 @@ def _p_value(mixture: _Mixture, ranks: Tensor, others: Tensor) -> float:
 
     design = mixture.design
     by_class, strata = design.means(ranks), len(design.clusters)
-    residuals, tested = ranks - mixture.known @ by_class, others - mixture.unknown @ by_class
+    residuals, tested = (
+        ranks - mixture.known @ by_class,
+        others - mixture.unknown @ by_class,
+    )
     mean, weights = tested.mean(dim=0), mixture.priors / design.counts
-    rows = design.corrected(torch.cat([residuals * weights[design.target].unsqueeze(1), (tested - mean) / len(tested)]))
-    unseen = UNSEEN * (weights.square() * design.counts / (design.counts - 1)).sum() / len(residuals)
+    rows = design.corrected(
+        torch.cat(
+            [residuals * weights[design.target].unsqueeze(1), (tested - mean) / len(tested)]
+        )
+    )
+    unseen = (
+        UNSEEN
+        * (weights.square() * design.counts / (design.counts - 1)).sum()
+        / len(residuals)
+    )
     sums = design.sums(rows)
     covariance = sums.T @ sums + unseen * residuals.T @ residuals
     rank = int(torch.linalg.matrix_rank(covariance, hermitian=True))
     distance = float(mean @ torch.linalg.pinv(covariance, hermitian=True) @ mean)
     cells, places = (design.codes * strata + design.strata).unique(return_inverse=True)  # type: ignore[no-untyped-call]
-    squares = rows.new_zeros(len(cells), rows.shape[1]).index_add_(0, places, rows).square().sum(dim=1)
+    squares = (
+        rows.new_zeros(len(cells), rows.shape[1])
+        .index_add_(0, places, rows)
+        .square()
+        .sum(dim=1)
+    )
     traces = (cells % strata).bincount(squares, minlength=strata)
     freedom = float(traces.sum().square() / (traces.square() / (design.clusters - 1)).sum())
     left = max(freedom - rank + 1, 1.0)

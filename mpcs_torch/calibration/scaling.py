@@ -9,7 +9,11 @@ from torch import Tensor, nn
 
 from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.detection.errors import check_both_occur, flatten_trials
-from mpcs_torch.functional.inputs.checks import check_by_class, check_num_classes, widest_float
+from mpcs_torch.functional.inputs.checks import (
+    check_by_class,
+    check_num_classes,
+    widest_float,
+)
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 
@@ -21,7 +25,9 @@ class CalibrationWarning(UserWarning):
     """A warning that the data do not determine a calibration, or that the scores say nothing about the labels."""
 
 
-REVERSED = "targets do not score higher than non-targets: scores are reversed or uninformative"
+REVERSED = (
+    "targets do not score higher than non-targets: scores are reversed or uninformative"
+)
 """The reason that a `CalibrationWarning` states if calibrated scores do not increase with the raw scores."""
 
 
@@ -60,7 +66,12 @@ def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     The scores (M,) are float64, and the mask (M,) is bool.
     """
     batch = flatten_trials(preds, target, num_classes=None, ignore_index=None)
-    raise_first([*batch.find_faults(), Fault(Rule("finite", "preds"), batch.scores, ~batch.scores.isfinite())])
+    raise_first(
+        [
+            *batch.find_faults(),
+            Fault(Rule("finite", "preds"), batch.scores, ~batch.scores.isfinite()),
+        ]
+    )
     scores = in_float64(batch.scores)
     is_target = batch.labels.to(scores.device) == 1
     check_both_occur(is_target)
@@ -103,14 +114,20 @@ def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | N
     """
     point, here = start, expand(start)
     curvatures, directions = torch.linalg.eigh(here.hessian)
-    basis = directions[:, curvatures > 1e-12 * curvatures[-1]]  # spans the range of the Hessian
+    basis = directions[
+        :, curvatures > 1e-12 * curvatures[-1]
+    ]  # spans the range of the Hessian
     for _ in range(STEPS):
         factor, failed = torch.linalg.cholesky_ex(basis.T @ here.hessian @ basis)
         if failed:
             return None
-        step = -basis @ torch.cholesky_solve((basis.T @ here.gradient).unsqueeze(1), factor).squeeze(1)
+        step = -basis @ torch.cholesky_solve(
+            (basis.T @ here.gradient).unsqueeze(1), factor
+        ).squeeze(1)
         point, here = _search(expand, point, here, step)
-        if step.abs().amax() <= 1e-7 * (1 + point.abs().amax()):  # the remaining error is far smaller than the step
+        if step.abs().amax() <= 1e-7 * (
+            1 + point.abs().amax()
+        ):  # the remaining error is far smaller than the step
             return point
     return None
 
@@ -121,7 +138,11 @@ def _search(
     """Halve ``step`` until the function decreases enough (Armijo's rule); return the new point and its `Expansion`."""
     slope, size = here.gradient @ step, 1.0
     there = expand(point + step)
-    while -slope > 1e-12 * (1 + here.value) and not there.value <= here.value + 1e-4 * size * slope and size > 1e-9:
+    while (
+        -slope > 1e-12 * (1 + here.value)
+        and not there.value <= here.value + 1e-4 * size * slope
+        and size > 1e-9
+    ):
         size /= 2
         there = expand(point + size * step)
     return point + size * step, there
@@ -174,9 +195,15 @@ class TemperatureScaling(nn.Module):
         Warns:
             CalibrationWarning: If no temperature is optimal (finite and above 0); the message has the reason.
         """
-        temperature = _fit_temperature(labelled_logits(preds, target, preds.shape[1] if preds.ndim > 1 else 2))
+        temperature = _fit_temperature(
+            labelled_logits(preds, target, preds.shape[1] if preds.ndim > 1 else 2)
+        )
         if isinstance(temperature, str):
-            warn(f"The temperature is 1, because {temperature}.", CalibrationWarning, stacklevel=2)
+            warn(
+                f"The temperature is 1, because {temperature}.",
+                CalibrationWarning,
+                stacklevel=2,
+            )
         self.temperature.fill_(1.0 if isinstance(temperature, str) else temperature)
         return self
 
@@ -207,7 +234,11 @@ def _expand_temperature(samples: LabelledLogits, inverse_temperature: Tensor) ->
     expected = (probs * samples.logits).sum(dim=1, keepdim=True)
     variance = (probs * (samples.logits - expected).square()).sum(dim=1).mean()
     slope = (expected.squeeze(1) - true).mean()
-    return Expansion(-samples.true_class_values(log_probs).mean(), slope.reshape(1), variance.reshape(1, 1))
+    return Expansion(
+        -samples.true_class_values(log_probs).mean(),
+        slope.reshape(1),
+        variance.reshape(1, 1),
+    )
 
 
 class VectorScaling(nn.Module):
@@ -253,7 +284,10 @@ class VectorScaling(nn.Module):
         Raises:
             ValueError: If ``preds`` is not floating point of shape ``(N, C)`` or ``(N, C, ...)``.
         """
-        scores, has_classes = upcast_half(preds), preds.ndim > 1 and preds.shape[1] == self.num_classes
+        scores, has_classes = (
+            upcast_half(preds),
+            preds.ndim > 1 and preds.shape[1] == self.num_classes,
+        )
         require(has_classes, "class_dimension", "preds", preds, classes=self.num_classes)
         per_class = (self.num_classes, *(1 for _ in preds.shape[2:]))
         scale, bias = self.scale.to(scores.dtype), self.bias.to(scores.dtype)
@@ -267,7 +301,11 @@ class VectorScaling(nn.Module):
         """
         fitted = _fit_vector(labelled_logits(preds, target, self.num_classes))
         if isinstance(fitted, str):
-            warn(f"The scales are 1 and the biases 0, because {fitted}.", CalibrationWarning, stacklevel=2)
+            warn(
+                f"The scales are 1 and the biases 0, because {fitted}.",
+                CalibrationWarning,
+                stacklevel=2,
+            )
             fitted = torch.ones_like(self.scale), torch.zeros_like(self.bias)
         self.scale.copy_(fitted[0])
         self.bias.copy_(fitted[1])
@@ -284,7 +322,9 @@ def _fit_vector(samples: LabelledLogits) -> tuple[Tensor, Tensor] | str:
     centre, spread = logits.mean(dim=0), logits.std(dim=0, correction=0)
     spread = torch.where(spread > 0, spread, 1.0)
     unit = LabelledLogits((logits - centre) / spread, target)
-    optimum = minimize(lambda point: _expand_vector(unit, point), logits.new_zeros(2 * classes))
+    optimum = minimize(
+        lambda point: _expand_vector(unit, point), logits.new_zeros(2 * classes)
+    )
     if optimum is None:
         reason = f"{STEPS} Newton steps found no finite optimum"
         return f"{reason}: scaled logits separate the classes without error, or almost so"
@@ -304,10 +344,18 @@ def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
     weighted = torch.cat([probs * logits, probs], dim=1)
     square = (probs * logits.square()).mean(dim=0).diag()
     first, zeroth = (probs * logits).mean(dim=0).diag(), probs.mean(dim=0).diag()
-    within = torch.cat([torch.cat([square, first], dim=1), torch.cat([first, zeroth], dim=1)])
-    return Expansion(-samples.true_class_values(log_probs).mean(), gradient, within - weighted.T @ weighted / rows)
+    within = torch.cat(
+        [torch.cat([square, first], dim=1), torch.cat([first, zeroth], dim=1)]
+    )
+    return Expansion(
+        -samples.true_class_values(log_probs).mean(),
+        gradient,
+        within - weighted.T @ weighted / rows,
+    )
 
 
-def make_scaling(method: ScalingMethod, num_classes: int) -> TemperatureScaling | VectorScaling:
+def make_scaling(
+    method: ScalingMethod, num_classes: int
+) -> TemperatureScaling | VectorScaling:
     """Create the scaling module that ``method`` names, not fitted yet."""
     return TemperatureScaling() if method == "temperature" else VectorScaling(num_classes)

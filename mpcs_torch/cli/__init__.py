@@ -10,7 +10,10 @@ def main() -> None:
     try:
         import typer  # noqa: F401
     except ImportError:
-        print("mpcs: the command line needs more packages: pip install 'mpcs_torch[cli]'", file=sys.stderr)
+        print(
+            "mpcs: the command line needs more packages: pip install 'mpcs_torch[cli]'",
+            file=sys.stderr,
+        )
         sys.exit(ExitStatus.REFUSED)
     from mpcs_torch.cli.app import run_app
 

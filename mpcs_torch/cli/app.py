@@ -64,9 +64,13 @@ def _refuse_repeats(command: Any) -> None:
 
     def parse_args(ctx: Any, args: list[str]) -> Any:
         *_, order = command.make_parser(ctx).parse_args(list(args)) if args else [()]
-        for option in {each for each in order if each.param_type_name == "option" and not each.is_flag}:
+        for option in {
+            each for each in order if each.param_type_name == "option" and not each.is_flag
+        }:
             if order.count(option) > 1 and not option.multiple:
-                raise typer.BadParameter("is given more than once", param_hint=option.opts[0])
+                raise typer.BadParameter(
+                    "is given more than once", param_hint=option.opts[0]
+                )
         return parsed(ctx, args)
 
     command.parse_args = parse_args
@@ -116,7 +120,13 @@ def _print_version(wanted: bool) -> None:
 def mpcs(
     *,
     version: Annotated[  # its callback reads the value
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and exit.",
+        ),
     ] = False,
     debug: Annotated[  # `VerbGroup.invoke` reads the value
         bool, typer.Option("--debug", help="Show the traceback of an error.")

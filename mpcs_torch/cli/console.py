@@ -76,7 +76,9 @@ def part_text(part: Table | str) -> str:
 
     from mpcs_torch.cli.table_layout import fitted_tables
 
-    width, height = get_terminal_size()  # for a dumb terminal, rich would ignore COLUMNS and assume 80
+    width, height = (
+        get_terminal_size()
+    )  # for a dumb terminal, rich would ignore COLUMNS and assume 80
     console = Console(highlight=False, width=width, height=height)
     with console.capture() as captured:
         for i, printed in enumerate(fitted_tables(part, width)):
@@ -92,16 +94,25 @@ def say(*parts: Table | str, err: bool = False) -> None:
     On a terminal, long lines are broken at spaces; paths and options stay whole, so that they can be copied.
     """
     is_terminal = (sys.stderr if err else sys.stdout).isatty()
-    texts = [_wrapped(part) if isinstance(part, str) and is_terminal else part_text(part) for part in parts]
+    texts = [
+        _wrapped(part) if isinstance(part, str) and is_terminal else part_text(part)
+        for part in parts
+    ]
     with naming("standard error" if err else "standard output"):
         typer.echo("\n\n".join(texts), err=err)
 
 
 def _wrapped(text: str) -> str:
     wrapper = TextWrapper(
-        get_terminal_size().columns, replace_whitespace=False, break_long_words=False, break_on_hyphens=False
+        get_terminal_size().columns,
+        replace_whitespace=False,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
-    return "\n".join(wrapper.fill(line) if len(line) > wrapper.width else line for line in text.split("\n"))
+    return "\n".join(
+        wrapper.fill(line) if len(line) > wrapper.width else line
+        for line in text.split("\n")
+    )
 
 
 def show(*parts: Table | str) -> None:
@@ -114,7 +125,11 @@ def heading(text: str) -> str:
     """Return a heading: bold on a terminal, as Markdown in a pipe or a file."""
     if not sys.stdout.isatty():
         return f"## {text}"
-    return text if os.environ.get("TERM") in ("dumb", "unknown") else typer.style(text, bold=True)
+    return (
+        text
+        if os.environ.get("TERM") in ("dumb", "unknown")
+        else typer.style(text, bold=True)
+    )
 
 
 def note(*messages: str) -> None:
@@ -139,11 +154,15 @@ def print_result(plain: Any, *parts: Table | str) -> None:
     if isinstance(plain, dict) and COMMAND_LINE.read:
         plain = {"read": COMMAND_LINE.read, **plain}
     with naming("standard output"):
-        typer.echo(json.dumps(finite(plain), indent=1, allow_nan=False, default=str))  # paths become text
+        typer.echo(
+            json.dumps(finite(plain), indent=1, allow_nan=False, default=str)
+        )  # paths become text
 
 
 def print_scores(
-    result: "Result[Any]", outcomes: "Sequence[Outcome]" = (), beside: Mapping[str, object] = MappingProxyType({})
+    result: "Result[Any]",
+    outcomes: "Sequence[Outcome]" = (),
+    beside: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
     """Print the values of ``result`` and the ``outcomes`` of requirements. The JSON of --json also has ``beside``."""
     from mpcs_torch.evaluation.requirements import outcomes_table
@@ -152,7 +171,11 @@ def print_scores(
     if COMMAND_LINE.json:
         print_reading(*result.read)
         rows = [
-            {**outcome._asdict(), "requirement": str(outcome.requirement), "reason": str(outcome.reason or "")}
+            {
+                **outcome._asdict(),
+                "requirement": str(outcome.requirement),
+                "reason": str(outcome.reason or ""),
+            }
             for outcome in outcomes
         ]
         plain = {**beside, **result.to_dict()} | ({"requirements": rows} if rows else {})
@@ -192,7 +215,9 @@ def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
     with shown_progress(name, epochs, COUNT, "{task.fields[values]}") as update:
 
         def advance(epoch: "MeasuredEpoch", run: "TrainingRun") -> None:  # noqa: ARG001  # a Hook
-            columns = [column for column in ("accuracy", "mpcs") if column in epoch.values] or list(epoch.values)[:2]
+            columns = [
+                column for column in ("accuracy", "mpcs") if column in epoch.values
+            ] or list(epoch.values)[:2]
             values = "  ".join(f"{column} {epoch.values[column]:.4f}" for column in columns)
             update(completed=epoch.number, values=values)
 
@@ -207,7 +232,9 @@ def counting_bar(name: str, total: int) -> Iterator[Callable[..., None]]:
 
 
 @contextmanager
-def row_counter(doing: str, paths: Sequence[Path], *files: "Predictions") -> Iterator[Callable[[int], None]]:
+def row_counter(
+    doing: str, paths: Sequence[Path], *files: "Predictions"
+) -> Iterator[Callable[[int], None]]:
     """Show how many rows have been read. Yield a function that adds a given number of rows.
 
     First, print how each of ``files`` is read (which column has the labels, for example). At the end of the with block,
@@ -215,13 +242,18 @@ def row_counter(doing: str, paths: Sequence[Path], *files: "Predictions") -> Ite
     """
     print_reading(*(file.how() for file in files))
     name = f"{doing} {', '.join(path.name for path in paths)}"
-    with printed_warnings(), shown_progress(name, None, "{task.completed:,.0f} rows") as update:
+    with (
+        printed_warnings(),
+        shown_progress(name, None, "{task.completed:,.0f} rows") as update,
+    ):
         yield lambda rows: update(advance=rows)
     note(*(sentence for file in files for sentence in file.notes))
 
 
 @contextmanager
-def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callable[..., None]]:
+def shown_progress(
+    name: str, total: int | None, *texts: str
+) -> Iterator[Callable[..., None]]:
     """Show progress with ``texts`` (templates of rich). If ``total`` is given, also show a bar and the time left.
 
     Yield a function that updates the display; its keyword arguments are those of `Progress.update` in rich.
@@ -237,11 +269,19 @@ def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callab
         described = bars.TextColumn("{task.description}", markup=False)
         columns = [bars.TextColumn(text, markup=False) for text in texts]
         left = bars.TimeRemainingColumn(elapsed_when_finished=True)
-        around = [*columns, bars.TimeElapsedColumn()] if total is None else [bars.BarColumn(), *columns, left]
+        around = (
+            [*columns, bars.TimeElapsedColumn()]
+            if total is None
+            else [bars.BarColumn(), *columns, left]
+        )
         with bars.Progress(described, *around, console=Console(stderr=True)) as progress:
-            task = progress.add_task(shown_name(name, 32), total=total, values="")  # fits a narrow terminal
+            task = progress.add_task(
+                shown_name(name, 32), total=total, values=""
+            )  # fits a narrow terminal
             yield partial(progress.update, task)
-            progress.update(task, total=progress.tasks[0].completed)  # ``total`` may have been an estimate
+            progress.update(
+                task, total=progress.tasks[0].completed
+            )  # ``total`` may have been an estimate
 
 
 def _lines(name: str, total: int | None) -> Callable[..., None]:

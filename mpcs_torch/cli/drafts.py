@@ -24,7 +24,9 @@ def from_costs(path: str, *, dangerous: float | None) -> ConcernSpec:
     return _with_threshold(spec_from_costs(costs, names), dangerous)
 
 
-def from_order(classes: str, *, dangerous: float | None, under: float, over: float) -> ConcernSpec:
+def from_order(
+    classes: str, *, dangerous: float | None, under: float, over: float
+) -> ConcernSpec:
     """Draft a concern for class names from low to high, with commas between.
 
     An error costs ``under`` for each class by which it is too low, or ``over`` for each class by which it is too high.
@@ -35,7 +37,9 @@ def from_order(classes: str, *, dangerous: float | None, under: float, over: flo
 
 def _with_threshold(spec: ConcernSpec, dangerous: float | None) -> ConcernSpec:
     if dangerous is not None and not 0 < dangerous <= 1:
-        raise ValueError(f"dangerous must be above 0 and at most 1, the largest weight, but got {dangerous}.")
+        raise ValueError(
+            f"dangerous must be above 0 and at most 1, the largest weight, but got {dangerous}."
+        )
     return replace(spec, dangerous=dangerous)
 
 

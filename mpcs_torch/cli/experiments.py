@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.cli.console import COMMAND_LINE, counting_bar, heading, note, progress_bar, show
+from mpcs_torch.cli.console import (
+    COMMAND_LINE,
+    counting_bar,
+    heading,
+    note,
+    progress_bar,
+    show,
+)
 from mpcs_torch.io.atomic_files import save_figure
 from mpcs_torch.paper import experiments, published_values
 from mpcs_torch.paper.experiments import FinishedRun
@@ -17,40 +24,63 @@ from mpcs_torch.trainer.folder import RunExistsError, check_free, sweep
 from mpcs_torch.trainer.result import Record, read_records
 
 
-def finish_all(title: str, configs: list[RunConfig], data_root: Path, out: Path) -> list[list[Record]]:
+def finish_all(
+    title: str, configs: list[RunConfig], data_root: Path, out: Path
+) -> list[list[Record]]:
     """Run all ``configs``, and return the records (one per epoch) of each run, in the order of ``configs``."""
     finished: dict[str, list[Record]] = {}
     with counting_bar(title, len(configs)) as advance:
-        for config, records in sweep(configs, data_root, out, overwrite=COMMAND_LINE.overwrite):
+        for config, records in sweep(
+            configs, data_root, out, overwrite=COMMAND_LINE.overwrite
+        ):
             finished[config.name] = records
             advance()
     return [finished[config.name] for config in configs]
 
 
-def check_before_training(names: Sequence[str], published: Sequence[Path], out: Path, evaluation: Path | None) -> None:
+def check_before_training(
+    names: Sequence[str], published: Sequence[Path], out: Path, evaluation: Path | None
+) -> None:
     """Raise an error if a file in ``published`` cannot be read, or if an output folder already has results."""
     for path in published:
         read_records(path)
     check_free([out / name for name in names], overwrite=COMMAND_LINE.overwrite)
-    if evaluation is not None and not COMMAND_LINE.overwrite and any((evaluation / name).exists() for name in FILES):
-        raise RunExistsError(f"{evaluation} already holds an evaluation: choose another folder or pass --overwrite")
+    if (
+        evaluation is not None
+        and not COMMAND_LINE.overwrite
+        and any((evaluation / name).exists() for name in FILES)
+    ):
+        raise RunExistsError(
+            f"{evaluation} already holds an evaluation: choose another folder or pass --overwrite"
+        )
 
 
-def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -> FinishedRun:
+def reproduce_one(
+    name: str, data_root: Path, out: Path, records: Path | None
+) -> FinishedRun:
     """Run the experiment ``name``, and print its results; compare with published ``records`` if given."""
     overwrite = COMMAND_LINE.overwrite
     with progress_bar(name, experiments.experiment_config(name).epochs.count) as bar:
-        run = experiments.reproduce_experiment(name, data_root, out / name, records, [bar], overwrite=overwrite)
-    parts: list[Table | str] = [f"\n{heading(run.title)}", published_values.table_2({name: run.records}, {})]
+        run = experiments.reproduce_experiment(
+            name, data_root, out / name, records, [bar], overwrite=overwrite
+        )
+    parts: list[Table | str] = [
+        f"\n{heading(run.title)}",
+        published_values.table_2({name: run.records}, {}),
+    ]
     parts += [] if run.costs is None else [published_values.table_3({name: run.costs})]
     if run.agreement is not None:
         parts.append(f"{run.agreement}.")
     elif records is not None:
-        parts.append("Not compared epoch by epoch: no record was published, or its data were split without a seed.")
+        parts.append(
+            "Not compared epoch by epoch: no record was published, or its data were split without a seed."
+        )
     if name == "case-study":
         parts += [experiments.picks_table(run), *experiments.figure_5_comparison(run)]
     show(*parts)
-    note(f"\nwrote {out / name / 'records.csv'}; `mpcs report {out / name}` draws its trends")
+    note(
+        f"\nwrote {out / name / 'records.csv'}; `mpcs report {out / name}` draws its trends"
+    )
     return run
 
 
@@ -59,12 +89,17 @@ def repeat(name: str, seeds: int, data_root: Path, out: Path) -> tuple[MeanOverR
     configs = [experiments.seeded_config(name, seed) for seed in range(seeds)]
     runs = finish_all(f"{name}, seeds", configs, data_root, out / "seeds")
     intervals = published_values.seed_intervals(runs)
-    show(f"\n{heading(f'{name} over seeds 0 to {seeds - 1}')}", published_values.intervals_table(intervals))
+    show(
+        f"\n{heading(f'{name} over seeds 0 to {seeds - 1}')}",
+        published_values.intervals_table(intervals),
+    )
     return intervals
 
 
 def write_everything(
-    folder: Path, finished: Mapping[str, FinishedRun], intervals: Mapping[str, Sequence[MeanOverRuns]]
+    folder: Path,
+    finished: Mapping[str, FinishedRun],
+    intervals: Mapping[str, Sequence[MeanOverRuns]],
 ) -> None:
     """Write the report, tables and Figure 4 of all experiments to ``folder``, and print the tables."""
     write_evaluation(folder, finished, intervals)
@@ -81,15 +116,26 @@ def reproduce_figure_6(data_root: Path, out: Path, *, seeds: int) -> dict[str, A
     published = experiments.comparison_configs()
     plain, with_mpcs = finish_all("figure6", published, data_root, out)
     ours = experiments.ratios(plain, with_mpcs)
-    show(f"\n{heading(f'figure6: seed {published[0].seed}')}", experiments.ratios_table(ours))
+    show(
+        f"\n{heading(f'figure6: seed {published[0].seed}')}", experiments.ratios_table(ours)
+    )
     figure = figure_6(plain, with_mpcs)
     save_figure(figure, out / "figure6.png")
     save_figure(figure, out / "figure6.svg")
     note(f"\nwrote {out / 'figure6.png'} and figure6.svg")
     by_seed = []
     if seeds:
-        configs = [config for seed in range(seeds) for config in experiments.comparison_configs(seed)]
+        configs = [
+            config
+            for seed in range(seeds)
+            for config in experiments.comparison_configs(seed)
+        ]
         runs = finish_all("figure6, seeds", configs, data_root, out / "seeds")
-        by_seed = [experiments.ratios(*pair) for pair in zip(runs[::2], runs[1::2], strict=True)]
-        show(f"\n{heading(f'figure6: seeds 0 to {seeds - 1}')}", experiments.seeds_table(by_seed))
+        by_seed = [
+            experiments.ratios(*pair) for pair in zip(runs[::2], runs[1::2], strict=True)
+        ]
+        show(
+            f"\n{heading(f'figure6: seeds 0 to {seeds - 1}')}",
+            experiments.seeds_table(by_seed),
+        )
     return {"seed": published[0].seed, "ratios": ours, "by_seed": by_seed}

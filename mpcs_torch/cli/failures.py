@@ -44,10 +44,25 @@ def _message_and_status(error: BaseException) -> tuple[str, int]:
     if isinstance(error, MpcsError):
         return str(error), error.exit_status
     if isinstance(error, OSError):
-        return str(error) if error.filename is None else f"{error.filename}: {error.strerror}", ExitStatus.REFUSED
-    if isinstance(error, ModuleNotFoundError) and (module := str(error.name).split(".")[0]) in EXTRA_OF:
-        return f"this command needs {module}: pip install 'mpcs_torch[{EXTRA_OF[module]}]'", ExitStatus.REFUSED
+        return (
+            str(error) if error.filename is None else f"{error.filename}: {error.strerror}",
+            ExitStatus.REFUSED,
+        )
+    if (
+        isinstance(error, ModuleNotFoundError)
+        and (module := str(error.name).split(".")[0]) in EXTRA_OF
+    ):
+        return (
+            f"this command needs {module}: pip install 'mpcs_torch[{EXTRA_OF[module]}]'",
+            ExitStatus.REFUSED,
+        )
     line = " ".join(str(error).split())
     if isinstance(error, MemoryError) or NO_MEMORY in line:
-        return "there is not enough memory for so many rows, columns or classes", ExitStatus.REFUSED
-    return f"unexpected {type(error).__name__}: {line}; this is a bug: `mpcs --debug ...` shows where", ExitStatus.FAULT
+        return (
+            "there is not enough memory for so many rows, columns or classes",
+            ExitStatus.REFUSED,
+        )
+    return (
+        f"unexpected {type(error).__name__}: {line}; this is a bug: `mpcs --debug ...` shows where",
+        ExitStatus.FAULT,
+    )

@@ -45,7 +45,9 @@ def file_or_name(kind: str) -> Callable[[str], Path]:
         if text in names:
             return packaged_file(kind, text)
         known = did_you_mean(text, names) or f"the names are {', '.join(names)}."
-        raise typer.BadParameter(f"{shown}: no such name; {known} A file is written ./{shown} or {shown}.yaml")
+        raise typer.BadParameter(
+            f"{shown}: no such name; {known} A file is written ./{shown} or {shown}.yaml"
+        )
 
     return path_from_text
 
@@ -83,12 +85,23 @@ def _with_local_paths(parameter: Parameter) -> Parameter:
     if info.parser is None:
         info = copy(info)  # several verbs may share it
         info.parser = _path_parser(info)
-        info.metavar = info.metavar or ("FILE" if info.file_okay and not info.dir_okay else "FOLDER")
+        info.metavar = info.metavar or (
+            "FILE" if info.file_okay and not info.dir_okay else "FOLDER"
+        )
     return parameter.replace(annotation=Annotated[annotation, info])
 
 
-def _column(text: str, kind: Any = str, *names: str, metavar: str = "COLUMN", default: str | None = None) -> Any:
-    return Annotated[kind | None, typer.Option(*names, metavar=metavar, help=text, show_default=default or True)]
+def _column(
+    text: str,
+    kind: Any = str,
+    *names: str,
+    metavar: str = "COLUMN",
+    default: str | None = None,
+) -> Any:
+    return Annotated[
+        kind | None,
+        typer.Option(*names, metavar=metavar, help=text, show_default=default or True),
+    ]
 
 
 def _flag(names: str, text: str) -> Any:
@@ -97,41 +110,71 @@ def _flag(names: str, text: str) -> Any:
 
 _SCORES = "Columns of scores in the order of the classes, with commas between; prob_* is all that begin so."
 _LABELS = "File of the labels, matched by --id-column, else row by row; for detectors, a list of trials."
-_MISSING = "Rows without a label, a score, a weight or a cost: an error, or left out and counted."
+_MISSING = (
+    "Rows without a label, a score, a weight or a cost: an error, or left out and counted."
+)
 _CLUSTER = "Rows that share a value, such as a patient, are not independent: intervals go by clusters."
-_CROSSED = "A second column, crossed with --cluster, such as readers who all read all patients."
+_CROSSED = (
+    "A second column, crossed with --cluster, such as readers who all read all patients."
+)
 _COMBINE = "By the mean score of a unit; or by its worst row (of each class or a worse one, the highest probability)."
 _MODELS = "Models of one file, with commas between: words in names of columns, or values of one column."
 _MUTE = "Leave out the warnings of this code; repeatable."
 READING: Mapping[str, Any] = {
     "label_column": _column("Column of the labels.", default="by its name"),
     "score_columns": _column(
-        _SCORES, str, "--score-columns", "--score-column", metavar="COLUMNS", default="by their names and values"
+        _SCORES,
+        str,
+        "--score-columns",
+        "--score-column",
+        metavar="COLUMNS",
+        default="by their names and values",
     ),
     "decision_column": _column("Measure the predicted labels of this column, not scores."),
-    "classes": _column("Names of the classes in their order, with commas between.", metavar="NAMES"),
+    "classes": _column(
+        "Names of the classes in their order, with commas between.", metavar="NAMES"
+    ),
     "id_column": _column("Match rows, of several files or of labels, by this column."),
-    "labels": Annotated[Path | None, typer.Option("--labels", "--trials", exists=True, dir_okay=False, help=_LABELS)],
+    "labels": Annotated[
+        Path | None,
+        typer.Option("--labels", "--trials", exists=True, dir_okay=False, help=_LABELS),
+    ],
     "missing": Annotated[Missing, typer.Option(help=_MISSING)],
     "by": _column("Measure each group of rows of this column, too; repeatable.", list[str]),
     "cluster": _column(_CLUSTER),
     "crossed": _column(_CROSSED),
-    "weight": _column("Weights of rows, such as 1 / the probability with which each was sampled."),
-    "frequency": _column("How many independent rows each row stands for: whole numbers from 1."),
-    "prevalence": _column(
-        "Share of each class where the model is used, such as ill=0.01,healthy=0.99.", metavar="SHARES"
+    "weight": _column(
+        "Weights of rows, such as 1 / the probability with which each was sampled."
     ),
-    "unit": _column("What is decided about, such as a patient: its rows become one row before anything is measured."),
-    "combine": _column(_COMBINE, Literal["mean", "worst"], metavar="mean|worst", default="mean"),
+    "frequency": _column(
+        "How many independent rows each row stands for: whole numbers from 1."
+    ),
+    "prevalence": _column(
+        "Share of each class where the model is used, such as ill=0.01,healthy=0.99.",
+        metavar="SHARES",
+    ),
+    "unit": _column(
+        "What is decided about, such as a patient: its rows become one row before anything is measured."
+    ),
+    "combine": _column(
+        _COMBINE, Literal["mean", "worst"], metavar="mean|worst", default="mean"
+    ),
     "cost_columns": _column(
         "Columns of what each decision costs in each row, in the order of the classes, with commas between; or by true "
         "class, C x C columns.",
         metavar="COLUMNS",
     ),
-    "costs_if_wrong": _flag("--costs-if-wrong", "--cost-columns have what deciding for each class costs if wrong."),
+    "costs_if_wrong": _flag(
+        "--costs-if-wrong",
+        "--cost-columns have what deciding for each class costs if wrong.",
+    ),
     "models": _column(_MODELS, metavar="NAMES"),
     "from_logits": _flag("--logits", "The scores are logits, not probabilities."),
-    "target_label": _column("The label of targets; others are non-targets.", metavar="LABEL", default="by its word"),
+    "target_label": _column(
+        "The label of targets; others are non-targets.",
+        metavar="LABEL",
+        default="by its word",
+    ),
     "lower_is_target": _flag("--lower-is-target", "Low scores are those of targets."),
 }
 """Options for reading files, by the names of the fields of `ReadOptions`."""
@@ -144,27 +187,52 @@ OF_COSTS = ("cost_columns", "costs_if_wrong")
 """The names of the options of verbs that take costs of rows."""
 OF_UNITS = ("unit", "combine")
 """The names of the options of verbs that can combine rows, such as those of a patient."""
-Code = StrEnum("Code", {"E1": "E1", "E2": "E2", "E3": "E3", "E4": "E4", "E5": "E5", "E6": "E6"})
+Code = StrEnum(
+    "Code", {"E1": "E1", "E2": "E2", "E3": "E3", "E4": "E4", "E5": "E5", "E6": "E6"}
+)
 """The codes of warnings, which docs/how-to/misleading-evaluations.md explains."""
 PRINTING: Mapping[str, Any] = {
-    "everything": _flag("--all", "Show all metrics by family, and tables of more than 20 classes."),
+    "everything": _flag(
+        "--all", "Show all metrics by family, and tables of more than 20 classes."
+    ),
     "overwrite": _flag("--overwrite", "Replace existing files or runs."),
     "mute": Annotated[list[Code] | None, typer.Option(help=_MUTE)],
-    "json": _flag("--json", "Print JSON instead of a table, with null for NaN and infinity."),
+    "json": _flag(
+        "--json", "Print JSON instead of a table, with null for NaN and infinity."
+    ),
     "quiet": _flag("--quiet -q", "Print results, warnings and errors, no progress."),
 }
 """Options for printing and for replacing files, by the names of the fields of `COMMAND_LINE`."""
-FLAGS = ("costs_if_wrong", "from_logits", "lower_is_target", "everything", "overwrite", "json", "quiet")
+FLAGS = (
+    "costs_if_wrong",
+    "from_logits",
+    "lower_is_target",
+    "everything",
+    "overwrite",
+    "json",
+    "quiet",
+)
 DEFAULTS: Mapping[str, Any] = {"missing": "error", **dict.fromkeys(FLAGS, False)}
 
 FILE = typer.Option(exists=True, dir_okay=False)
-DataRoot = Annotated[Path, typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets.")]
-Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
+DataRoot = Annotated[
+    Path, typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets.")
+]
+Html = Annotated[
+    Path | None,
+    typer.Option(dir_okay=False, help="Also write a report with plots to this file."),
+]
 Intervals = Annotated[
-    bool, typer.Option("--intervals/--no-intervals", help="Give values intervals, and compare models.")
+    bool,
+    typer.Option(
+        "--intervals/--no-intervals", help="Give values intervals, and compare models."
+    ),
 ]
 Out = Annotated[Path, typer.Option(help="Folder for the runs.")]
-TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run the code that the config.yaml of a run names.")]
+TrustCode = Annotated[
+    bool,
+    typer.Option("--trust-code", help="Run the code that the config.yaml of a run names."),
+]
 _VALIDATION = "Predictions and labels of samples that the model was not trained on, as `mpcs score` reads them."
 Validation = Annotated[Path, file_argument("VALIDATION", _VALIDATION)]
 
@@ -180,7 +248,12 @@ def shared(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
     def decorated(verb: Callable[..., None]) -> Callable[..., None]:
         added = {
-            name: Parameter(name, Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name), annotation=annotation)
+            name: Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=DEFAULTS.get(name),
+                annotation=annotation,
+            )
             for name, annotation in {**READING, **PRINTING}.items()
             if name in names
         }
@@ -192,14 +265,20 @@ def shared(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
                 parameters.append(each.replace(kind=Parameter.KEYWORD_ONLY))
         parameters += [added[name] for name in PRINTING if name in names]
         parameters = [_with_local_paths(each) for each in parameters]
-        infos = {each.name: info for each in parameters for info in getattr(each.annotation, "__metadata__", ())}
+        infos = {
+            each.name: info
+            for each in parameters
+            for info in getattr(each.annotation, "__metadata__", ())
+        }
 
         @wraps(verb)
         def called(**given: Any) -> None:
             for name in {*PRINTING} & {*names}:
                 if value := given.pop(name):
                     setattr(COMMAND_LINE, name, value)
-            _check_files(given, infos, or_else=" or pass --overwrite" * ("overwrite" in names))
+            _check_files(
+                given, infos, or_else=" or pass --overwrite" * ("overwrite" in names)
+            )
             read = {name: given.pop(name) for name in READING if name in names}
             verb(**given, **({"reading": _read_options(read)} if read else {}))
 
@@ -216,10 +295,18 @@ def _read_options(given: Mapping[str, Any]) -> ReadOptions:
         read[name] = tuple(part.strip() for part in next(csv.reader([read[name]]), ()))
     if "prevalence" in read:
         form = "a share for each class, such as ill=0.01,healthy=0.99"
-        read["prevalence"] = named_numbers(next(csv.reader([read["prevalence"]]), []), "--prevalence", form)
-    for name, needed in (("combine", "unit"), ("crossed", "cluster"), ("costs_if_wrong", "cost_columns")):
+        read["prevalence"] = named_numbers(
+            next(csv.reader([read["prevalence"]]), []), "--prevalence", form
+        )
+    for name, needed in (
+        ("combine", "unit"),
+        ("crossed", "cluster"),
+        ("costs_if_wrong", "cost_columns"),
+    ):
         if read.get(name) and needed not in read:
-            raise typer.BadParameter(f"needs {option_name(needed)}, too", param_hint=option_name(name))
+            raise typer.BadParameter(
+                f"needs {option_name(needed)}, too", param_hint=option_name(name)
+            )
     return ReadOptions(**read | {"by": tuple(read.get("by", ()))})
 
 
@@ -230,14 +317,20 @@ def named_numbers(entries: Sequence[str], option: str, form: str) -> dict[str, f
     """
     pairs = [entry.rpartition("=") for entry in entries]
     with refused_values(option=option):
-        if not all(name.strip() for name, _, _ in pairs) or len({name.strip() for name, _, _ in pairs}) < len(pairs):
+        if not all(name.strip() for name, _, _ in pairs) or len(
+            {name.strip() for name, _, _ in pairs}
+        ) < len(pairs):
             raise ValueError(f"must be {form}, but is {', '.join(entries)!r}")
         return {name.strip(): float(number) for name, _, number in pairs}
 
 
 def given_options(reading: ReadOptions) -> dict[str, object]:
     """Return the fields of ``reading`` that differ from their defaults, by name."""
-    return {name: value for name, value in reading._asdict().items() if value != ReadOptions._field_defaults[name]}
+    return {
+        name: value
+        for name, value in reading._asdict().items()
+        if value != ReadOptions._field_defaults[name]
+    }
 
 
 def option_name(name: str) -> str:
@@ -245,9 +338,15 @@ def option_name(name: str) -> str:
     return f"--{name.removeprefix('from_').replace('_', '-')}"
 
 
-def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, or_else: str) -> None:
+def _check_files(
+    given: Mapping[str, Any], infos: Mapping[str, Any], *, or_else: str
+) -> None:
     """Check each output by `check_out`; refuse one that is read, or that another option writes."""
-    files = {name: given[name] for name, info in infos.items() if not info.dir_okay and given.get(name)}
+    files = {
+        name: given[name]
+        for name, info in infos.items()
+        if not info.dir_okay and given.get(name)
+    }
     read, written = list[Path](), list[Path]()
     for name, value in files.items():
         if infos[name].exists:
@@ -259,23 +358,37 @@ def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, or_else:
         option = str(info.metavar) if isinstance(info, ArgumentInfo) else option_name(name)
         check_out(path, option, is_kept=info.writable, or_else=or_else)
         if path.exists() and any(path.samefile(other) for other in read):
-            raise typer.BadParameter(f"{printable(str(path))} is a file to read: choose another", param_hint=option)
+            raise typer.BadParameter(
+                f"{printable(str(path))} is a file to read: choose another",
+                param_hint=option,
+            )
         if path.resolve() in written:
-            raise typer.BadParameter(f"{path} is written by another option, too", param_hint=option)
+            raise typer.BadParameter(
+                f"{path} is written by another option, too", param_hint=option
+            )
         written.append(path.resolve())
 
 
 def check_out(
-    path: Path, option: str = "--out", *, is_kept: bool = False, or_else: str = " or pass --overwrite"
+    path: Path,
+    option: str = "--out",
+    *,
+    is_kept: bool = False,
+    or_else: str = " or pass --overwrite",
 ) -> None:
     """Raise an error if ``path`` has no folder, or if it exists, and neither --overwrite nor ``is_kept`` is set."""
     shown = printable(str(path))
     if not path.parent.is_dir():
-        raise typer.BadParameter(f"{shown}: the folder {printable(str(path.parent))} does not exist", param_hint=option)
+        raise typer.BadParameter(
+            f"{shown}: the folder {printable(str(path.parent))} does not exist",
+            param_hint=option,
+        )
     with refused_values(option=option):
         output_path(path)
     if path.exists() and not COMMAND_LINE.overwrite and not is_kept:
-        raise typer.BadParameter(f"{shown} exists: choose another file{or_else}", param_hint=option)
+        raise typer.BadParameter(
+            f"{shown} exists: choose another file{or_else}", param_hint=option
+        )
 
 
 def refuse_given(options: Mapping[str, object], problem: str) -> None:
@@ -293,4 +406,6 @@ def refused_values(about: str = "", *, option: str | None = None) -> Iterator[No
     except ValueError as error:
         details = error.errors() if hasattr(error, "errors") else []  # an error of pydantic
         problems = [": ".join([*map(str, each["loc"]), each["msg"]]) for each in details]
-        raise typer.BadParameter(f"{about}{'; '.join(problems) or error}", param_hint=option) from None
+        raise typer.BadParameter(
+            f"{about}{'; '.join(problems) or error}", param_hint=option
+        ) from None

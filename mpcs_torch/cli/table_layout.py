@@ -19,12 +19,17 @@ READABLE = 30
 def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
     """Split ``table`` by columns into tables of at most ``width``, each of which begins with the first column."""
     least = list[int]()
-    for cells, is_number in zip(zip(table.header, *table.rows, strict=True), numeric_columns(table), strict=True):
+    for cells, is_number in zip(
+        zip(table.header, *table.rows, strict=True), numeric_columns(table), strict=True
+    ):
         widest = max(cell_len(printable(cell)) for cell in cells)
         least.append(widest if is_number else min(widest, READABLE))
     group = [0]
     for place in range(1, len(least)):
-        if len(group) > 1 and sum(least[each] + GAP for each in [*group, place]) - GAP > width:
+        if (
+            len(group) > 1
+            and sum(least[each] + GAP for each in [*group, place]) - GAP > width
+        ):
             yield _printed(table, group)
             group = [0]
         group.append(place)
@@ -33,12 +38,16 @@ def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
 
 def _printed(table: Table, places: Sequence[int]) -> RichTable:
     """Return a table of the columns at ``places``, with numbers to the right."""
-    printed = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    printed = RichTable(
+        box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     are_numbers = numeric_columns(table)
     for place in places:
         is_number = are_numbers[place]
         header = Text(printable(table.header[place]))
-        printed.add_column(header, justify="right" if is_number else "left", overflow="fold")
+        printed.add_column(
+            header, justify="right" if is_number else "left", overflow="fold"
+        )
     for row in table.rows:
         printed.add_row(*(Text(printable(row[place])) for place in places))
     return printed

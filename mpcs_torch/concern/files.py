@@ -43,8 +43,13 @@ def load_concern(path: str | Path) -> ConcernSpec:
     """
     path, document = _read(path)
     problems = []
-    if any(_range_ends(document.value.get(field), (), [])[0] != document.value.get(field) for field in WITH_RANGES):
-        problems = [Problem((), "has ranges of costs: use load_concern_range or mpcs score")]
+    if any(
+        _range_ends(document.value.get(field), (), [])[0] != document.value.get(field)
+        for field in WITH_RANGES
+    ):
+        problems = [
+            Problem((), "has ranges of costs: use load_concern_range or mpcs score")
+        ]
     return _make_spec(document.value, document, path, problems)
 
 
@@ -72,11 +77,18 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
         for field in filter(document.value.__contains__, WITH_RANGES):
             low[field], high[field] = _range_ends(document.value[field], (field,), problems)
         _name_dangerous(low, high)
-        ends.append((_make_spec(low, document, path, problems), _make_spec(high, document, path, problems)))
+        ends.append(
+            (
+                _make_spec(low, document, path, problems),
+                _make_spec(high, document, path, problems),
+            )
+        )
     return ConcernRange(*zip(*ends, strict=True)) if ends else ConcernRange([], [])
 
 
-def _range_ends(value: Any, steps: tuple[str | int, ...], problems: list[Problem]) -> tuple[Any, Any]:
+def _range_ends(
+    value: Any, steps: tuple[str | int, ...], problems: list[Problem]
+) -> tuple[Any, Any]:
     """Return ``value`` with its ranges replaced by their low ends, and the same with their high ends.
 
     Descending ranges are added to ``problems``.
@@ -86,7 +98,9 @@ def _range_ends(value: Any, steps: tuple[str | int, ...], problems: list[Problem
         ends = {key: _range_ends(each, (*steps, key), problems) for key, each in items}
         low = {key: lowest for key, (lowest, _) in ends.items()}
         high = {key: highest for key, (_, highest) in ends.items()}
-        return (low, high) if isinstance(value, dict) else ([*low.values()], [*high.values()])
+        return (
+            (low, high) if isinstance(value, dict) else ([*low.values()], [*high.values()])
+        )
     matched = RANGE.fullmatch(value) if isinstance(value, str) else None
     try:
         first, last = (value, value) if matched is None else map(float, matched.groups())
@@ -101,7 +115,11 @@ def _range_ends(value: Any, steps: tuple[str | int, ...], problems: list[Problem
 def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
     """Replace a number under the key "dangerous" by the class pairs with at least this weight in ``high``."""
     threshold, weights = high.get("dangerous"), high.get("weights")
-    if not is_number(threshold) or not isinstance(weights, list) or not all(isinstance(row, list) for row in weights):
+    if (
+        not is_number(threshold)
+        or not isinstance(weights, list)
+        or not all(isinstance(row, list) for row in weights)
+    ):
         return
     pairs = [
         [i, j]
@@ -116,9 +134,14 @@ def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
 def _read(source: str | Path) -> "tuple[Path, Document]":
     """Read ``source``, a file or packaged name; return its path and its content, which must be a mapping."""
     try:
-        from mpcs_torch.io.yaml_files import YamlError, read_yaml_file  # optional: the metrics need no PyYAML
+        from mpcs_torch.io.yaml_files import (
+            YamlError,
+            read_yaml_file,
+        )  # optional: the metrics need no PyYAML
     except ImportError:
-        raise ImportError("load_concern needs PyYAML: pip install 'mpcs_torch[cli]'") from None
+        raise ImportError(
+            "load_concern needs PyYAML: pip install 'mpcs_torch[cli]'"
+        ) from None
 
     path = local_path(source, "path")
     if isinstance(source, str):
@@ -126,14 +149,20 @@ def _read(source: str | Path) -> "tuple[Path, Document]":
     try:
         document = read_yaml_file(path)
     except YamlError as error:
-        place = str(path) if error.place is None else ":".join(map(str, (path, *error.place)))
+        place = (
+            str(path) if error.place is None else ":".join(map(str, (path, *error.place)))
+        )
         raise ConcernError([Problem((), error.problem, place)]) from None
     if not isinstance(document.value, dict):
-        raise ConcernError([Problem((), f"must be a mapping with the keys {', '.join(FIELDS)}", str(path))])
+        raise ConcernError(
+            [Problem((), f"must be a mapping with the keys {', '.join(FIELDS)}", str(path))]
+        )
     return path, document
 
 
-def _make_spec(value: dict[Any, Any], document: "Document", path: Path, found: Sequence[Problem]) -> ConcernSpec:
+def _make_spec(
+    value: dict[Any, Any], document: "Document", path: Path, found: Sequence[Problem]
+) -> ConcernSpec:
     """Make a spec from the mapping ``value``; raise a `ConcernError` with all its problems and those in ``found``."""
     problems = list(found)
     if "classes" not in value:
@@ -143,12 +172,19 @@ def _make_spec(value: dict[Any, Any], document: "Document", path: Path, found: S
     problems += [Problem((key,), rule) for key in islice(unknown, MAX_PROBLEMS + 1)]
     spec = None
     try:
-        spec = ConcernSpec(**{"classes": (), **{key: value[key] for key in FIELDS if key in value}})
+        spec = ConcernSpec(
+            **{"classes": (), **{key: value[key] for key in FIELDS if key in value}}
+        )
     except ConcernError as error:
         missing = "classes" not in value
         problems += [p for p in error.problems if not (missing and p.path == ("classes",))]
     if problems or spec is None:
-        raise ConcernError([p._replace(place=":".join(map(str, (path, *document.place(p.path))))) for p in problems])
+        raise ConcernError(
+            [
+                p._replace(place=":".join(map(str, (path, *document.place(p.path)))))
+                for p in problems
+            ]
+        )
     return spec
 
 
@@ -170,7 +206,11 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
     lines = [f"# {line}\n" for line in comment.splitlines()]
     if path.exists():
         raise FileExistsError(EEXIST, "the file exists: choose another one", str(path))
-    replace_text(path, "".join(lines) + yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=120))
+    replace_text(
+        path,
+        "".join(lines)
+        + yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=120),
+    )
 
 
 def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
@@ -186,10 +226,16 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
         "weights": None if spec.weights is None else [list(row) for row in spec.weights],
         "releases": named(spec.releases) if has_releases else None,
         "factor": spec.factor if spec.weights is None else None,
-        "dangerous": named(spec.dangerous) if isinstance(spec.dangerous, Sequence) else spec.dangerous,
+        "dangerous": named(spec.dangerous)
+        if isinstance(spec.dangerous, Sequence)
+        else spec.dangerous,
         "refer": list(spec.refer) if isinstance(spec.refer, Sequence) else spec.refer,
         "answers": dict(spec.answers) or None,
-        "class_groups": {group: [names[label] for label in members] for group, members in spec.class_groups} or None,
+        "class_groups": {
+            group: [names[label] for label in members]
+            for group, members in spec.class_groups
+        }
+        or None,
         "concession": spec.concession,
     }
     return {name: value for name, value in plain.items() if value is not None}

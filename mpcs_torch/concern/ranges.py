@@ -82,8 +82,14 @@ class ConcernRange:
             >>> low[:, 0, 1].tolist()
             [5.0, 20.0]
         """
-        ranges = [costs if isinstance(costs, ConcernRange) else cls([costs], [costs]) for costs in people.values()]
-        return cls([spec for each in ranges for spec in each.low], [spec for each in ranges for spec in each.high])
+        ranges = [
+            costs if isinstance(costs, ConcernRange) else cls([costs], [costs])
+            for costs in people.values()
+        ]
+        return cls(
+            [spec for each in ranges for spec in each.low],
+            [spec for each in ranges for spec in each.high],
+        )
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -105,19 +111,33 @@ class ConcernRange:
         first = specs[0]
         if self.is_known:
             return first
-        prices = np.mean([[cost for _, cost in spec.answers] for spec in specs], axis=0).tolist()
-        answers = {name: price for (name, _), price in zip(first.answers, prices, strict=True)}
+        prices = np.mean(
+            [[cost for _, cost in spec.answers] for spec in specs], axis=0
+        ).tolist()
+        answers = {
+            name: price for (name, _), price in zip(first.answers, prices, strict=True)
+        }
         referrals = [spec.refer for spec in specs if spec.refer is not None]
-        refer = np.mean(np.broadcast_arrays(*referrals), axis=0).tolist() if referrals else None
+        refer = (
+            np.mean(np.broadcast_arrays(*referrals), axis=0).tolist() if referrals else None
+        )
         if self._shares_releases():
             factor = fmean(spec.factor for spec in specs)
-            return replace(first, factor=factor, refer=refer, answers=tuple(answers.items()))
+            return replace(
+                first, factor=factor, refer=refer, answers=tuple(answers.items())
+            )
         mean = np.mean([spec.mpcs_weights_array() for spec in specs], axis=0)
         np.fill_diagonal(mean, 0)
         dangerous: Pairs | float | None = first.dangerous
-        is_number = isinstance(dangerous, int | float)  # a threshold that a high cost may reach while the mean does not
-        if is_number or any(spec.weights is None or spec.dangerous != dangerous for spec in specs):
-            dangerous = np.argwhere(np.any([spec.dangerous_array() for spec in specs], axis=0)).tolist()
+        is_number = isinstance(
+            dangerous, int | float
+        )  # a threshold that a high cost may reach while the mean does not
+        if is_number or any(
+            spec.weights is None or spec.dangerous != dangerous for spec in specs
+        ):
+            dangerous = np.argwhere(
+                np.any([spec.dangerous_array() for spec in specs], axis=0)
+            ).tolist()
         return ConcernSpec(
             first.classes,
             weights=mean.tolist(),
@@ -137,10 +157,14 @@ class ConcernRange:
         """
         import torch
 
-        boxes = [box for pair in zip(self.low, self.high, strict=True) for box in _boxes(*pair)]
+        boxes = [
+            box for pair in zip(self.low, self.high, strict=True) for box in _boxes(*pair)
+        ]
         low = torch.stack([lowest.costs() for lowest, _ in boxes])
         high = torch.stack([highest.costs() for _, highest in boxes])
-        if self.low[0].answers:  # an answer can cost a maximum of other costs, which is not linear: use one box
+        if (
+            self.low[0].answers
+        ):  # an answer can cost a maximum of other costs, which is not linear: use one box
             return low.amin(0, keepdim=True), high.amax(0, keepdim=True)
         return low, high
 
@@ -161,19 +185,31 @@ class ConcernRange:
         """Return whether no spec has weights and all specs release (tolerate) the same errors."""
         specs = [*self.low, *self.high]
         first = specs[0].dangerous_pairs()
-        return all(spec.weights is None and spec.dangerous_pairs().equal(first) for spec in specs)
+        return all(
+            spec.weights is None and spec.dangerous_pairs().equal(first) for spec in specs
+        )
 
     def _names_of_costs(self) -> Callable[[int, int], str]:
         """Return a function that names the cost at a row and column; costs set by the same number share a name."""
         names, answers = self.classes, [name for name, _ in self.low[0].answers]
-        released = self.low[0].released_array() if self._shares_releases() and not answers else None
-        is_by_class = bool(answers) or any(isinstance(spec.refer, Sequence) for spec in (*self.low, *self.high))
+        released = (
+            self.low[0].released_array()
+            if self._shares_releases() and not answers
+            else None
+        )
+        is_by_class = bool(answers) or any(
+            isinstance(spec.refer, Sequence) for spec in (*self.low, *self.high)
+        )
 
         def cost_name(true: int, column: int) -> str:
             answer = column - len(names)
             if answer < 0:
                 is_shared = released is not None and released[true, column]
-                return "a released error" if is_shared else f"taking {names[true]} for {names[column]}"
+                return (
+                    "a released error"
+                    if is_shared
+                    else f"taking {names[true]} for {names[column]}"
+                )
             if answer < len(answers):
                 return f'answering "{answers[answer]}" for {names[true]}'
             return f"referring {names[true]}" if is_by_class else "a referral"
@@ -181,7 +217,9 @@ class ConcernRange:
         return cost_name
 
 
-def range_from_fields(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> ConcernRange:
+def range_from_fields(
+    low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]
+) -> ConcernRange:
     """Make a range from the values of its fields, as a pickle stores them (see `spec_from_fields`)."""
     return ConcernRange(low, high)
 
@@ -202,7 +240,9 @@ def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
             if part(spec) != part(low[0]):
                 return f"specs must agree on {name}, but have {quoted(part(low[0]))} and {quoted(part(spec))}"
     for lowest, highest in zip(low, high, strict=True):
-        if lowest.releases != highest.releases or (lowest.weights is None) != (highest.weights is None):
+        if lowest.releases != highest.releases or (lowest.weights is None) != (
+            highest.weights is None
+        ):
             return "low and high must have the same released pairs, or both weights, but do not"
         # Do not compare equal specs: they may have too many classes for a matrix.
         if lowest != highest and (lowest.costs() > highest.costs()).any():
@@ -214,8 +254,15 @@ def _boxes(low: ConcernSpec, high: ConcernSpec) -> list[tuple[ConcernSpec, Conce
     """Return pairs of low and high costs, in which a factor and a single referral cost are fixed at one end."""
     factors = {low.factor, high.factor} if low.weights is None else {low.factor}
     is_one = not isinstance(low.refer, Sequence) and not isinstance(high.refer, Sequence)
-    pairs = {(low.refer, low.refer), (high.refer, high.refer)} if is_one else {(low.refer, high.refer)}
+    pairs = (
+        {(low.refer, low.refer), (high.refer, high.refer)}
+        if is_one
+        else {(low.refer, high.refer)}
+    )
     return [
-        (replace(low, factor=factor, refer=lowest), replace(high, factor=factor, refer=highest))
+        (
+            replace(low, factor=factor, refer=lowest),
+            replace(high, factor=factor, refer=highest),
+        )
         for factor, (lowest, highest) in product(sorted(factors), sorted(pairs, key=str))
     ]

@@ -103,26 +103,45 @@ class ConcernSpec:
         refer: Sequence[float] | NDArray[Any] | float | None = None,
         concession: float | None = None,
         answers: Mapping[str, float] | tuple[tuple[str, float], ...] = (),
-        class_groups: Mapping[str, Sequence[str | int]] | tuple[tuple[str, tuple[int, ...]], ...] = (),
+        class_groups: Mapping[str, Sequence[str | int]]
+        | tuple[tuple[str, tuple[int, ...]], ...] = (),
     ) -> None:
         # dataclasses.replace passes fields, which are tuples.
         answers = dict(answers) if isinstance(answers, tuple) else answers
-        class_groups = dict(class_groups) if isinstance(class_groups, tuple) else class_groups
-        given = {name: without_arrays(value) for name, value in locals().items() if name != "self"}
+        class_groups = (
+            dict(class_groups) if isinstance(class_groups, tuple) else class_groups
+        )
+        given = {
+            name: without_arrays(value)
+            for name, value in locals().items()
+            if name != "self"
+        }
         problems = list(islice(find_problems(given), MAX_PROBLEMS + 1))
         if problems:
             raise ConcernError(problems)
-        names, refer, dangerous = class_names(given["classes"]), given["refer"], given["dangerous"]
+        names, refer, dangerous = (
+            class_names(given["classes"]),
+            given["refer"],
+            given["dangerous"],
+        )
         groups = given["class_groups"]
         values = {
             **given,
             "classes": names,
             "releases": class_indices(given["releases"], names),
-            "weights": None if weights is None else tuple(tuple(map(float, row)) for row in given["weights"]),
-            "dangerous": class_indices(dangerous, names) if isinstance(dangerous, Sequence) else dangerous,
+            "weights": None
+            if weights is None
+            else tuple(tuple(map(float, row)) for row in given["weights"]),
+            "dangerous": class_indices(dangerous, names)
+            if isinstance(dangerous, Sequence)
+            else dangerous,
             "refer": tuple(map(float, refer)) if isinstance(refer, Sequence) else refer,
-            "answers": tuple((answer, float(cost)) for answer, cost in given["answers"].items()),
-            "class_groups": tuple(zip(groups, class_indices(list(groups.values()), names), strict=True)),
+            "answers": tuple(
+                (answer, float(cost)) for answer, cost in given["answers"].items()
+            ),
+            "class_groups": tuple(
+                zip(groups, class_indices(list(groups.values()), names), strict=True)
+            ),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -179,7 +198,11 @@ class ConcernSpec:
     def compact_matrix(self) -> Tensor:
         """Return the `sparse_matrix` if there are ``releases`` and more than 1024 classes, else the `mpcs_weights`."""
         lists_releases = self.weights is None and self.dangerous is None
-        return self.sparse_matrix() if lists_releases and len(self.classes) > LARGEST_DENSE else self.mpcs_weights()
+        return (
+            self.sparse_matrix()
+            if lists_releases and len(self.classes) > LARGEST_DENSE
+            else self.mpcs_weights()
+        )
 
     def costs(self) -> Tensor:
         """Return the cost of each decision (column) for each true class (row).
@@ -193,9 +216,15 @@ class ConcernSpec:
         errors = self.mpcs_weights().fill_diagonal_(0)
         if self.refer is None:
             return errors
-        referral = torch.as_tensor(self.refer, dtype=torch.float64).expand(len(errors)).unsqueeze(1)
+        referral = (
+            torch.as_tensor(self.refer, dtype=torch.float64)
+            .expand(len(errors))
+            .unsqueeze(1)
+        )
         prices = torch.tensor([cost for _, cost in self.answers], dtype=torch.float64)
-        answers = torch.where(self.members().T, prices, self.over_answers(errors)[:, len(errors) :])
+        answers = torch.where(
+            self.members().T, prices, self.over_answers(errors)[:, len(errors) :]
+        )
         return torch.cat([errors, answers, referral], dim=1)
 
     def members(self) -> Tensor:
@@ -214,7 +243,10 @@ class ConcernSpec:
         """
         import torch
 
-        worst = [(pairs[:, member].amax(dim=1) * ~member).unsqueeze(1) for member in self.members()]
+        worst = [
+            (pairs[:, member].amax(dim=1) * ~member).unsqueeze(1)
+            for member in self.members()
+        ]
         return torch.cat([pairs, *worst], dim=1) if worst else pairs
 
     def dangerous_pairs(self) -> Tensor:
@@ -257,14 +289,28 @@ class ConcernSpec:
         """Return a table of costs: rows are true classes, columns predicted classes, and ! marks dangerous errors."""
         dangerous = self.dangerous_array().tolist()
         rows = [
-            [name, *("-" if i == j else f"{cost:g}{' !' if dangerous[i][j] else ''}" for j, cost in enumerate(costs))]
-            for i, (name, costs) in enumerate(zip(self.classes, self.mpcs_weights_array().tolist(), strict=True))
+            [
+                name,
+                *(
+                    "-" if i == j else f"{cost:g}{' !' if dangerous[i][j] else ''}"
+                    for j, cost in enumerate(costs)
+                ),
+            ]
+            for i, (name, costs) in enumerate(
+                zip(self.classes, self.mpcs_weights_array().tolist(), strict=True)
+            )
         ]
         return Table(["true \\ predicted", *self.classes], rows)
 
     def _mask(self, pairs: Pairs) -> NDArray[np.bool_]:
         classes = len(self.classes)
-        require(classes <= MAX_MATRIX_CLASSES, "dense_classes", "classes", classes, maximum=MAX_MATRIX_CLASSES)
+        require(
+            classes <= MAX_MATRIX_CLASSES,
+            "dense_classes",
+            "classes",
+            classes,
+            maximum=MAX_MATRIX_CLASSES,
+        )
         mask = np.zeros((classes, classes), dtype=np.bool_)
         mask[_places(pairs)] = True
         return mask
@@ -306,18 +352,28 @@ def about_dangerous(spec: ConcernSpec) -> str:
     dangerous, released = spec.dangerous_array(), spec.released_array()
     if not released.any():
         return "Dangerous: all errors."
-    for start, kinds in (("Dangerous: ", dangerous), ("Dangerous: all errors but ", released)):
+    for start, kinds in (
+        ("Dangerous: ", dangerous),
+        ("Dangerous: all errors but ", released),
+    ):
         if 0 < kinds.sum() <= MAX_NAMED_ERRORS:
-            pairs = [[shown(spec.classes[place]) for place in pair] for pair in zip(*kinds.nonzero(), strict=True)]
+            pairs = [
+                [shown(spec.classes[place]) for place in pair]
+                for pair in zip(*kinds.nonzero(), strict=True)
+            ]
             named = [f"{true} as {decided}" for true, decided in pairs]
             return f"{start}{', '.join(named)}."
     return f"Dangerous: {dangerous.sum()} of {dangerous.sum() + released.sum()} kinds of errors."
 
 
 def _released_table(spec: ConcernSpec) -> Table:
-    named = ([spec.classes[other] for other in row.nonzero()[0]] for row in spec.released_array())
+    named = (
+        [spec.classes[other] for other in row.nonzero()[0]] for row in spec.released_array()
+    )
     rows = [
-        [name, str(len(others)), ", ".join(others)] for name, others in zip(spec.classes, named, strict=True) if others
+        [name, str(len(others)), ", ".join(others)]
+        for name, others in zip(spec.classes, named, strict=True)
+        if others
     ]
     if len(rows) > MAX_ROWS:
         rows = [*rows[:MAX_ROWS], [f"and {len(rows) - MAX_ROWS} others", "", ""]]
@@ -337,7 +393,9 @@ def _facts(spec: ConcernSpec) -> list[str]:
     answers = "; ".join(f"{name} costs {cost:g}" for name, cost in spec.answers)
     facts += [f"Coarse answers: {answers}, if the true class is in it."] if answers else []
     for group, members in spec.class_groups:
-        facts.append(f"Group {group}: {', '.join(spec.classes[member] for member in members)}.")
+        facts.append(
+            f"Group {group}: {', '.join(spec.classes[member] for member in members)}."
+        )
     facts.append(_fact(spec.concession, "Concession", "default of MPCS, just below 0.005"))
     return facts
 
@@ -366,7 +424,9 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
     if spec.weights is None or not isinstance(spec.dangerous, float | int):
         # Costs often differ by direction on purpose, unless one of them is 0.
         kind, free = (
-            ("is tolerable", released) if spec.weights is None else ("costs nothing", spec.mpcs_weights_array() == 0)
+            ("is tolerable", released)
+            if spec.weights is None
+            else ("costs nothing", spec.mpcs_weights_array() == 0)
         )
         one_way = np.argwhere(free & released & ~released.T).tolist()
         yield from (

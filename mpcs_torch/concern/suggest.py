@@ -9,14 +9,21 @@ from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import require
 
 
-def spec_from_costs(costs: Sequence[Sequence[float]], classes: Sequence[str]) -> ConcernSpec:
+def spec_from_costs(
+    costs: Sequence[Sequence[float]], classes: Sequence[str]
+) -> ConcernSpec:
     """Make a spec with weights proportional to ``costs`` (rows are true classes); the highest weight is 1."""
     spec = ConcernSpec(list(classes), weights=costs)
     off_diagonal = spec.mpcs_weights().fill_diagonal_(0)
-    return ConcernSpec(list(classes), weights=(off_diagonal / off_diagonal.max()).fill_diagonal_(1).tolist())
+    return ConcernSpec(
+        list(classes),
+        weights=(off_diagonal / off_diagonal.max()).fill_diagonal_(1).tolist(),
+    )
 
 
-def spec_from_order(classes: Sequence[str], *, under: float = 1.0, over: float = 1.0) -> ConcernSpec:
+def spec_from_order(
+    classes: Sequence[str], *, under: float = 1.0, over: float = 1.0
+) -> ConcernSpec:
     """Make a spec whose weights are proportional to the distance of two ordered classes; the largest weight is 1.
 
     Args:
@@ -32,8 +39,12 @@ def spec_from_order(classes: Sequence[str], *, under: float = 1.0, over: float =
         require(0 <= cost < math.inf, "finite_at_least", name, cost, minimum=0)
     require(under or over, "one_above_0", "under or over")
     place = torch.arange(len(classes), dtype=torch.float64)
-    steps = (place.unsqueeze(0) - place.unsqueeze(1)) / max(len(classes) - 1, 1)  # below 0: predicted is lower
+    steps = (place.unsqueeze(0) - place.unsqueeze(1)) / max(
+        len(classes) - 1, 1
+    )  # below 0: predicted is lower
     highest = max(under, over)
     weights = torch.where(steps < 0, -steps * (under / highest), steps * (over / highest))
-    rounded = [[round(weight, 12) for weight in row] for row in weights.fill_diagonal_(1).tolist()]  # 0.14, not 0.1399
+    rounded = [
+        [round(weight, 12) for weight in row] for row in weights.fill_diagonal_(1).tolist()
+    ]  # 0.14, not 0.1399
     return ConcernSpec(list(classes), weights=rounded)

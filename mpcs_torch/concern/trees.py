@@ -13,7 +13,11 @@ Path = tuple[str, ...]
 
 
 def spec_from_tree(
-    tree: object, *, classes: Sequence[str] | None = None, max_distance: int = 2, factor: float = 0.5
+    tree: object,
+    *,
+    classes: Sequence[str] | None = None,
+    max_distance: int = 2,
+    factor: float = 0.5,
 ) -> ConcernSpec:
     """Make a spec that releases (tolerates) confusions of classes that are close in a class hierarchy.
 
@@ -31,7 +35,11 @@ def spec_from_tree(
     paths = _class_paths(tree, classes)
     releases = []
     for name, path in paths.items():
-        near = [other for other, its in paths.items() if other != name and _edges(path, its) <= max_distance]
+        near = [
+            other
+            for other, its in paths.items()
+            if other != name and _edges(path, its) <= max_distance
+        ]
         if near:
             releases.append([name, *near])
     return ConcernSpec(list(classes or paths), releases=releases, factor=factor)
@@ -65,7 +73,10 @@ def spec_from_heights(
         for depth in range(len(path) + 1):
             heights[path[:depth]] = max(heights.get(path[:depth], 0), len(path) + 1 - depth)
     names = list(classes or paths)
-    rows = [[heights[_common(paths[name], paths[other])] / heights[()] for other in names] for name in names]
+    rows = [
+        [heights[_common(paths[name], paths[other])] / heights[()] for other in names]
+        for name in names
+    ]
     return ConcernSpec(names, weights=rows, dangerous=dangerous)
 
 
@@ -102,7 +113,9 @@ def _class_paths(tree: object, classes: Sequence[str] | None) -> dict[str, Path]
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     require(not twice, "class_once", "tree", twice)
     if classes is not None:
-        require(sorted(classes) == sorted(names), "leaves", "classes", classes, leaves=names)
+        require(
+            sorted(classes) == sorted(names), "leaves", "classes", classes, leaves=names
+        )
     return dict(leaves)
 
 
@@ -118,7 +131,9 @@ def _leaves(tree: object, above: Path) -> Iterator[tuple[str, Path]]:
                 yield from _leaves(branch, (*above, str(name)))
     elif isinstance(tree, Sequence):
         for place, branch in enumerate(tree):
-            yield from _leaves(branch, above if isinstance(branch, str) else (*above, str(place)))
+            yield from _leaves(
+                branch, above if isinstance(branch, str) else (*above, str(place))
+            )
     else:
         where = shown("/".join(above) or "its root")
         raise InvalidValueError("tree", "tree", tree, place=where)
@@ -126,7 +141,12 @@ def _leaves(tree: object, above: Path) -> Iterator[tuple[str, Path]]:
 
 def _common(path: Path, other: Path) -> Path:
     """Return the path to the lowest common ancestor of two classes."""
-    return tuple(name for name, _ in takewhile(lambda pair: pair[0] == pair[1], zip(path, other, strict=False)))
+    return tuple(
+        name
+        for name, _ in takewhile(
+            lambda pair: pair[0] == pair[1], zip(path, other, strict=False)
+        )
+    )
 
 
 def _edges(path: Path, other: Path) -> int:

@@ -32,7 +32,11 @@ __all__ = [
 
 _FILES = {"Result": "result", "WithInterval": "with_interval", "WorstGroup": "worst_group"}
 _FILES |= dict.fromkeys(("Requirement", "RequirementError"), "requirements")
-_FILES |= {"EvaluationWarning": "result", "evaluate_confusion": "confusion", "evaluate": "in_memory"}
+_FILES |= {
+    "EvaluationWarning": "result",
+    "evaluate_confusion": "confusion",
+    "evaluate": "in_memory",
+}
 _FILES |= {"evaluate_detectors": "detectors", "decision_curves": "decision_curve"}
 
 if not TYPE_CHECKING:
@@ -43,5 +47,7 @@ if not TYPE_CHECKING:
 
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = getattr(import_module(f"{__name__}.{_FILES.get(name, 'evaluation')}"), name)
+        globals()[name] = getattr(
+            import_module(f"{__name__}.{_FILES.get(name, 'evaluation')}"), name
+        )
         return globals()[name]

@@ -10,13 +10,23 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from torch import Tensor
 
-from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
+from mpcs_torch.calibration import (
+    LogisticCalibration,
+    PAVCalibration,
+    TemperatureScaling,
+    VectorScaling,
+)
 from mpcs_torch.calibration.priors import PriorEstimate, estimate_priors
 from mpcs_torch.errors import InvalidValueError, MpcsError, has_control, quoted
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, naming_file
+from mpcs_torch.evaluation.files.reading import (
+    Advance,
+    PredictionsError,
+    ReadOptions,
+    naming_file,
+)
 from mpcs_torch.evaluation.files.trials import Trials
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.functional import cross_entropy
@@ -86,7 +96,11 @@ def load_calibration(path: str | Path) -> SavedCalibration:
 
 def _restored(content: dict[str, Any]) -> SavedCalibration:
     method: Method
-    method, class_names, from_logits = content["method"], tuple(content["class_names"]), content["from_logits"]
+    method, class_names, from_logits = (
+        content["method"],
+        tuple(content["class_names"]),
+        content["from_logits"],
+    )
     if method not in get_args(Method):
         raise InvalidValueError("unknown_method", "method", method)
     if not isinstance(from_logits, bool):
@@ -97,10 +111,14 @@ def _restored(content: dict[str, Any]) -> SavedCalibration:
     check_whole_tensors(content["state"].values())
     module = new_calibration(method, len(class_names))
     module.load_state_dict(content["state"])
-    bad = [name for name, value in module.state_dict().items() if not value.isfinite().all()]
+    bad = [
+        name for name, value in module.state_dict().items() if not value.isfinite().all()
+    ]
     if bad:
         raise InvalidValueError("finite", ", ".join(bad))
-    return SavedCalibration(method, module, class_names, from_logits, bool(content["lower_is_target"]))
+    return SavedCalibration(
+        method, module, class_names, from_logits, bool(content["lower_is_target"])
+    )
 
 
 class FittedCalibration(NamedTuple):
@@ -114,7 +132,9 @@ class FittedCalibration(NamedTuple):
     after: float
 
 
-def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: Advance) -> FittedCalibration:
+def fit_to_predictions(
+    predictions: Predictions, method: ClassMethod, advance: Advance
+) -> FittedCalibration:
     """Fit temperature or vector scaling to the rows of a file.
 
     Warns:
@@ -122,13 +142,20 @@ def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: A
     """
     rows, names = predictions.logits(), tuple(predictions.class_names)
     advance(len(rows.scores))
-    saved = SavedCalibration(method, new_calibration(method, len(names)), names, predictions.reading.from_logits)
+    saved = SavedCalibration(
+        method, new_calibration(method, len(names)), names, predictions.reading.from_logits
+    )
     loss = partial(cross_entropy, num_classes=len(names))
     return _fitted(predictions.path, saved, rows.scores, rows.target, "cross entropy", loss)
 
 
 def fit_to_trials(
-    path: Path, trials: Trials, method: TrialMethod, p_target: float, *, lower_is_target: bool = False
+    path: Path,
+    trials: Trials,
+    method: TrialMethod,
+    p_target: float,
+    *,
+    lower_is_target: bool = False,
 ) -> FittedCalibration:
     """Fit logistic or PAV calibration to ``trials``, which were read from the file ``path``.
 
@@ -138,12 +165,19 @@ def fit_to_trials(
     Warns:
         CalibrationWarning: If the scores are reversed or carry no information.
     """
-    saved = SavedCalibration(method, new_calibration(method, 0, p_target), lower_is_target=lower_is_target)
+    saved = SavedCalibration(
+        method, new_calibration(method, 0, p_target), lower_is_target=lower_is_target
+    )
     return _fitted(path, saved, *trials, "Cllr", cllr_from_scores)
 
 
 def _fitted(
-    path: Path, saved: SavedCalibration, scores: Tensor, target: Tensor, measure: str, loss: Callable[..., Tensor]
+    path: Path,
+    saved: SavedCalibration,
+    scores: Tensor,
+    target: Tensor,
+    measure: str,
+    loss: Callable[..., Tensor],
 ) -> FittedCalibration:
     with naming_file(path):
         saved.module.fit(scores, target)
@@ -151,28 +185,42 @@ def _fitted(
     return FittedCalibration(saved, len(scores), measure, before, after)
 
 
-def open_to_calibrate(saved: SavedCalibration, path: Path, reading: ReadOptions) -> Predictions:
+def open_to_calibrate(
+    saved: SavedCalibration, path: Path, reading: ReadOptions
+) -> Predictions:
     """Open predictions that ``saved`` will calibrate, labelled or not; read logits if it was fitted to logits."""
-    return _open_unlabelled(path, reading._replace(from_logits=saved.from_logits), saved.class_names)
+    return _open_unlabelled(
+        path, reading._replace(from_logits=saved.from_logits), saved.class_names
+    )
 
 
 def open_unlabelled(like: Predictions, path: Path) -> Predictions:
     """Open predictions, with or without labels, that have the same classes as ``like``."""
     label = like.reading.label_column
     label = label if label in open_table(path).names else None
-    return _open_unlabelled(path, like.reading._replace(label_column=label, labels=None), like.class_names)
+    return _open_unlabelled(
+        path, like.reading._replace(label_column=label, labels=None), like.class_names
+    )
 
 
-def _open_unlabelled(path: Path, reading: ReadOptions, class_names: Sequence[str]) -> Predictions:
+def _open_unlabelled(
+    path: Path, reading: ReadOptions, class_names: Sequence[str]
+) -> Predictions:
     """Open predictions for ``class_names``; if these are only the numbers 0, 1, ..., the file may have other names."""
     is_numbered = [*class_names] == [*map(str, range(len(class_names)))]
-    predictions = Predictions(path, reading, class_names=None if is_numbered else class_names, needs_labels=False)
+    predictions = Predictions(
+        path, reading, class_names=None if is_numbered else class_names, needs_labels=False
+    )
     if (number := len(predictions.class_names)) != len(class_names):
-        raise PredictionsError(path, f"has scores for {number} classes, but {len(class_names)} are expected")
+        raise PredictionsError(
+            path, f"has scores for {number} classes, but {len(class_names)} are expected"
+        )
     return predictions
 
 
-def calibrate_predictions(saved: SavedCalibration, predictions: Predictions, out: Path, advance: Advance) -> None:
+def calibrate_predictions(
+    saved: SavedCalibration, predictions: Predictions, out: Path, advance: Advance
+) -> None:
     """Copy a file of predictions with calibrated scores; logits stay logits, and probabilities stay probabilities."""
     check_copy(predictions.table, out)
     rows = predictions.logits()
@@ -181,19 +229,35 @@ def calibrate_predictions(saved: SavedCalibration, predictions: Predictions, out
     bad = ~scores.amax(dim=1).isfinite()
     if bad.any():
         row = int(rows.numbers[bad.nonzero()[0]])
-        raise PredictionsError(predictions.path, "the calibrated logits are not finite", row=row)
+        raise PredictionsError(
+            predictions.path, "the calibrated logits are not finite", row=row
+        )
     scores = scores if saved.from_logits else scores.softmax(dim=1)
     if predictions.roles.form == "positive":
         scores = scores[:, 1:] - scores[:, :1] * saved.from_logits
     names = predictions.roles.scores
-    columns = {names[0]: scores} if predictions.roles.form == "lists" else dict(zip(names, scores.T, strict=True))
+    columns = (
+        {names[0]: scores}
+        if predictions.roles.form == "lists"
+        else dict(zip(names, scores.T, strict=True))
+    )
     table, usual_names = predictions.table, predictions.roles.usual_names()
-    own_names = [name for name in table.names if name not in table.joined]  # --labels may join the others again
-    copy_table(replace(table, names=own_names), out, partial(rows.spread, columns), names=usual_names)
+    own_names = [
+        name for name in table.names if name not in table.joined
+    ]  # --labels may join the others again
+    copy_table(
+        replace(table, names=own_names),
+        out,
+        partial(rows.spread, columns),
+        names=usual_names,
+    )
 
 
 def estimate_file_priors(
-    validation: Predictions, unlabelled: Predictions, class_groups: Mapping[str, Sequence[int]], advance: Advance
+    validation: Predictions,
+    unlabelled: Predictions,
+    class_groups: Mapping[str, Sequence[int]],
+    advance: Advance,
 ) -> PriorEstimate:
     """Estimate the frequencies of the classes, and of ``class_groups``, in the file ``unlabelled``.
 
@@ -205,11 +269,18 @@ def estimate_file_priors(
     known, others = validation.logits(), unlabelled.logits()
     advance(len(known.scores) + len(others.scores))
     cluster = validation.reading.cluster
-    clusters = [None if cluster is None else rows.others.groups(cluster).of_rows() for rows in (known, others)]
+    clusters = [
+        None if cluster is None else rows.others.groups(cluster).of_rows()
+        for rows in (known, others)
+    ]
     for predictions in (validation, unlabelled):
         for caution in shared_by_rows(predictions):
             warnings.warn(caution, stacklevel=2)
-    groups: dict[str, Any] = {"clusters": clusters[0], "unlabelled_clusters": clusters[1], "class_groups": class_groups}
+    groups: dict[str, Any] = {
+        "clusters": clusters[0],
+        "unlabelled_clusters": clusters[1],
+        "class_groups": class_groups,
+    }
     try:
         return estimate_priors(known.scores, known.target, others.scores, **groups)
     except ValueError as error:
@@ -219,10 +290,19 @@ def estimate_file_priors(
 
 def plain_priors(estimate: PriorEstimate, names: Sequence[str]) -> dict[str, Any]:
     """Return ``estimate`` and the class ``names`` as a dictionary of plain types, which `load_priors` reads as JSON."""
-    plain = {name: value.tolist() if isinstance(value, Tensor) else value for name, value in estimate._asdict().items()}
-    apart = {" or ".join(names[label] for label in part): share for part, share in estimate.told_apart.items()}
+    plain = {
+        name: value.tolist() if isinstance(value, Tensor) else value
+        for name, value in estimate._asdict().items()
+    }
+    apart = {
+        " or ".join(names[label] for label in part): share
+        for part, share in estimate.told_apart.items()
+    }
     shares = {"class_groups": estimate.class_groups, "told_apart": apart}
-    plain |= {name: {part: share._asdict() for part, share in of.items()} for name, of in shares.items()}
+    plain |= {
+        name: {part: share._asdict() for part, share in of.items()}
+        for name, of in shares.items()
+    }
     return {"classes": [*names], **plain, "problem": estimate.problem(names)}
 
 
@@ -235,7 +315,10 @@ def load_priors(path: str | Path, class_names: Sequence[str]) -> list[float]:
     path = local_path(path, "path")
     try:
         plain = json.loads(read_text(path))
-        priors, problem = dict(zip(plain["classes"], map(float, plain["priors"]), strict=True)), plain["problem"]
+        priors, problem = (
+            dict(zip(plain["classes"], map(float, plain["priors"]), strict=True)),
+            plain["problem"],
+        )
         if sorted(priors) != sorted(class_names):
             raise ValueError(f"its classes are {quoted([*priors])}")
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -10,7 +10,11 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.tables import FileTable, to_number, to_text
 from mpcs_torch.functional import clopper_pearson
-from mpcs_torch.functional.inputs.evaluation_warnings import MAX_KNOWN, EvaluationWarning, hashed
+from mpcs_torch.functional.inputs.evaluation_warnings import (
+    MAX_KNOWN,
+    EvaluationWarning,
+    hashed,
+)
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
 from mpcs_torch.tables import in_percent
 
@@ -18,10 +22,12 @@ if TYPE_CHECKING:
     from mpcs_torch.evaluation.files.predictions import Predictions
 
 PERSON = re.compile(
-    r"patient|subject|speaker|person|participant|individual|donor|user|customer|driver|family|household|animal", re.I
+    r"patient|subject|speaker|person|participant|individual|donor|user|customer|driver|family|household|animal",
+    re.I,
 )
 UNIT = re.compile(
-    r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)", re.I
+    r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)",
+    re.I,
 )
 MIN_UNITS, MIN_UNNAMED = 5, 10
 """The minimum number of distinct values for a warning about a column named like ``session_id``, or of other text."""
@@ -30,13 +36,19 @@ MAX_DISTINCT, MIN_DISTINCT = 0.9, 0.1
 below the second, they are categories."""
 
 
-def repeating(columns: Mapping[str, tuple[Collection[str], int]], option: str = "--cluster") -> list[EvaluationWarning]:
+def repeating(
+    columns: Mapping[str, tuple[Collection[str], int]], option: str = "--cluster"
+) -> list[EvaluationWarning]:
     """Return a warning if columns seem to name units whose rows are not independent, such as patients.
 
     ``columns`` maps each column to its distinct values and to the number of rows that have a value. The warning
     suggests to pass clusters by ``option``.
     """
-    units = [f"{quoted(name)} ({len(column[0])})" for name, column in columns.items() if _names_units(name, *column)]
+    units = [
+        f"{quoted(name)} ({len(column[0])})"
+        for name, column in columns.items()
+        if _names_units(name, *column)
+    ]
     shared = f"rows share values of {', '.join(units)}; if such rows, as those of a patient, are not independent"
     without = f"intervals, tests and guarantees do not hold without clusters (`{option}`)"
     return [EvaluationWarning("E2", f"{shared}, {without}")] if units else []
@@ -80,18 +92,28 @@ class Repeats:
             is_kept = hashes <= self._hashes[-1]
             hashes, counts = hashes[is_kept], counts[is_kept]
         distinct, places = torch.cat([self._hashes, hashes]).unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        summed = torch.zeros_like(distinct).index_add_(0, places, torch.cat([self._counts, counts]))
-        self._hashes, self._counts = distinct[:MAX_KNOWN].clone(), summed[:MAX_KNOWN].clone()
+        summed = torch.zeros_like(distinct).index_add_(
+            0, places, torch.cat([self._counts, counts])
+        )
+        self._hashes, self._counts = (
+            distinct[:MAX_KNOWN].clone(),
+            summed[:MAX_KNOWN].clone(),
+        )
 
 
-def shared_by_rows(predictions: "Predictions", option: str = "--cluster") -> list[EvaluationWarning]:
+def shared_by_rows(
+    predictions: "Predictions", option: str = "--cluster"
+) -> list[EvaluationWarning]:
     """Return a warning if a file is read without clusters, but unused columns seem to name units (see `repeating`)."""
     unread = predictions.roles.unused if predictions.reading.cluster is None else ()
     return shared_in_table(predictions.table, unread, predictions.class_names, option)
 
 
 def shared_in_table(
-    table: FileTable, unread: Sequence[str], class_names: Collection[str] = (), option: str = "--cluster"
+    table: FileTable,
+    unread: Sequence[str],
+    class_names: Collection[str] = (),
+    option: str = "--cluster",
 ) -> list[EvaluationWarning]:
     """Return a warning if unused columns of a file seem to name units (see `repeating`).
 
@@ -101,7 +123,10 @@ def shared_in_table(
     for name, values in table.read(unread).columns.items() if unread else ():
         if isinstance(values, Tensor):
             continue
-        counts = [(to_text(each["values"]), each["counts"]) for each in values.value_counts().to_pylist()]
+        counts = [
+            (to_text(each["values"]), each["counts"])
+            for each in values.value_counts().to_pylist()
+        ]
         filled = {text: count for text, count in counts if text}
         if not filled.keys() <= {*class_names}:
             columns[name] = (filled.keys(), sum(filled.values()))
@@ -114,7 +139,9 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
     if PERSON.search(name) or len(values) < MIN_UNITS:
         return bool(PERSON.search(name))
     is_text = any(to_number(value) is None for value in values)
-    return bool(UNIT.search(name)) or (is_text and len(values) >= max(MIN_UNNAMED, MIN_DISTINCT * rows))
+    return bool(UNIT.search(name)) or (
+        is_text and len(values) >= max(MIN_UNNAMED, MIN_DISTINCT * rows)
+    )
 
 
 def reversed_scores(area: object, way: str, model: str = "") -> list[EvaluationWarning]:
@@ -125,10 +152,16 @@ def reversed_scores(area: object, way: str, model: str = "") -> list[EvaluationW
     if not isinstance(area, tuple) or area[1] >= 0.5:
         return []
     problem = f"the area under the ROC is below one half, at most {area[1]:.2g}"
-    return [EvaluationWarning("E6", f"{model}{problem}: are the scores those of the other class? ({way})")]
+    return [
+        EvaluationWarning(
+            "E6", f"{model}{problem}: are the scores those of the other class? ({way})"
+        )
+    ]
 
 
-def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str) -> list[EvaluationWarning]:
+def uncalibrated(
+    measured: MeasuredProbabilities, independent: float, model: str
+) -> list[EvaluationWarning]:
     """Return a warning if probabilities in a bin of ``measured`` differ from the share of predictions that are right.
 
     The interval of this share (99 % for all bins together) must be more than 0.02 away from the probabilities in the
@@ -136,12 +169,21 @@ def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str
     starts with ``model``.
     """
     gaps = [(0.0, "")]
-    for low, high, correct, incorrect in zip(*(part.tolist() for part in measured[1:]), strict=True):
+    for low, high, correct, incorrect in zip(
+        *(part.tolist() for part in measured[1:]), strict=True
+    ):
         counts = round(correct * independent), round((correct + incorrect) * independent)
-        low_rate, high_rate = clopper_pearson(*counts, confidence=1 - 0.01 / len(measured.low)) if counts[1] else (0, 1)
+        low_rate, high_rate = (
+            clopper_pearson(*counts, confidence=1 - 0.01 / len(measured.low))
+            if counts[1]
+            else (0, 1)
+        )
         rate = f"{in_percent(correct / (correct + incorrect))} of {correct + incorrect:.0f}"
         gaps.append(
-            (max(low_rate - high, low - high_rate), f"probabilities of {low:.3g} to {high:.3g} are right for {rate}")
+            (
+                max(low_rate - high, low - high_rate),
+                f"probabilities of {low:.3g} to {high:.3g} are right for {rate}",
+            )
         )
     gap, problem = max(gaps)
     why = "they are not calibrated, so decisions by cost may be wrong (mpcs calibrate)"

@@ -88,20 +88,29 @@ class ChosenMetrics(NamedTuple):
 
     def metric_groups(self) -> list[MetricGroup]:
         """Create the chosen measures and Metrics."""
-        return metric_groups(self.entries, self.num_classes, concern=self.concern, **self.settings)
+        return metric_groups(
+            self.entries, self.num_classes, concern=self.concern, **self.settings
+        )
 
     def checked(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Validate ``preds`` and ``target``, and return them on the CPU; decisions become (N, 1)."""
         classes = self.num_classes
         if self.is_decided:
             decided = flatten_decisions(
-                preds, target, num_classes=classes, ignore_index=None, sample_weight=None, further=self.further
+                preds,
+                target,
+                num_classes=classes,
+                ignore_index=None,
+                sample_weight=None,
+                further=self.further,
             )
             if preds.is_floating_point():
                 raise InvalidValueError("integer_shape", "preds", preds, shape="(N,)")
             raise_first(decided.find_faults())
             return preds.long().cpu().reshape(-1, 1), decided.labels.target.cpu()
-        return checked_scores(preds, target, classes, is_soft=self.is_soft, has_shares=self.has_shares)
+        return checked_scores(
+            preds, target, classes, is_soft=self.is_soft, has_shares=self.has_shares
+        )
 
     def notes(self, *, is_default: bool) -> list[str]:
         """Return sentences on the metrics left out, and why; empty if the user named metrics (not ``is_default``)."""
@@ -109,16 +118,26 @@ class ChosenMetrics(NamedTuple):
             return []
         notes = []
         if self.has_positions:
-            notes.append("auroc is left out: it keeps the scores of all positions, such as pixels, in memory")
+            notes.append(
+                "auroc is left out: it keeps the scores of all positions, such as pixels, in memory"
+            )
         if self.weighs:
             kind = "weights" if self.is_weighted else "shares of annotators"
-            notes.append(f"metrics that take no {kind}, such as measured probabilities, are left out")
+            notes.append(
+                f"metrics that take no {kind}, such as measured probabilities, are left out"
+            )
         if self.refers and self.has_costs:
-            notes.append("mean_cost and regret are left out: the costs of rows have none of a referral")
+            notes.append(
+                "mean_cost and regret are left out: the costs of rows have none of a referral"
+            )
         if self.refers and not _has_referral_cost(self.concern):
-            notes.append("costs are left out: decisions may be referrals, for which the concern has no cost (refer)")
+            notes.append(
+                "costs are left out: decisions may be referrals, for which the concern has no cost (refer)"
+            )
         elif not self.refers and has_free_errors(self.concern):
-            notes.append("mpcs is left out: it divides by weights, and the concern has weights of 0")
+            notes.append(
+                "mpcs is left out: it divides by weights, and the concern has weights of 0"
+            )
         if self.num_classes > MAX_MATRIX_CLASSES and (self.has_shares or not self.is_soft):
             left_out = "metrics of pairs of classes, such as accuracy, are left out"
             notes.append(f"more than {MAX_MATRIX_CLASSES} classes: {left_out}")
@@ -166,40 +185,62 @@ def choose_metrics(
     if entries is None:
         defaults = [entry for entry in ENTRIES if _is_default(chosen, entry)]
         entries = in_order(defaults)
-    entries = [_class_entry(entry, class_names, concern) if entry.of_class else entry for entry in entries]
+    entries = [
+        _class_entry(entry, class_names, concern) if entry.of_class else entry
+        for entry in entries
+    ]
     takes: Takes | None = None
     if is_soft:
         takes = "soft_labels"
     elif is_decided:
         takes = "decisions"
     if takes is not None:  # metrics of other packages take whatever the rows have
-        is_fixed = [each.is_registered or (is_soft and each.counts_classes) for each in entries]
-        entries = [each if fixed else replace(each, takes=takes) for each, fixed in zip(entries, is_fixed, strict=True)]
+        is_fixed = [
+            each.is_registered or (is_soft and each.counts_classes) for each in entries
+        ]
+        entries = [
+            each if fixed else replace(each, takes=takes)
+            for each, fixed in zip(entries, is_fixed, strict=True)
+        ]
     unfit = defaultdict[str, list[str]](list)
     for entry in entries:
         if problem := _misfit(chosen, entry):
             unfit[problem].append(entry.name)
     for code, names in unfit.items():
         raise InvalidValueError(code, metrics=", ".join(names), maximum=MAX_MATRIX_CLASSES)
-    if has_costs and not (refers and chosen.is_default) and not any(entry.takes == "costs" for entry in entries):
+    if (
+        has_costs
+        and not (refers and chosen.is_default)
+        and not any(entry.takes == "costs" for entry in entries)
+    ):
         raise InvalidValueError("costs_of_no_metric")
     if chosen.weighs and ranges is not None:
-        raise InvalidValueError("weights_of_ranges" if is_weighted else "annotators_of_ranges")
+        raise InvalidValueError(
+            "weights_of_ranges" if is_weighted else "annotators_of_ranges"
+        )
     return chosen._replace(entries=tuple(entries))
 
 
 def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> str | None:
     """Return the code of the rule that a metric breaks if it does not suit the rows; else None."""
-    takes, is_weighed = entry.takes, chosen.is_weighted or (chosen.has_shares and entry.takes_classes)
+    takes, is_weighed = (
+        entry.takes,
+        chosen.is_weighted or (chosen.has_shares and entry.takes_classes),
+    )
     cases = {
         "no_soft_labels": takes == "soft_labels" and not chosen.is_soft,
         "no_costs": takes == "costs" and not chosen.has_costs,
         "no_probabilities": (chosen.is_decided and takes not in ("decisions", "costs")),
-        "has_referrals": (chosen.refers and (takes != "decisions" or not getattr(entry.of, "takes_referrals", False))),
+        "has_referrals": (
+            chosen.refers
+            and (takes != "decisions" or not getattr(entry.of, "takes_referrals", False))
+        ),
         "has_weights" if chosen.is_weighted else "has_annotators": (
             is_weighed and not _takes_weights(entry, chosen.num_classes)
         ),
-        "too_many_classes": (entry.needs_matrix and chosen.num_classes > MAX_MATRIX_CLASSES),
+        "too_many_classes": (
+            entry.needs_matrix and chosen.num_classes > MAX_MATRIX_CLASSES
+        ),
     }
     return next((code for code, is_misfit in cases.items() if is_misfit), None)
 
@@ -207,7 +248,9 @@ def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> str | None:
 def _takes_weights(entry: MetricEntry, num_classes: int) -> bool:
     if entry.is_measure or entry.is_of_ranks:
         return bool(entry.of.takes_weights)
-    from mpcs_torch.evaluation.metric_states import takes_weights  # torchmetrics takes seconds to import
+    from mpcs_torch.evaluation.metric_states import (
+        takes_weights,
+    )  # torchmetrics takes seconds to import
 
     return takes_weights(entry.make(num_classes) if entry.made is None else entry.made)
 
@@ -219,10 +262,16 @@ def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
         return False
     if entry.family == "concern" and chosen.concern is None and not chosen.refers:
         return False  # each error then counts the same, which the accuracy says already
-    if entry.is_of_ranks and (chosen.has_positions or chosen.num_classes > MAX_RANKED_CLASSES):
+    if entry.is_of_ranks and (
+        chosen.has_positions or chosen.num_classes > MAX_RANKED_CLASSES
+    ):
         return False
-    if chosen.refers:  # costs are then absolute (mean_concern), not relative to a constant decision
-        is_priced = _has_referral_cost(chosen.concern) or not getattr(entry.of, "needs_referral_cost", False)
+    if (
+        chosen.refers
+    ):  # costs are then absolute (mean_concern), not relative to a constant decision
+        is_priced = _has_referral_cost(chosen.concern) or not getattr(
+            entry.of, "needs_referral_cost", False
+        )
         return entry.undefined != "constant" and is_priced
     if chosen.is_soft and not chosen.has_shares:
         return entry.takes == "soft_labels"
@@ -238,9 +287,15 @@ def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> boo
     return any(entry.counts_classes for entry in entries)
 
 
-def _class_entry(entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None) -> MetricEntry:
+def _class_entry(
+    entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None
+) -> MetricEntry:
     """Add to the settings of a metric what the brackets of its name say: a class or group, and perhaps a threshold."""
-    known, of_class, settings = known_classes(class_names, concern), entry.of_class, dict(entry.settings)
+    known, of_class, settings = (
+        known_classes(class_names, concern),
+        entry.of_class,
+        dict(entry.settings),
+    )
     if of_class not in known and "@" in of_class and "threshold" in entry.accepted_settings:
         of_class, _, text = of_class.rpartition("@")  # as in net_benefit[malignant@0.1]
         settings["threshold"] = threshold = to_number(text) or 0.0
@@ -249,11 +304,15 @@ def _class_entry(entry: MetricEntry, class_names: Sequence[str], concern: Concer
     if of_class not in known:
         suggestion = did_you_mean(of_class, known)
         code = "misspelt_class" if suggestion else "names_class"
-        raise InvalidValueError(code, entry.name, of_class, classes=list(known), suggestion=suggestion)
+        raise InvalidValueError(
+            code, entry.name, of_class, classes=list(known), suggestion=suggestion
+        )
     return replace(entry, settings={**settings, "classes": known[of_class]})
 
 
-def known_classes(class_names: Sequence[str], concern: ConcernSpec | None) -> dict[str, tuple[int, ...]]:
+def known_classes(
+    class_names: Sequence[str], concern: ConcernSpec | None
+) -> dict[str, tuple[int, ...]]:
     """Return the indices of each class, and of each group of classes of the concern, by name."""
     classes = {name: (label,) for label, name in enumerate(class_names)}
     return {**classes, **dict(concern.class_groups if concern is not None else ())}
@@ -266,12 +325,17 @@ def _has_referral_cost(concern: ConcernSpec | None) -> bool:
 def in_order(entries: Sequence[MetricEntry]) -> list[MetricEntry]:
     """Sort metrics in the order in which tables show them: first those that are shown by default, then by family."""
     first = {name: place for place, name in enumerate(on_screen(entries))}
-    return sorted(entries, key=lambda entry: (first.get(entry.name, len(first)), FAMILIES.index(entry.family)))
+    return sorted(
+        entries,
+        key=lambda entry: (first.get(entry.name, len(first)), FAMILIES.index(entry.family)),
+    )
 
 
 def has_free_errors(concern: ConcernSpec | None) -> bool:
     """Return whether any error costs nothing; MPCS, which divides by costs, is then undefined."""
-    if concern is None or concern.weights is None:  # without weights, errors cost a factor above 0
+    if (
+        concern is None or concern.weights is None
+    ):  # without weights, errors cost a factor above 0
         return False
     return bool((concern.mpcs_weights() == 0).any())
 
@@ -291,7 +355,9 @@ class MetricInputs:
     def _by_class(self) -> tuple[Tensor | slice, Tensor, Tensor | None]:
         return self.rows.by_class()
 
-    def arguments(self, takes: Takes) -> tuple[Tensor | slice, Tensor, Tensor, Tensor | None]:
+    def arguments(
+        self, takes: Takes
+    ) -> tuple[Tensor | slice, Tensor, Tensor, Tensor | None]:
         """Return the indices, predictions, labels and weights of m rows, for metrics whose inputs are ``takes``.
 
         Metrics that count classes get a row with soft labels several times: once for each class that annotators chose,
@@ -314,7 +380,9 @@ def inputs_from_probs(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, T
         inputs["decisions"] = inputs["costs"] = highest_class(probs)[1]
     if "positive" in takes:
         if probs.shape[1] != 2:
-            raise InvalidValueError("two_probabilities", "a metric of two classes", probs.shape[1])
+            raise InvalidValueError(
+                "two_probabilities", "a metric of two classes", probs.shape[1]
+            )
         inputs["positive"] = probs[:, 1].contiguous()
     if "log_probabilities" in takes:
         inputs["log_probabilities"] = probs.log()
@@ -325,9 +393,17 @@ def as_entries(metrics: Metrics) -> list[MetricEntry]:
     """Convert ``metrics``, in any form that `Evaluation` takes, to entries of the register of metrics."""
     if isinstance(metrics, str | MetricEntry) or is_metric(metrics) or not metrics:
         raise InvalidValueError("list_of_metrics", "metrics", metrics)
-    named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]
+    named = (
+        metrics.items()
+        if isinstance(metrics, Mapping)
+        else [(None, metric) for metric in metrics]
+    )
     entries = [_make_entry(metric, name) for name, metric in named]
-    repeated = [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]
+    repeated = [
+        name
+        for name, count in Counter(entry.name for entry in entries).items()
+        if count > 1
+    ]
     if repeated:
         raise InvalidValueError("different_names", "metrics", repeated)
     return entries
@@ -346,7 +422,9 @@ def _make_entry(metric: Any, name: str | None) -> MetricEntry:
     if is_metric(metric):
         return entry_of_metric(metric, name)
     if callable(metric) and name is not None:
-        from mpcs_torch.evaluation.metric_states import OfRows  # torchmetrics takes seconds to import
+        from mpcs_torch.evaluation.metric_states import (
+            OfRows,
+        )  # torchmetrics takes seconds to import
 
         return entry_of_metric(OfRows(metric), name)
     raise InvalidValueError("kind_of_metric", "metrics", metric)

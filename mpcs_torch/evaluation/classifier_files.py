@@ -23,7 +23,13 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.models import split_models
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, file_names, naming_file
+from mpcs_torch.evaluation.files.reading import (
+    Advance,
+    PredictionsError,
+    ReadOptions,
+    file_names,
+    naming_file,
+)
 from mpcs_torch.evaluation.files.row_ids import shared_ids
 from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.result import Result
@@ -31,7 +37,12 @@ from mpcs_torch.evaluation.rows import Rows, class_weights
 from mpcs_torch.functional.concern.coverage import danger_risks
 from mpcs_torch.functional.concern.dangerous import dangerous_pair_mask
 from mpcs_torch.functional.inputs.decisions import highest_class
-from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning, hash_rows, known_rows, warn_of_known
+from mpcs_torch.functional.inputs.evaluation_warnings import (
+    EvaluationWarning,
+    hash_rows,
+    known_rows,
+    warn_of_known,
+)
 from mpcs_torch.metrics.register import MetricEntry
 
 MAX_CLASSES = 1000
@@ -53,8 +64,14 @@ class RowRisks:
         """Add the risks of ``rows``; the concern of ``chosen`` states which errors are dangerous."""
         if chosen.is_soft or chosen.is_decided or chosen.num_classes > MAX_CLASSES:
             return
-        pairs, decisions = dangerous_pair_mask(chosen.concern, chosen.num_classes), highest_class(rows.probs)[1]
-        columns = [danger_risks(rows.probs, decisions, pairs).float(), pairs[rows.target, decisions]]
+        pairs, decisions = (
+            dangerous_pair_mask(chosen.concern, chosen.num_classes),
+            highest_class(rows.probs)[1],
+        )
+        columns = [
+            danger_risks(rows.probs, decisions, pairs).float(),
+            pairs[rows.target, decisions],
+        ]
         if rows.weights is not None:
             columns.append(rows.weights)
         self._parts.append(tuple(columns))
@@ -76,12 +93,21 @@ def open_models(
     file (see `split_models`).
     """
     if reading.missing == "drop" and len(paths) > 1:
-        raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")
+        raise PredictionsError(
+            paths[0],
+            "--missing drop is for one file: rows of several files must be the same",
+        )
     if len(reading.models) > 1 and len(paths) > 1:
-        raise PredictionsError(paths[1], "--models names models of one file, but there are several")
-    numbers = None if concern is None else decision_numbers(concern.classes, concern.answers)
+        raise PredictionsError(
+            paths[1], "--models names models of one file, but there are several"
+        )
+    numbers = (
+        None if concern is None else decision_numbers(concern.classes, concern.answers)
+    )
     is_in_order = len(paths) > 1 and reading.id_column is None
-    ids = shared_ids([open_table(path) for path in paths]) if is_in_order else []  # these must be equal in all files
+    ids = (
+        shared_ids([open_table(path) for path in paths]) if is_in_order else []
+    )  # these must be equal in all files
     known: dict[str, Any] = {"decisions": numbers, "texts": [*reading.columns, *ids]}
     if len(reading.models) > 1:
         split = split_models(open_table(paths[0]), reading)
@@ -93,14 +119,17 @@ def open_models(
 
     def opened(classes: Sequence[str] | None) -> list[Predictions]:
         return [
-            Predictions(table.path, options, class_names=classes, table=table, **known) for table, options in sources
+            Predictions(table.path, options, class_names=classes, table=table, **known)
+            for table, options in sources
         ]
 
     models = opened(None if concern is None else concern.classes)
     if any(each.class_names != models[0].class_names for each in models):
         scored = [each.class_names for each in models if each.roles.form != "decisions"]
         named = [names for names in scored if None in map(to_number, names)]
-        every = sorted({name for each in models for name in each.class_names}, key=number_or_text)
+        every = sorted(
+            {name for each in models for name in each.class_names}, key=number_or_text
+        )
         models = opened([*named, *scored, every][0])
     for each in models:
         each.decides = any(other.decides for other in models)
@@ -126,17 +155,26 @@ def score_models(
     a single row; it may raise a ValueError, as for unknown names.
     """
     first, is_alone = next(iter(opened.values())), len(opened) == 1
-    reading, names, is_clustered = first.reading, first.class_names, first.reading.cluster is not None
+    reading, names, is_clustered = (
+        first.reading,
+        first.class_names,
+        first.reading.cluster is not None,
+    )
     for predictions in opened.values():
         predictions.has_shares = needs_classes(concern, entries)
     matched = MatchedRows(first, is_alone=is_alone, concern=concern)
     rows, of_classes = matched.rows(first), None
     is_soft = rows.target.ndim == 2
     if len(names) < 2 and not is_soft:
-        raise PredictionsError(first.path, f"has only the class {quoted(names[0])}: --classes names all of them")
+        raise PredictionsError(
+            first.path,
+            f"has only the class {quoted(names[0])}: --classes names all of them",
+        )
     with naming_file(first.path):
         if reading.prevalence is not None:
-            of_classes = class_weights(rows.repeated(is_clustered=is_clustered), reading.prevalence, names)
+            of_classes = class_weights(
+                rows.repeated(is_clustered=is_clustered), reading.prevalence, names
+            )
         evaluation = Evaluation(
             names,
             concern=concern,
@@ -150,9 +188,14 @@ def score_models(
             intervals=intervals,
         )
         if check is not None:
-            trial, weights = deepcopy(evaluation), torch.ones(1).double() if evaluation.chosen.is_weighted else None
+            trial, weights = (
+                deepcopy(evaluation),
+                torch.ones(1).double() if evaluation.chosen.is_weighted else None,
+            )
             for name in opened:
-                row = rows.at(slice(1))._replace(ids=torch.zeros(1).long(), groups={}, weights=weights)
+                row = rows.at(slice(1))._replace(
+                    ids=torch.zeros(1).long(), groups={}, weights=weights
+                )
                 trial.add(name, row._replace(frequencies=None), None)
             check(trial.result())
         evaluation.count_repeats(rows)
@@ -160,7 +203,14 @@ def score_models(
         evaluations = [evaluation]
         if isinstance(scale, CurveScale):
             is_weighted = evaluation.chosen.is_weighted
-            evaluations.append(Evaluation(names, metrics=scale.metrics(), is_weighted=is_weighted, intervals=intervals))
+            evaluations.append(
+                Evaluation(
+                    names,
+                    metrics=scale.metrics(),
+                    is_weighted=is_weighted,
+                    intervals=intervals,
+                )
+            )
         for column in reading.by:
             for of_part in evaluations:
                 of_part.assign_codes(column, matched.columns[column].names)
@@ -189,15 +239,33 @@ def score_models(
     for name, each in opened.items():
         if each.roles.form == "positive":
             area = result.models[name].intervals.get("auroc")
-            cautions += reversed_scores(area, _turned(each, concern), "" if is_alone else f"{name}: ")
-    models = {name: replace(result.models[name], file_notes=each.notes) for name, each in opened.items()}
+            cautions += reversed_scores(
+                area, _turned(each, concern), "" if is_alone else f"{name}: "
+            )
+    models = {
+        name: replace(result.models[name], file_notes=each.notes)
+        for name, each in opened.items()
+    }
     read = [each.how() for each in opened.values()]
     result = replace(result, has_open_weights=reading.weight is not None)
-    curves = DecisionCurves(scale, evaluations[1].result()) if isinstance(scale, CurveScale) else scale
-    return replace(result, models=models, notes=notes, cautions=cautions, read=read, decision_curves=curves)
+    curves = (
+        DecisionCurves(scale, evaluations[1].result())
+        if isinstance(scale, CurveScale)
+        else scale
+    )
+    return replace(
+        result,
+        models=models,
+        notes=notes,
+        cautions=cautions,
+        read=read,
+        decision_curves=curves,
+    )
 
 
-def _scale(first: Predictions, concern: ConcernSpec | ConcernRange | None, *, is_soft: bool) -> CurveScale | str:
+def _scale(
+    first: Predictions, concern: ConcernSpec | ConcernRange | None, *, is_soft: bool
+) -> CurveScale | str:
     """Return the scale of decision curves, or the reason why there are none."""
     if is_soft or first.decides:
         return "they need one class and a probability of each class in each row."

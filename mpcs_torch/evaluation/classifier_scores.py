@@ -73,12 +73,19 @@ class ClassifierScores(Scores):
 
     def by_class(self) -> dict[str, Measured]:
         """Return rates by name, such as ``recall[malignant]``: the value, and its interval or the reason for none."""
-        texts = f"classes are more than {MAX_READABLE_CLASSES}: name it as a metric", "the class has no rows"
+        texts = (
+            f"classes are more than {MAX_READABLE_CLASSES}: name it as a metric",
+            "the class has no rows",
+        )
         reasons = [Reason("undefined", text=text) for text in texts]
         rates, sensitivities = dict[str, Measured](), dict[str, Measured]()
         for name, of in self.named_outcomes().items():
             for rate, share in self.rate_shares(name).items():
-                rates[f"{rate}[{name}]"] = share.value, share.ends, reasons[of.true.item() == 0]
+                rates[f"{rate}[{name}]"] = (
+                    share.value,
+                    share.ends,
+                    reasons[of.true.item() == 0],
+                )
                 if rate == "recall":
                     sensitivities[f"sensitivity[{name}]"] = rates[f"{rate}[{name}]"]
         return {**rates, **sensitivities}
@@ -87,7 +94,9 @@ class ClassifierScores(Scores):
         """Return the bound of a value for requirements, or the reason why it has none."""
         name = metric.replace("sensitivity[", "recall[", 1)
         bound = NO_VALUE if self.units is None else self.units.bound(name, end)
-        return super().bound(metric, end) if bound == NO_VALUE else bound  # which says why there is no value
+        return (
+            super().bound(metric, end) if bound == NO_VALUE else bound
+        )  # which says why there is no value
 
     @property
     def is_weighted(self) -> bool:
@@ -97,7 +106,10 @@ class ClassifierScores(Scores):
     @property
     def class_group_rates(self) -> dict[str, Direction]:
         """The rates of groups of classes that tables show, by name: "max" if a higher rate is better, else "min"."""
-        rate, names = group_rate(refers=self.refers), self.named_outcomes().keys() - {*self.class_names}
+        rate, names = (
+            group_rate(refers=self.refers),
+            self.named_outcomes().keys() - {*self.class_names},
+        )
         named = {entry.of for entry in self.entries if entry.settings.get("rate") == rate}
         groups = [name for name in self.outcomes if name in names - named]
         return {f"{rate}[{name}]": "max" if rate == "recall" else "min" for name in groups}
@@ -113,7 +125,9 @@ class ClassifierScores(Scores):
         if self.confusion is None or self.is_weighted:
             return f"{rows}: {', '.join(self.class_names)}"
         counts = self.confusion.sum(dim=1).tolist()
-        of_classes = ", ".join(f"{name}: {count}" for name, count in zip(self.class_names, counts, strict=True))
+        of_classes = ", ".join(
+            f"{name}: {count}" for name, count in zip(self.class_names, counts, strict=True)
+        )
         most = max(range(len(counts)), key=counts.__getitem__)
         share = in_percent(counts[most] / max(1, sum(counts)))
         return f"{rows} ({of_classes}); always {self.class_names[most]} would be right in {share}"
@@ -141,23 +155,36 @@ class ClassifierScores(Scores):
 
     def undefined(self) -> dict[str, Reason]:
         """Return the reason why a value is NaN or infinite, for each metric with such a value."""
-        undefined = [entry for entry in self.entries if not math.isfinite(self.values[entry.name])]
+        undefined = [
+            entry for entry in self.entries if not math.isfinite(self.values[entry.name])
+        ]
         unpredicted = absent = ""
         if undefined and self.confusion is not None:
             unpredicted = self._empty_classes(self.confusion.sum(dim=0), "never predicted")
             absent = self._empty_classes(self.confusion.sum(dim=1), "without samples")
-        texts = {entry.name: _reason(entry, self.values[entry.name], unpredicted, absent) for entry in undefined}
+        texts = {
+            entry.name: _reason(entry, self.values[entry.name], unpredicted, absent)
+            for entry in undefined
+        }
         return {name: Reason("undefined", text=text) for name, text in texts.items()}
 
     def named_outcomes(self) -> dict[str, Outcomes]:
         """Return the counts of outcomes for each class and group of classes, by its name; empty for soft labels."""
-        return {name: of for name, of in self.outcomes.items() if name not in (EVERY, AT_RISK)}
+        return {
+            name: of for name, of in self.outcomes.items() if name not in (EVERY, AT_RISK)
+        }
 
     def rate_shares(self, name: str) -> dict[str, Share]:
         """Return the rates of ``name`` (a class, or a group of classes) as shares of rows, by the name of the rate."""
-        weight, ends = torch.tensor(self.weight, dtype=torch.float64), self.class_intervals.get(name, {})
+        weight, ends = (
+            torch.tensor(self.weight, dtype=torch.float64),
+            self.class_intervals.get(name, {}),
+        )
         rates = self.outcomes[name].rates(weight, refers=self.refers)
-        return {rate: Share(part.item(), whole.item(), ends.get(rate)) for rate, (part, whole) in rates.items()}
+        return {
+            rate: Share(part.item(), whole.item(), ends.get(rate))
+            for rate, (part, whole) in rates.items()
+        }
 
     def per_class(self) -> dict[str, dict[str, float]]:
         """Return the number of samples and the rates of each class and group of classes; empty for soft labels."""
@@ -197,7 +224,10 @@ class ClassifierScores(Scores):
             if self.refers:
                 cells.append({"class": name, **self.outcome_cells(name)})
                 continue
-            of_class = {"class": name, "weight" if self.is_weighted else "samples": in_table(row["samples"])}
+            of_class = {
+                "class": name,
+                "weight" if self.is_weighted else "samples": in_table(row["samples"]),
+            }
             if self.clusters:
                 of_class[self.cluster_name] = f"{self.clusters[name].true.item():.0f}"
             intervals = self.class_intervals.get(name, {})
@@ -233,9 +263,18 @@ class ClassifierScores(Scores):
         """Return sentences on how many rows are referred; if there are clusters, also on how many clusters."""
         if not self.refers or EVERY not in self.outcomes:
             return []
-        counted = [("rows, weighted," if self.is_weighted else "rows", self.outcomes, "are referred", "are of")]
+        counted = [
+            (
+                "rows, weighted," if self.is_weighted else "rows",
+                self.outcomes,
+                "are referred",
+                "are of",
+            )
+        ]
         if self.clusters:
-            counted.insert(0, (self.cluster_name, self.clusters, "have a referred row", "have one of"))
+            counted.insert(
+                0, (self.cluster_name, self.clusters, "have a referred row", "have one of")
+            )
         sentences = list[str]()
         for units, outcomes, verb, whose in counted:
             referred, total = outcomes[EVERY].referred.item(), outcomes[EVERY].true.item()
@@ -264,20 +303,31 @@ class ClassifierScores(Scores):
                 of_class = plain["per_class"][name] = dict[str, Any](rates)
                 if known := self.class_intervals.get(name):
                     of_class["intervals"] = dict(known)
-                counts = {"counts": self.outcomes[name], self.cluster_name: self.clusters.get(name)}
+                counts = {
+                    "counts": self.outcomes[name],
+                    self.cluster_name: self.clusters.get(name),
+                }
                 for key, of in counts.items():
                     if of is not None:
-                        of_class[key] = {field: number.item() for field, number in of._asdict().items()}
+                        of_class[key] = {
+                            field: number.item() for field, number in of._asdict().items()
+                        }
         return plain
 
     def _empty_classes(self, counts: Tensor, what: str) -> str:
         """Return a sentence that the classes with a count of 0 are ``what``, or "" if there are no such classes."""
-        empty = [self.class_names[label] for label in (counts == 0).nonzero().flatten().tolist()]
+        empty = [
+            self.class_names[label] for label in (counts == 0).nonzero().flatten().tolist()
+        ]
         if not empty:
             return ""
         named = ", ".join(f"'{shown(name)}'" for name in empty[:3])
         more = f" and {len(empty) - 3} more" if len(empty) > 3 else ""
-        return f"class {named} is {what}" if len(empty) == 1 else f"classes {named}{more} are {what}"
+        return (
+            f"class {named} is {what}"
+            if len(empty) == 1
+            else f"classes {named}{more} are {what}"
+        )
 
 
 def cluster_plural(column: str) -> str:
@@ -297,7 +347,10 @@ def _reason(entry: "MetricEntry", value: float, unpredicted: str, absent: str) -
         case "absent" if absent:
             return absent
         case "either":
-            return "; ".join(filter(None, (unpredicted, absent))) or "precision and recall are 0"
+            return (
+                "; ".join(filter(None, (unpredicted, absent)))
+                or "precision and recall are 0"
+            )
         case "constant":
             return "a constant decision would cost nothing"
         case "probability 0" if math.isinf(value):

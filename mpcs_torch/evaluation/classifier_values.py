@@ -14,27 +14,43 @@ from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.concern.expected_concern import cost_matrix
 
 
-def scores_of(of_units: UnitValues, *, confusion: Tensor | None = None, intervals: bool) -> ClassifierScores:
+def scores_of(
+    of_units: UnitValues, *, confusion: Tensor | None = None, intervals: bool
+) -> ClassifierScores:
     """Compute the values of metrics, and their intervals. Without ``confusion``, rates of classes are left out."""
     chosen, units, is_whole = of_units.layout.chosen, of_units.units, confusion is not None
     measured = of_units.measured(intervals=intervals)
     if "destructive_rate" in measured and chosen.concern is None:
         value, _ = measured["destructive_rate"]
-        measured["destructive_rate"] = value, Reason("no_method", text="without a concern, every error is dangerous")
+        measured["destructive_rate"] = (
+            value,
+            Reason("no_method", text="without a concern, every error is dangerous"),
+        )
     entries = tuple(entry for entry in chosen.entries if entry.name in measured)
     values, ends, reasons = dict[str, float](), dict[str, Interval](), dict[str, Reason]()
     for entry in entries:
         value, interval = measured[entry.name]
-        values[entry.name] = round(value) if entry.is_count and units.weights is None else value
+        values[entry.name] = (
+            round(value) if entry.is_count and units.weights is None else value
+        )
         if not isinstance(interval, Reason):
             ends[entry.name] = interval
         elif intervals and not isnan(value):
             reasons[entry.name] = interval
     outcomes = of_units.outcomes()
     class_groups = () if chosen.concern is None else chosen.concern.class_groups
-    counted = outcomes if is_whole else {name: outcomes[name] for name, _ in class_groups if name in outcomes}
-    summed = {name: Outcomes(*(units.counts @ each for each in of)) for name, of in counted.items()}
-    if confusion is not None and chosen.class_names[0] not in outcomes:  # too many classes to be counted in units
+    counted = (
+        outcomes
+        if is_whole
+        else {name: outcomes[name] for name, _ in class_groups if name in outcomes}
+    )
+    summed = {
+        name: Outcomes(*(units.counts @ each for each in of))
+        for name, of in counted.items()
+    }
+    if (
+        confusion is not None and chosen.class_names[0] not in outcomes
+    ):  # too many classes to be counted in units
         summed = {**_outcomes_from(confusion, chosen), **summed}
     named = {name: each for name, each in summed.items() if name not in (EVERY, AT_RISK)}
     return ClassifierScores(
@@ -48,8 +64,14 @@ def scores_of(of_units: UnitValues, *, confusion: Tensor | None = None, interval
         constant=None if confusion is None else _best_constant(chosen, confusion),
         class_intervals=of_units.class_intervals(named) if intervals else {},
         outcomes=summed,
-        harmless=() if of_units.layout.outcomes is None else of_units.layout.outcomes.harmless,
-        clusters={name: each.clusters() for name, each in counted.items() if units.cluster is not None},
+        harmless=()
+        if of_units.layout.outcomes is None
+        else of_units.layout.outcomes.harmless,
+        clusters={
+            name: each.clusters()
+            for name, each in counted.items()
+            if units.cluster is not None
+        },
         refers=chosen.refers,
         decision_names=chosen.decision_names,
         weight=(units.counts @ units.sizes).item(),
@@ -80,4 +102,7 @@ def _outcomes_from(confusion: Tensor, chosen: ChosenMetrics) -> dict[str, Outcom
         dangerous=(counts * (severity == DANGEROUS)).sum(1),
     )
     by_class = zip(*columns, strict=True)
-    return {name: Outcomes(*numbers) for name, numbers in zip(chosen.class_names, by_class, strict=True)}
+    return {
+        name: Outcomes(*numbers)
+        for name, numbers in zip(chosen.class_names, by_class, strict=True)
+    }

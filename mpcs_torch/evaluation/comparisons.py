@@ -11,7 +11,9 @@ from mpcs_torch.functional.comparison.significance import ComparedBy
 from mpcs_torch.metrics.register import FAMILIES
 
 
-def compare(models: Mapping[str, UnitValues], *, is_default: bool) -> tuple[list[Comparison], list[NotCompared]]:
+def compare(
+    models: Mapping[str, UnitValues], *, is_default: bool
+) -> tuple[list[Comparison], list[NotCompared]]:
     """Compare each pair of models, which have the same units; return comparisons, and pairs that cannot be compared.
 
     With ``is_default``, no metrics were requested. Models are then compared by the metrics that the register marks for
@@ -23,7 +25,11 @@ def compare(models: Mapping[str, UnitValues], *, is_default: bool) -> tuple[list
     if is_default:
         measures += _rates_of_groups(first)
     pairs = list(combinations(models.items(), 2))
-    return adjusted((a, b, by, one.difference(other, by.metric)) for by in measures for (a, one), (b, other) in pairs)
+    return adjusted(
+        (a, b, by, one.difference(other, by.metric))
+        for by in measures
+        for (a, one), (b, other) in pairs
+    )
 
 
 def _metrics(first: UnitValues, *, is_default: bool) -> Iterator[ComparedBy]:
@@ -33,7 +39,9 @@ def _metrics(first: UnitValues, *, is_default: bool) -> Iterator[ComparedBy]:
     by_family = sorted(chosen.entries, key=lambda entry: FAMILIES.index(entry.family))
     for entry in by_family if is_default else chosen.entries:
         is_repeated = has_errors and chosen.concern is None and entry.family == "concern"
-        is_wanted = entry.compared_as if is_default else entry.direction and not entry.is_count
+        is_wanted = (
+            entry.compared_as if is_default else entry.direction and not entry.is_count
+        )
         if is_wanted and not is_repeated and entry.repeats not in names:
             measured = first.metrics[entry.name]
             yield ComparedBy(
@@ -51,8 +59,12 @@ def _rates_of_groups(first: UnitValues) -> Iterator[ComparedBy]:
     """
     chosen, outcomes = first.layout.chosen, first.outcomes()
     rate = group_rate(refers=chosen.refers)
-    measured = {entry.of_class for entry in chosen.entries if entry.settings.get("rate") == rate}
+    measured = {
+        entry.of_class for entry in chosen.entries if entry.settings.get("rate") == rate
+    }
     for group, _ in () if chosen.concern is None else chosen.concern.class_groups:
         if group not in measured and outcomes[group].true.any():
             name = f"{rate}[{group}]"
-            yield ComparedBy(name, lower_is_better=rate == "error_rate", is_rate=True, metric=name)
+            yield ComparedBy(
+                name, lower_is_better=rate == "error_rate", is_rate=True, metric=name
+            )

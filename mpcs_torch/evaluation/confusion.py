@@ -61,15 +61,25 @@ def evaluate_confusion(
     for start in range(0, len(cells), step):
         true, predicted = cells[start : start + step].unbind(1)
         bins = Bins(torch.arange(len(true)), len(true))
-        numbers = layout.sums(MetricInputs(Rows(predicted.unsqueeze(1), true, bins.codes), set()), bins)
-        parts.append(numbers if is_whole else (counts[start : start + step] @ numbers).unsqueeze(0))
+        numbers = layout.sums(
+            MetricInputs(Rows(predicted.unsqueeze(1), true, bins.codes), set()), bins
+        )
+        parts.append(
+            numbers if is_whole else (counts[start : start + step] @ numbers).unsqueeze(0)
+        )
     if not is_whole:
         notes = ["No intervals: the matrix has too many pairs of classes."]
         counts = torch.ones(len(parts), dtype=torch.float64)
     numbers = torch.cat(parts)
     units = layout.units(numbers, None)._replace(counts=counts)
-    scores = scores_of(UnitValues(layout, numbers, units), confusion=confusion, intervals=intervals)
-    cautions = [] if concern is None else rare_classes(class_names, confusion.sum(1), concern.dangerous_pairs())
+    scores = scores_of(
+        UnitValues(layout, numbers, units), confusion=confusion, intervals=intervals
+    )
+    cautions = (
+        []
+        if concern is None
+        else rare_classes(class_names, confusion.sum(1), concern.dangerous_pairs())
+    )
     over_costs = None
     if chosen.ranges is not None and concern is not None:
         further = concern.costs().shape[1] - len(class_names)
@@ -101,26 +111,46 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
     """
     table = open_table(path)
     if table.counts_from_0:
-        raise PredictionsError(path, "must be a table with the class names in the header, and first in each row")
-    texts = [[to_text(value) for value in each.tolist()] for each in table.read(table.names).columns.values()]
+        raise PredictionsError(
+            path,
+            "must be a table with the class names in the header, and first in each row",
+        )
+    texts = [
+        [to_text(value) for value in each.tolist()]
+        for each in table.read(table.names).columns.values()
+    ]
     rows = list(zip(*texts, strict=True))
     if not table.has_names or all(to_number(cell) is not None for cell in table.names):
         rule = "must begin with a header of class names, and each row with its class, but the header is missing"
-        raise PredictionsError(path, f"{rule}: the first line is {listed(table.names if table.has_names else rows[0])}")
+        raise PredictionsError(
+            path,
+            f"{rule}: the first line is {listed(table.names if table.has_names else rows[0])}",
+        )
     corner, *columns = table.names
     names = [name for name in columns if name.lower() not in TOTALS]
     total_columns = [name for name in columns if name.lower() in TOTALS]
     by_row = {row[0]: row[1:] for row in rows}
     total_rows = [name for name in by_row if name.lower() in TOTALS]
     if not 2 <= len(names) <= MAX_MATRIX_CLASSES:
-        raise PredictionsError(path, f"must have 2 to {MAX_MATRIX_CLASSES} classes, but has {len(names)}")
+        raise PredictionsError(
+            path, f"must have 2 to {MAX_MATRIX_CLASSES} classes, but has {len(names)}"
+        )
     if sorted(row[0] for row in rows) != sorted([*names, *total_rows]):
         has = f"{listed([row[0] for row in rows])} and {listed(columns)}"
-        raise PredictionsError(path, f"must have the same classes in rows and columns, but has {has}")
+        raise PredictionsError(
+            path, f"must have the same classes in rows and columns, but has {has}"
+        )
     cells = list[list[int]]()
     for row in [*names, *total_rows]:
-        cells.append([_count(path, cell, row, name) for name, cell in zip(columns, by_row[row], strict=True)])
-    counts, of_totals = torch.tensor(cells, dtype=torch.int64).split_with_sizes([len(names), len(total_rows)])
+        cells.append(
+            [
+                _count(path, cell, row, name)
+                for name, cell in zip(columns, by_row[row], strict=True)
+            ]
+        )
+    counts, of_totals = torch.tensor(cells, dtype=torch.int64).split_with_sizes(
+        [len(names), len(total_rows)]
+    )
     is_class = torch.tensor([name in names for name in columns])
     inner = counts[:, is_class]
     are_sums = (counts[:, ~is_class] == inner.sum(1, keepdim=True)).all()
@@ -129,9 +159,15 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
         raise PredictionsError(path, f"has {totals}, which are not the sums of the counts")
     total = int(inner.sum())
     if not 0 < total <= MAX_SAMPLES:
-        raise PredictionsError(path, f"must count from 1 to {MAX_SAMPLES} samples, but counts {total}")
+        raise PredictionsError(
+            path, f"must count from 1 to {MAX_SAMPLES} samples, but counts {total}"
+        )
     is_transposed = _rows_are_predicted(path, corner)
-    kinds = "rows predicted classes, columns true" if is_transposed else "rows true classes, columns predicted"
+    kinds = (
+        "rows predicted classes, columns true"
+        if is_transposed
+        else "rows true classes, columns predicted"
+    )
     how = f"{path.name}{f' ({table.dialect})' if table.dialect else ''}: {kinds} classes {listed(names)}"
     if total_columns or total_rows:
         how += f"; sums left out: {listed([*{*total_columns, *total_rows}])}"
@@ -142,21 +178,34 @@ def _count(path: Path, cell: str, row: str, column: str) -> int:
     number = None if cell.endswith("%") else to_number(cell)
     if number is None or number % 1 or not 0 <= number <= MAX_SAMPLES:
         raise PredictionsError(
-            path, f"must be a whole number of at least 0, but is {quoted(cell)} for {quoted(row)}", column=column
+            path,
+            f"must be a whole number of at least 0, but is {quoted(cell)} for {quoted(row)}",
+            column=column,
         )
     return int(number)
 
 
 def _rows_are_predicted(path: Path, corner: str) -> bool:
     """Return whether ``corner``, the first cell of the header, marks the rows as predicted classes."""
-    words = [plain(SEPARATOR.split(part.strip())[0]) for part in re.split(r"[\\/|]", corner)]
+    words = [
+        plain(SEPARATOR.split(part.strip())[0]) for part in re.split(r"[\\/|]", corner)
+    ]
     kinds = [word in DECISIONS if word in (*DECISIONS, *LABELS) else None for word in words]
     if kinds[0] is not None and (len(kinds) == 1 or kinds[-1] is not kinds[0]):
         return kinds[0]
-    if corner.lower() in ("", "class", "classes", "label", "labels", "index", "name") or corner.startswith("Unnamed:"):
+    if corner.lower() in (
+        "",
+        "class",
+        "classes",
+        "label",
+        "labels",
+        "index",
+        "name",
+    ) or corner.startswith("Unnamed:"):
         return False
     raise PredictionsError(
-        path, f"has the corner {quoted(corner)}: write true\\predicted if rows are true classes, else predicted\\true"
+        path,
+        f"has the corner {quoted(corner)}: write true\\predicted if rows are true classes, else predicted\\true",
     )
 
 
@@ -177,6 +226,15 @@ def score_confusion(
         names, counts = list(concern.classes), counts[order][:, order]
     others = [entry.name for entry in entries or () if entry.takes != "decisions"]
     if others:
-        raise PredictionsError(path, f"holds decisions alone, but {', '.join(others)} must have probabilities")
-    result = evaluate_confusion(counts, names, model=path.name, concern=concern, metrics=entries, intervals=intervals)
+        raise PredictionsError(
+            path, f"holds decisions alone, but {', '.join(others)} must have probabilities"
+        )
+    result = evaluate_confusion(
+        counts,
+        names,
+        model=path.name,
+        concern=concern,
+        metrics=entries,
+        intervals=intervals,
+    )
     return replace(result, read=[how])

@@ -34,7 +34,9 @@ def crossed_interval(value: float, intervals: Sequence[Ends]) -> Ends:
     return (max(0.0, low), min(1.0, high)) if is_rate else (low, high)
 
 
-def crossed_difference(differences: Sequence[PairedDifference | Reason]) -> PairedDifference | Reason:
+def crossed_difference(
+    differences: Sequence[PairedDifference | Reason],
+) -> PairedDifference | Reason:
     """Combine differences of two models by the first column of clusters, by the second, and by pairs of both.
 
     The p-value is at most 0.05 exactly if the interval excludes 0. A single difference is returned as it is.
@@ -43,7 +45,10 @@ def crossed_difference(differences: Sequence[PairedDifference | Reason]) -> Pair
     if isinstance(first, Reason) or not others:
         return first
     change = first.difference
-    ends = [(change, change) if isinstance(each, Reason) else (each.low, each.high) for each in differences]
+    ends = [
+        (change, change) if isinstance(each, Reason) else (each.low, each.high)
+        for each in differences
+    ]
     if isinstance(others[0], Reason):
         return others[0]
     low, high = _around(change, *ends)
@@ -54,7 +59,13 @@ def _around(value: float, first: Interval, second: Interval, both: Interval) -> 
     """Combine three intervals of ``value``, for which rows are clustered by the first column, the second, and both."""
     distances = list[float]()
     for end in (0, 1):
-        one, other, pair = abs(value - first[end]), abs(value - second[end]), abs(value - both[end])
+        one, other, pair = (
+            abs(value - first[end]),
+            abs(value - second[end]),
+            abs(value - both[end]),
+        )
         square = one**2 + other**2 - (pair**2 if isfinite(pair) else 0)
-        distances.append(sqrt(max(square, one**2, other**2)) if isfinite(one + other) else inf)
+        distances.append(
+            sqrt(max(square, one**2, other**2)) if isfinite(one + other) else inf
+        )
     return value - distances[0], value + distances[1]

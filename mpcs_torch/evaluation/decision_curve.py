@@ -39,7 +39,11 @@ class CurveScale(NamedTuple):
     def thresholds(self) -> list[float]:
         """The thresholds, in ascending order: those that the costs imply, and some beyond."""
         first, last = torch.tensor(self.implied, dtype=torch.float64).logit().tolist()
-        return torch.linspace(first - WIDER, last + WIDER, THRESHOLDS, dtype=torch.float64).sigmoid().tolist()
+        return (
+            torch.linspace(first - WIDER, last + WIDER, THRESHOLDS, dtype=torch.float64)
+            .sigmoid()
+            .tolist()
+        )
 
     def metrics(self) -> list[MetricEntry]:
         """Return, for each threshold, the net benefit of acting on the classes, and that of acting on the others.
@@ -50,7 +54,9 @@ class CurveScale(NamedTuple):
         for threshold in self.thresholds:
             for classes, at in ((self.classes, threshold), (self.others, 1 - threshold)):
                 settings = {"classes": classes, "threshold": at}
-                metrics.append(replace(entry, name=f"{classes} at {at:.8g}", settings=settings))
+                metrics.append(
+                    replace(entry, name=f"{classes} at {at:.8g}", settings=settings)
+                )
         return metrics
 
 
@@ -63,14 +69,19 @@ class DecisionCurves(NamedTuple):
 
     def sentences(self) -> list[str]:
         """Return sentences: at which thresholds each model is better than acting on all and on none, also by group."""
-        first, *_, last = [in_digits(100 * threshold, 2) for threshold in self.scale.thresholds]
+        first, *_, last = [
+            in_digits(100 * threshold, 2) for threshold in self.scale.thresholds
+        ]
         sentences = [
             f"At {self._better(scores)} (of {first} to {last} %), {name} is better than acting on all samples, and "
             f"than acting on none ({CONFIDENCE_TEXT} at each threshold)."
             for name, scores in self.result.models.items()
         ]
         for groups in self.result.groups:
-            by_group = (f"{name} at {self._better(scores)}" for name, scores in groups.groups.items())
+            by_group = (
+                f"{name} at {self._better(scores)}"
+                for name, scores in groups.groups.items()
+            )
             sentences.append(f"{groups.model}, by {groups.column}: {'; '.join(by_group)}.")
         return sentences
 
@@ -80,22 +91,36 @@ class DecisionCurves(NamedTuple):
 
         curves = {name: _values(scores)[::2] for name, scores in self.result.models.items()}
         both, at = _values(self.result.first), self.scale.thresholds
-        act_on_all = [one[0] - t / (1 - t) * other[0] for t, one, other in zip(at, both[::2], both[1::2], strict=True)]
-        return decision_curve_figure(self.scale.of, at, curves, act_on_all, self.scale.implied, on=on)
+        act_on_all = [
+            one[0] - t / (1 - t) * other[0]
+            for t, one, other in zip(at, both[::2], both[1::2], strict=True)
+        ]
+        return decision_curve_figure(
+            self.scale.of, at, curves, act_on_all, self.scale.implied, on=on
+        )
 
     def _better(self, scores: Scores) -> str:
         """Return at which thresholds a model is significantly better than both, such as "thresholds of 1 to 2 %"."""
         lows = [low for _, low, _ in _values(scores)]
         are_better = [min(both) > 0 for both in zip(lows[::2], lows[1::2], strict=True)]
-        runs = groupby(zip(are_better, self.scale.thresholds, strict=True), lambda pair: pair[0])
-        ranges = [[in_digits(100 * threshold, 2) for _, threshold in run] for is_better, run in runs if is_better]
+        runs = groupby(
+            zip(are_better, self.scale.thresholds, strict=True), lambda pair: pair[0]
+        )
+        ranges = [
+            [in_digits(100 * threshold, 2) for _, threshold in run]
+            for is_better, run in runs
+            if is_better
+        ]
         texts = [" to ".join(dict.fromkeys((run[0], run[-1]))) for run in ranges]
         return f"thresholds of {', '.join(texts)} %" if texts else "no threshold"
 
 
 def _values(scores: Scores) -> list[tuple[float, float, float]]:
     """Return the value of each metric, and the ends of its interval (NaN without one)."""
-    return [(value, *scores.intervals.get(name, (nan, nan))) for name, value in scores.values.items()]
+    return [
+        (value, *scores.intervals.get(name, (nan, nan)))
+        for name, value in scores.values.items()
+    ]
 
 
 def decision_curves(
@@ -138,12 +163,19 @@ def decision_curves(
     """
     scale = curve_scale(of, concern)
     rows: dict[str, Any] = {"groups": groups, "clusters": clusters, "weights": weights}
-    return DecisionCurves(scale, evaluate(preds, target, metrics=scale.metrics(), class_names=concern.classes, **rows))
+    return DecisionCurves(
+        scale,
+        evaluate(
+            preds, target, metrics=scale.metrics(), class_names=concern.classes, **rows
+        ),
+    )
 
 
 def curve_scale(of: str, concern: ConcernSpec | ConcernRange) -> CurveScale:
     """Return the thresholds that costs imply for acting on a class or group of classes; raise a ValueError for none."""
-    ranges = concern if isinstance(concern, ConcernRange) else ConcernRange([concern], [concern])
+    ranges = (
+        concern if isinstance(concern, ConcernRange) else ConcernRange([concern], [concern])
+    )
     known = known_classes(ranges.classes, ranges.middle)
     require(of in known, "one_of", "of", of, choices=list(known))
     others = [label for label in range(len(ranges.classes)) if label not in known[of]]

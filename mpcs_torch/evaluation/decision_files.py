@@ -17,8 +17,18 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import columns_of_costs, costs_of_rows
-from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, PredictedRows, Predictions
-from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, naming_file
+from mpcs_torch.evaluation.files.predictions import (
+    MIN_PROBABILITY,
+    NO_LABEL,
+    PredictedRows,
+    Predictions,
+)
+from mpcs_torch.evaluation.files.reading import (
+    Advance,
+    PredictionsError,
+    ReadOptions,
+    naming_file,
+)
 from mpcs_torch.evaluation.files.roles import named_labels
 from mpcs_torch.evaluation.files.tables import ReadColumns
 from mpcs_torch.evaluation.files.words import LABELS, WRITTEN, named_as
@@ -81,9 +91,19 @@ class UnitRows(NamedTuple):
     """The costs of decisions by true class, (M, C, C); None if no columns have them."""
 
     @classmethod
-    def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
+    def of(
+        cls,
+        rows: PredictedRows,
+        predictions: Predictions,
+        concern: ConcernSpec,
+        columns: Iterable[str],
+    ) -> Self:
         """Return `UnitRows` of ``rows`` and the groups in ``columns``; if there are units, combine the rows of each."""
-        unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
+        unit, size, names = (
+            predictions.reading.unit,
+            len(rows.numbers),
+            predictions.class_names,
+        )
         target = rows.target if rows.target.ndim == 1 else torch.full((size,), NO_LABEL)
         groups = {name: rows.others.groups(name) for name in columns}
         costs = costs_of_rows(rows.others, predictions.reading, len(names))
@@ -92,16 +112,22 @@ class UnitRows(NamedTuple):
         if costs is not None:
             is_labelled = target != NO_LABEL
             of_labelled = rows.others.where(is_labelled.numpy())
-            with of_labelled.naming({"costs": columns_of_costs(predictions.reading, len(names))}):
+            with of_labelled.naming(
+                {"costs": columns_of_costs(predictions.reading, len(names))}
+            ):
                 valid_values("costs", costs[is_labelled])
         if unit is None:
             return cls(rows.scores, target, groups, torch.arange(size), "", costs)
         of_rows = rows.others.groups(unit)
         with naming_file(predictions.path):
-            units = DecisionUnits.of(of_rows, predictions.reading.combine, concern, len(names), size, unit)
+            units = DecisionUnits.of(
+                of_rows, predictions.reading.combine, concern, len(names), size, unit
+            )
             codes = units.units.codes
             groups = {name: units.combined_groups(of, name) for name, of in groups.items()}
-            logits = units.probabilities(rows.scores.softmax(1)).clamp(min=MIN_PROBABILITY).log()
+            logits = (
+                units.probabilities(rows.scores.softmax(1)).clamp(min=MIN_PROBABILITY).log()
+            )
             lacks = units.highest((target == NO_LABEL).long())[codes] == 1
             target = units.classes(target.masked_fill(lacks, NO_LABEL), len(names))
             costs = None if costs is None else units.same(costs, "costs")
@@ -117,21 +143,33 @@ def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predict
     return predictions
 
 
-def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) -> tuple[dict[str, Any], str]:
+def rows_to_fit(
+    rule: DecisionRule, predictions: Predictions, advance: Advance
+) -> tuple[dict[str, Any], str]:
     """Return the arguments of `DecisionRule.fit` from a file opened by `open_to_fit`, and a sentence on its units.
 
     If the file has units of decision, the rows of each unit are combined. If not, the sentence is "".
     """
-    read, cluster, weight = predictions.logits(), predictions.reading.cluster, predictions.reading.weight
+    read, cluster, weight = (
+        predictions.logits(),
+        predictions.reading.cluster,
+        predictions.reading.weight,
+    )
     advance(len(read.scores))
     by = {limit.by for limit in rule.limits if limit.by is not None}
     columns = {*by, *(name for name in (cluster, weight) if name is not None)}
-    logits, target, groups, _, note, costs = UnitRows.of(read, predictions, rule.concern, columns)
+    logits, target, groups, _, note, costs = UnitRows.of(
+        read, predictions, rule.concern, columns
+    )
     by_group = {name: groups[name].of_rows() for name in by}
     arguments = {"preds": logits, "target": target, "groups": by_group, "costs": costs}
     arguments |= {} if cluster is None else {"clusters": groups[cluster].of_rows()}
     with naming_file(predictions.path):
-        arguments |= {} if weight is None else {"weights": [float(text) for text in groups[weight].of_rows()]}
+        arguments |= (
+            {}
+            if weight is None
+            else {"weights": [float(text) for text in groups[weight].of_rows()]}
+        )
     return arguments, note
 
 
@@ -157,8 +195,12 @@ def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Pred
     table = open_table(path)
     clash = next((name for name in WRITTEN if name in table.names), None)
     if clash is not None:
-        raise PredictionsError(path, f"has a column {quoted(clash)}, which decisions are written to: rename it")
-    predictions = Predictions(path, reading, class_names=rule.concern.classes, needs_labels=False, table=table)
+        raise PredictionsError(
+            path, f"has a column {quoted(clash)}, which decisions are written to: rename it"
+        )
+    predictions = Predictions(
+        path, reading, class_names=rule.concern.classes, needs_labels=False, table=table
+    )
     others = named_as([name for name in table.names if name not in reading.columns], LABELS)
     if others and predictions.table.joined:
         problem = f"has a column {quoted(others[0])}, which is read as labels beside decisions, but --labels has others"
@@ -166,7 +208,9 @@ def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Pred
     return predictions
 
 
-def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance: Advance) -> FileDecisions:
+def apply_rule(
+    rule: DecisionRule, predictions: Predictions, out: Path, advance: Advance
+) -> FileDecisions:
     """Copy a file and add the decision for each row: a class, a set of classes, or a referral.
 
     The column ``decision`` is added, and four columns about the best class, the one with the lowest expected cost.
@@ -180,15 +224,24 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
     check_copy(predictions.table, out)
     read, cluster = predictions.logits(), predictions.reading.cluster
     advance(len(read.scores))
-    rows = UnitRows.of(read, predictions, rule.concern, [] if cluster is None else [cluster])
+    rows = UnitRows.of(
+        read, predictions, rule.concern, [] if cluster is None else [cluster]
+    )
     is_labelled = rows.target != NO_LABEL
     with torch.no_grad(), naming_file(predictions.path):
         if rows.costs is not None:
             check_row_costs(rows.costs[is_labelled], rows.target[is_labelled])
         assessed = rule.assess(rows.logits, rows.costs)
     names = list(decision_numbers(rule.concern.classes, rule.concern.answers))
-    reasons = {IS_DECIDED: "", IS_CHEAPER: "it costs less", IS_UNSOUND: "its scores are not sound"}
-    reasons |= {IS_LIMITED + j: f"its risk is too high for '{limit}'" for j, limit in enumerate(rule.limits)}
+    reasons = {
+        IS_DECIDED: "",
+        IS_CHEAPER: "it costs less",
+        IS_UNSOUND: "its scores are not sound",
+    }
+    reasons |= {
+        IS_LIMITED + j: f"its risk is too high for '{limit}'"
+        for j, limit in enumerate(rule.limits)
+    }
     added = {
         "decision": [names[decision] for decision in assessed.decision.tolist()],
         "risk": _short(assessed.risk),
@@ -196,22 +249,38 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         "reason": [reasons[reason] for reason in assessed.reason.tolist()],
         "best": [names[label] for label in assessed.best.tolist()],
     }
-    added = {name: [values[code] for code in rows.units.tolist()] for name, values in added.items()}
-    roles, table = predictions.roles, replace(predictions.table, classes=rule.concern.classes)
+    added = {
+        name: [values[code] for code in rows.units.tolist()]
+        for name, values in added.items()
+    }
+    roles, table = (
+        predictions.roles,
+        replace(predictions.table, classes=rule.concern.classes),
+    )
 
     def change(copied: ReadColumns) -> dict[str, Any]:
-        labels = {} if roles.label is None or not roles.called else {roles.label: named_labels(copied, roles)}
+        labels = (
+            {}
+            if roles.label is None or not roles.called
+            else {roles.label: named_labels(copied, roles)}
+        )
         return labels | read.spread(added, copied)
 
     copy_table(table, out, change, has_names=True, names=roles.usual_names())
     result = _evaluated(rule, rows, assessed.decision, predictions, out.name)
     clusters = None if cluster is None else rows.groups[cluster].of_rows()
     estimates = estimate_decisions(assessed, rule.concern, rows.target, clusters=clusters)
-    return FileDecisions(len(rows.logits), int((assessed.decision < 0).sum()), result, rows.note, estimates)
+    return FileDecisions(
+        len(rows.logits), int((assessed.decision < 0).sum()), result, rows.note, estimates
+    )
 
 
 def _evaluated(
-    rule: DecisionRule, rows: UnitRows, decisions: Tensor, predictions: Predictions, name: str
+    rule: DecisionRule,
+    rows: UnitRows,
+    decisions: Tensor,
+    predictions: Predictions,
+    name: str,
 ) -> Result[ClassifierScores] | None:
     """Evaluate the decisions (M,) of the rows that have a label; return None if no row has a label."""
     is_labelled, cluster = rows.target != NO_LABEL, predictions.reading.cluster
@@ -219,11 +288,19 @@ def _evaluated(
     if not len(target):
         return None
     rule.warn_of_fitted(rows.logits[is_labelled])
-    ids = torch.arange(len(target)) if cluster is None else ids_of_names(rows.groups[cluster].of_rows())[is_labelled]
+    ids = (
+        torch.arange(len(target))
+        if cluster is None
+        else ids_of_names(rows.groups[cluster].of_rows())[is_labelled]
+    )
     refers = bool(((decided < 0) | (decided >= len(rule.concern.classes))).any())
     paid = None if rows.costs is None else costs_by_label(rows.costs[is_labelled], target)
     evaluation = Evaluation(
-        rule.concern.classes, concern=rule.concern, is_decided=True, refers=refers, has_costs=paid is not None
+        rule.concern.classes,
+        concern=rule.concern,
+        is_decided=True,
+        refers=refers,
+        has_costs=paid is not None,
     )
     evaluation.add(name, Rows(decided, target, ids, costs=paid), cluster)
     result = evaluation.result()
@@ -234,7 +311,9 @@ def _evaluated(
         notes.append(OF_ROWS)
     if not is_labelled.all():
         notes.append(PARTLY_LABELLED.format(len(is_labelled), len(target)))
-    return replace(result, notes=notes, cautions=[*result.cautions, *shared_by_rows(predictions)])
+    return replace(
+        result, notes=notes, cautions=[*result.cautions, *shared_by_rows(predictions)]
+    )
 
 
 def _short(values: torch.Tensor) -> list[float]:
@@ -243,4 +322,6 @@ def _short(values: torch.Tensor) -> list[float]:
 
 def _refuse_name(rule: DecisionRule, path: Path) -> None:
     if REFERRAL in rule.concern.classes:
-        raise PredictionsError(path, f"a class must not be named {REFERRAL!r}, which stands for a referral")
+        raise PredictionsError(
+            path, f"a class must not be named {REFERRAL!r}, which stands for a referral"
+        )

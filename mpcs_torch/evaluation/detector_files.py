@@ -11,15 +11,29 @@ from torch import Tensor
 
 from mpcs_torch.calibration import LogisticFusion
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.calibration_files import Calibration, TrialMethod, new_calibration
+from mpcs_torch.evaluation.calibration_files import (
+    Calibration,
+    TrialMethod,
+    new_calibration,
+)
 from mpcs_torch.evaluation.cautions import reversed_scores, shared_in_table
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, file_names, naming_file
+from mpcs_torch.evaluation.files.reading import (
+    Advance,
+    PredictionsError,
+    ReadOptions,
+    file_names,
+    naming_file,
+)
 from mpcs_torch.evaluation.files.row_ids import RowIds, check_as_many
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
-from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_threshold, learned_thresholds
+from mpcs_torch.evaluation.fixed_thresholds import (
+    FixedThreshold,
+    given_threshold,
+    learned_thresholds,
+)
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import OperatingPoint, ReversedScoresWarning
@@ -54,14 +68,27 @@ def score_detectors(
     tables = _matched(paths, options, advance, named=len(paths) > 1)
     learning = options._replace(by=(), cluster=None, labels=development_labels)
     together = [development] if is_fused else [[path] for path in development]
-    others = [table for files in together for table in _matched(files, learning, advance, named=is_fused)]
+    others = [
+        table
+        for files in together
+        for table in _matched(files, learning, advance, named=is_fused)
+    ]
     names, prior = file_names(paths), points[0].effective_prior
     trials = {name: table.trials for name, table in zip(names, tables, strict=True)}
-    learned = {name: table.trials for name, table in zip(names, others, strict=False)}  # without development: empty
+    learned = {
+        name: table.trials for name, table in zip(names, others, strict=False)
+    }  # without development: empty
     further = list[tuple[str, Calibration | LogisticFusion, Path, list[str]]]()
     if calibration is not None:
         for name, path in zip(names, development, strict=True):
-            further.append((f"{name}, calibrated", new_calibration(calibration, 0, prior), path, [name]))
+            further.append(
+                (
+                    f"{name}, calibrated",
+                    new_calibration(calibration, 0, prior),
+                    path,
+                    [name],
+                )
+            )
     if is_fused:
         further.append(("fusion", LogisticFusion(len(names), prior), development[0], names))
     limits: dict[str, Any] = {"p_fa": p_fa, "p_miss": p_miss, "at_minimum": at_minimum}
@@ -90,11 +117,23 @@ def score_detectors(
             intervals=intervals,
         )
     cautions, is_apart = list(result.cautions), options.cluster is None
-    cautions += shared_in_table(open_table(paths[0]), tables[0].unread) if intervals and is_apart else []
+    cautions += (
+        shared_in_table(open_table(paths[0]), tables[0].unread)
+        if intervals and is_apart
+        else []
+    )
     for name, scores in result.models.items() if intervals else ():
-        way = "without --lower-is-target" if options.lower_is_target else "--lower-is-target"
-        cautions += reversed_scores(scores.intervals.get("area_under_roc"), way, "" if len(names) == 1 else f"{name}: ")
-    return replace(result, read=[table.read for table in [*tables, *others]], cautions=cautions)
+        way = (
+            "without --lower-is-target" if options.lower_is_target else "--lower-is-target"
+        )
+        cautions += reversed_scores(
+            scores.intervals.get("area_under_roc"),
+            way,
+            "" if len(names) == 1 else f"{name}: ",
+        )
+    return replace(
+        result, read=[table.read for table in [*tables, *others]], cautions=cautions
+    )
 
 
 def _converted(
@@ -116,24 +155,38 @@ def _converted(
 
     with naming_file(path):
         module.fit(joined(learned), learned[names[0]].labels)
-    return [each[names[0]]._replace(scores=module(joined(each))) for each in (trials, learned)]
+    return [
+        each[names[0]]._replace(scores=module(joined(each))) for each in (trials, learned)
+    ]
 
 
-def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, named: bool) -> list[TrialTable]:
+def _matched(
+    paths: Sequence[Path], options: ReadOptions, advance: Advance, *, named: bool
+) -> list[TrialTable]:
     """Read files with the same trials, in the order of the first file. The groups are read only from the first file."""
     first = read_trials(paths[0], options, advance, named=named)
-    others = [(read_trials(path, options.alone(), advance, named=named), (paths[0], path)) for path in paths[1:]]
+    others = [
+        (read_trials(path, options.alone(), advance, named=named), (paths[0], path))
+        for path in paths[1:]
+    ]
     tables = [first, *(_align(first, *other) for other in others)]
     if options.unit is None:
         return tables
     with naming_file(paths[0]):
         number = len(first.trials.labels)
-        units = DecisionUnits.of(first.groups[options.unit], options.combine, None, 2, number, options.unit)
+        units = DecisionUnits.of(
+            first.groups[options.unit], options.combine, None, 2, number, options.unit
+        )
         for place, table in enumerate(tables):
-            groups = {name: units.combined_groups(each, name) for name, each in table.groups.items()}
+            groups = {
+                name: units.combined_groups(each, name)
+                for name, each in table.groups.items()
+            }
             read = f"{table.read}; {units.note(('non-target', 'target'))}"
             trials = Trials(*units.trials(*table.trials))
-            tables[place] = table._replace(trials=trials, names=None, groups=groups, read=read)
+            tables[place] = table._replace(
+                trials=trials, names=None, groups=groups, read=read
+            )
     return tables
 
 
@@ -150,13 +203,27 @@ def _align(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> Tr
         trials = Trials(trials.scores[in_order], trials.labels[in_order])
     elif (first.names is None) != (other.names is None):
         unnamed = paths[0] if first.names is None else paths[1]
-        rule = "must name its trials, by a column trial or --id-column, as the other file does"
+        rule = (
+            "must name its trials, by a column trial or --id-column, as the other file does"
+        )
         raise PredictionsError(unnamed, rule)
     else:
-        check_as_many(paths[1], len(trials.labels), paths[0], len(first.trials.labels), " without names")
+        check_as_many(
+            paths[1],
+            len(trials.labels),
+            paths[0],
+            len(first.trials.labels),
+            " without names",
+        )
     differs = trials.labels != first.trials.labels
     if differs.any():
         place = int(differs.nonzero()[0])
-        name = f"trial {quoted(first.names[place].as_py())}" if first.names is not None else f"row {place + 1}"
-        raise PredictionsError(paths[1], f"{name} must have the label that it has in {paths[0]}")
+        name = (
+            f"trial {quoted(first.names[place].as_py())}"
+            if first.names is not None
+            else f"row {place + 1}"
+        )
+        raise PredictionsError(
+            paths[1], f"{name} must have the label that it has in {paths[0]}"
+        )
     return other._replace(trials=trials, read=f"{other.read}; matched {how}")

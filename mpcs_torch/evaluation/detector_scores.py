@@ -23,7 +23,11 @@ from mpcs_torch.evaluation.scores import DetectorMetric, Scores, with_ends
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint
 from mpcs_torch.functional.comparison.means import Interval, Mean, error_mean, estimate_mean
 from mpcs_torch.functional.comparison.significance import ComparedBy
-from mpcs_torch.functional.detection.area import HMeasure, PartialAUC, PrecisionRecallBreakEven
+from mpcs_torch.functional.detection.area import (
+    HMeasure,
+    PartialAUC,
+    PrecisionRecallBreakEven,
+)
 from mpcs_torch.functional.detection.cost import EVEN, cost_at
 from mpcs_torch.functional.detection.curve import summary_from_counts
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts
@@ -33,8 +37,12 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.quality.roc_area import misranked
 from mpcs_torch.tables import Table, in_digits
 
-EQUAL_ERROR = DetectorMetric("equal_error_rate", "equal error rate", in_group_tables=True, group_rank=0)
-INTERPOLATED = DetectorMetric("equal_error_rate_interpolated", "equal error rate (interpolated)", screen=None)
+EQUAL_ERROR = DetectorMetric(
+    "equal_error_rate", "equal error rate", in_group_tables=True, group_rank=0
+)
+INTERPOLATED = DetectorMetric(
+    "equal_error_rate_interpolated", "equal error rate (interpolated)", screen=None
+)
 AREA = DetectorMetric("area_under_roc", "area under the ROC", PartialAUC.direction)
 CLLR = DetectorMetric("cllr", "Cllr", in_group_tables=True)
 CHOSEN_HERE = Reason(
@@ -51,7 +59,9 @@ FURTHER_BITS = -0.5 * log2(1e-12)
 H_MEASURE = DetectorMetric("h_measure", "H-measure", HMeasure.direction, screen=None)
 MIN_CLLR = DetectorMetric("min_cllr", "minimum Cllr")
 CALIBRATION_LOSS = DetectorMetric("calibration_loss", "calibration loss", screen=None)
-BREAK_EVEN = DetectorMetric("precision_recall_break_even", "precision-recall break-even, errors", screen=None)
+BREAK_EVEN = DetectorMetric(
+    "precision_recall_break_even", "precision-recall break-even, errors", screen=None
+)
 
 
 class ErrorsAt(NamedTuple):
@@ -106,13 +116,31 @@ class DetectorScores(Scores):
 
     def sizes(self) -> dict[str, int]:
         """Return the numbers of targets and of non-targets."""
-        return {"targets": int(self.summary.counts.targets), "non-targets": int(self.summary.counts.nontargets)}
+        return {
+            "targets": int(self.summary.counts.targets),
+            "non-targets": int(self.summary.counts.nontargets),
+        }
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a table with a row for each metric; an asterisk marks rates that are based on fewer than 30 errors."""
-        header = ["metric", "value", CONFIDENCE_TEXT, "threshold", "miss rate", "false-alarm rate"]
+        header = [
+            "metric",
+            "value",
+            CONFIDENCE_TEXT,
+            "threshold",
+            "miss rate",
+            "false-alarm rate",
+        ]
         names = list(self.values) if names is None else names
-        rows = [[name, in_digits(self.values[name], 5), self.interval(name), *self._cost_cells(name)] for name in names]
+        rows = [
+            [
+                name,
+                in_digits(self.values[name], 5),
+                self.interval(name),
+                *self._cost_cells(name),
+            ]
+            for name in names
+        ]
         return Table(header, rows)
 
     def remarks(self, only: Collection[str] | None = None) -> list[str]:
@@ -123,7 +151,10 @@ class DetectorScores(Scores):
     def table_remarks(self) -> list[str]:
         """Return sentences that explain the rates in the table of values."""
         remarks = []
-        at, equal = self.errors[EQUAL_ERROR.name].cost, in_digits(self.values[EQUAL_ERROR.name], 3)
+        at, equal = (
+            self.errors[EQUAL_ERROR.name].cost,
+            in_digits(self.values[EQUAL_ERROR.name], 3),
+        )
         if any(in_digits(rate.item(), 3) != equal for rate in (at.p_miss, at.p_fa)):
             remarks.append(
                 "The equal error rate is read off the convex hull of the ROC (ROCCH), whose points mix two thresholds "
@@ -141,15 +172,26 @@ class DetectorScores(Scores):
         hull = self.summary.hull.rates()
         errors = {name: at.to_dict() for name, at in self.errors.items()}
         titles = {entry.name: entry.title for entry in self.entries}
-        hull_rates = {"miss_rate": hull.p_miss.tolist(), "false_alarm_rate": hull.p_fa.tolist()}
-        return {**super().to_dict(), "titles": titles, "errors": errors, "convex_hull": hull_rates}
+        hull_rates = {
+            "miss_rate": hull.p_miss.tolist(),
+            "false_alarm_rate": hull.p_fa.tolist(),
+        }
+        return {
+            **super().to_dict(),
+            "titles": titles,
+            "errors": errors,
+            "convex_hull": hull_rates,
+        }
 
     def _cost_cells(self, name: str) -> list[str]:
         at = self.errors.get(name)
         if at is None:
             return ["", "", ""]
         cells = [in_digits(at.cost.threshold.item(), 5)]
-        rates, intervals = (at.cost.p_miss.item(), at.cost.p_fa.item()), (at.miss_rate, at.false_alarm_rate)
+        rates, intervals = (
+            (at.cost.p_miss.item(), at.cost.p_fa.item()),
+            (at.miss_rate, at.false_alarm_rate),
+        )
         for rate, trials, ends in zip(rates, self.sizes().values(), intervals, strict=True):
             mark = "" if round(rate * trials) >= MIN_ERRORS else "*"
             cells.append(with_ends(f"{in_digits(rate, 3)}{mark}", ends, 3))
@@ -171,7 +213,12 @@ class Detector:
         limits: tuple[Sequence[float], Sequence[float]],
         partial_area: PartialAUC | None,
     ) -> None:
-        self.scores, self.labels, self.clusters, self.points = scores, labels, clusters, points
+        self.scores, self.labels, self.clusters, self.points = (
+            scores,
+            labels,
+            clusters,
+            points,
+        )
         self.is_llr, self._partial_area = is_llr, partial_area
         thresholds = bayes_thresholds(points) if is_llr else []
         self.fixed = {each.name: each for each in [*thresholds, *fixed]}
@@ -183,7 +230,11 @@ class Detector:
 
     def compute_scores(self, *, intervals: bool) -> DetectorScores:
         """Compute the values, and their intervals if requested."""
-        entries, values, errors = list[DetectorMetric](), dict[str, float](), dict[str, ErrorsAt]()
+        entries, values, errors = (
+            list[DetectorMetric](),
+            dict[str, float](),
+            dict[str, ErrorsAt](),
+        )
         ends, reasons = dict[str, Interval](), dict[str, Reason]()
         for metric, value, interval_or_reason, at in self._measured(intervals=intervals):
             entries.append(metric)
@@ -192,7 +243,11 @@ class Detector:
                 errors[metric.name] = at
             if not intervals:
                 continue
-            known = interval_or_reason if isinstance(interval_or_reason, Reason) else interval_or_reason()
+            known = (
+                interval_or_reason
+                if isinstance(interval_or_reason, Reason)
+                else interval_or_reason()
+            )
             if isinstance(known, Reason):
                 reasons[metric.name] = known
             else:
@@ -213,7 +268,9 @@ class Detector:
         counts, summary = self.summary.counts, self.summary
         rate, threshold = self._equal_error
         at = cost_at(counts, EVEN, threshold)
-        yield MetricRow(EQUAL_ERROR, summary.equal_error.rate, self._hull_ends, ErrorsAt(at))
+        yield MetricRow(
+            EQUAL_ERROR, summary.equal_error.rate, self._hull_ends, ErrorsAt(at)
+        )
         yield MetricRow(INTERPOLATED, rate, lambda: self._ends[0])
         for limiting in self.limiting:
             at = cost_at(counts, EVEN, limiting.threshold)
@@ -223,7 +280,9 @@ class Detector:
         if self._partial_area is not None:
             limit = self._partial_area.max_p_fa
             title = f"{AREA.title} up to {100 * limit:g} % false alarms"
-            metric = DetectorMetric(f"{AREA.name}[p_fa={limit:g}]", title, PartialAUC.direction)
+            metric = DetectorMetric(
+                f"{AREA.name}[p_fa={limit:g}]", title, PartialAUC.direction
+            )
             yield MetricRow(metric, self._partial_area.from_counts(counts))
         yield MetricRow(H_MEASURE, HMeasure().from_counts(summary.hull))
         yield MetricRow(BREAK_EVEN, PrecisionRecallBreakEven().from_counts(summary.hull))
@@ -234,12 +293,23 @@ class Detector:
         yield MetricRow(MIN_CLLR, summary.min_cllr, CHOSEN_HERE)
         if self.is_llr:
             yield MetricRow(CLLR, self.bits.value, lambda: interval(self.bits))
-            yield MetricRow(CALIBRATION_LOSS, self.bits.value - summary.min_cllr.item(), CHOSEN_HERE)
+            yield MetricRow(
+                CALIBRATION_LOSS, self.bits.value - summary.min_cllr.item(), CHOSEN_HERE
+            )
         for fixed in self.fixed.values():
             at = cost_at(counts, fixed.point, fixed.threshold)
-            rates = [mean.interval(CONFIDENCE) for mean in self._errors(fixed.threshold)] if intervals else []
+            rates = (
+                [mean.interval(CONFIDENCE) for mean in self._errors(fixed.threshold)]
+                if intervals
+                else []
+            )
             metric = DetectorMetric(fixed.name, fixed.title, in_group_tables=True)
-            yield MetricRow(metric, fixed.cost_value(at), partial(self._fixed_interval, fixed), ErrorsAt(at, *rates))
+            yield MetricRow(
+                metric,
+                fixed.cost_value(at),
+                partial(self._fixed_interval, fixed),
+                ErrorsAt(at, *rates),
+            )
 
     def _hull_ends(self) -> Interval:
         """Return the interval of the equal error rate of the hull, which is at most the interpolated one."""
@@ -256,7 +326,9 @@ class Detector:
         """The equal error rate, interpolated between points of the curve, and a threshold with nearly equal rates."""
         counts = self.summary.counts
         nearest = equal_error_from_counts(counts, "nearest")
-        return equal_error_from_counts(counts, "interpolated").rate.item(), midpoint(nearest.low, nearest.high).item()
+        return equal_error_from_counts(counts, "interpolated").rate.item(), midpoint(
+            nearest.low, nearest.high
+        ).item()
 
     @cached_property
     def _ends(self) -> tuple[Interval, tuple[float, float]]:
@@ -267,7 +339,12 @@ class Detector:
     def units(self) -> Units:
         """The trials, or their clusters."""
         sizes = self._codes.bincount().double()
-        return Units(sizes, torch.ones_like(sizes), None if self.clusters is None else "clusters", word="trials")
+        return Units(
+            sizes,
+            torch.ones_like(sizes),
+            None if self.clusters is None else "clusters",
+            word="trials",
+        )
 
     def influences(
         self,
@@ -284,7 +361,9 @@ class Detector:
         """
         of_units, added = torch.zeros(2, len(self.units.rows), dtype=torch.float64)
         of_rows, sizes = list[list[float]](), list[Tensor]()
-        for values, ends, places in zip(of_trials, possible, kinds or self._kinds, strict=True):
+        for values, ends, places in zip(
+            of_trials, possible, kinds or self._kinds, strict=True
+        ):
             mean, number, codes = values.mean(), len(values), self._codes[places]
             of_units.index_add_(0, codes, (values - mean) / number)
             added.index_add_(0, codes, values / number)
@@ -307,7 +386,9 @@ class Detector:
         """Cllr, the cost of log-likelihood ratios in bits, from 0 to infinity; and each trial's influence on it."""
         targets, nontargets = self._by_kind(self.scores)
         nothing = self.scores.new_zeros(())
-        costs = [cllr_from_means(softplus(ratios), nothing) for ratios in (-targets, nontargets)]
+        costs = [
+            cllr_from_means(softplus(ratios), nothing) for ratios in (-targets, nontargets)
+        ]
         value = sum(by_kind.mean().item() for by_kind in costs)
         possible = [(0.0, max(FURTHER_BITS, by_kind.max().item())) for by_kind in costs]
         influences = self.influences(value, costs, possible, (0.0, inf))
@@ -318,26 +399,41 @@ class Detector:
         """The area under the ROC, with the influence of each trial."""
         weights = torch.ones(len(self.labels), dtype=torch.float64)
         areas = [misranked(self.scores, self.labels, weights)]
-        return influences_on_areas(areas, weights, self._codes, self.units.cluster, word="trials")
+        return influences_on_areas(
+            areas, weights, self._codes, self.units.cluster, word="trials"
+        )
 
-    def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
+    def at(
+        self, threshold: float, weights: tuple[float, float], value: float | Tensor
+    ) -> Influences:
         """Return each trial's influence on ``value``, the sum of ``weights`` times error rates at ``threshold``."""
         possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))
-        return self.influences(float(value), self._errors_of_trials(threshold, weights), possible, limits)
+        return self.influences(
+            float(value), self._errors_of_trials(threshold, weights), possible, limits
+        )
 
     def at_fixed(self, fixed: FixedThreshold) -> Influences:
         """Return each trial's influence on the cost, or the error rate, at a threshold."""
         return self.at(fixed.threshold, fixed.weights, self._cost_at(fixed))
 
-    def _errors_of_trials(self, threshold: float, weights: tuple[float, float]) -> list[Tensor]:
+    def _errors_of_trials(
+        self, threshold: float, weights: tuple[float, float]
+    ) -> list[Tensor]:
         """Return the errors of targets and of non-targets at ``threshold``, (N_k,) each, times ``weights``."""
         is_rejected = self._by_kind(self.scores < threshold)
-        return [weights[0] * is_rejected[0].double(), weights[1] * (~is_rejected[1]).double()]
+        return [
+            weights[0] * is_rejected[0].double(),
+            weights[1] * (~is_rejected[1]).double(),
+        ]
 
-    def compared(self, costs: Sequence[str], *, has_cllr: bool) -> dict[ComparedBy, Influences]:
+    def compared(
+        self, costs: Sequence[str], *, has_cllr: bool
+    ) -> dict[ComparedBy, Influences]:
         """Return the measures for comparing detectors, with the influences here. ``costs`` are keys of ``fixed``."""
         equal, threshold = self._equal_error
-        errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE, is_chosen=True)
+        errors = self.at(threshold, self._ends[1], equal)._replace(
+            limits=RATE, is_chosen=True
+        )
         measures = {
             ComparedBy(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name): errors,
             ComparedBy(AREA.title, lower_is_better=False, metric=AREA.name): self.area,
@@ -350,29 +446,50 @@ class Detector:
         for each in fixed[:1]:
             wrong = ((self.scores < each.threshold) == self.labels).double()
             title = f"rate of wrong decisions in these trials, {each.point.label()}"
-            measure = ComparedBy(title, is_rate=True, metric=f"wrong_decisions[{point_key(each.point)}]")
-            rate = self.influences(wrong.mean().item(), [wrong], [RATE], kinds=[slice(None)])
+            measure = ComparedBy(
+                title, is_rate=True, metric=f"wrong_decisions[{point_key(each.point)}]"
+            )
+            rate = self.influences(
+                wrong.mean().item(), [wrong], [RATE], kinds=[slice(None)]
+            )
             measures[measure] = rate._replace(usual_error=None)
         return measures
 
-    def _errors(self, threshold: float, weights: tuple[float, float] = (1.0, 1.0)) -> list[Mean]:
+    def _errors(
+        self, threshold: float, weights: tuple[float, float] = (1.0, 1.0)
+    ) -> list[Mean]:
         """Return the miss rate and the false-alarm rate at ``threshold``, times ``weights``, as means over trials."""
         counts = self.summary.counts
         at = cost_at(counts, EVEN, threshold)
         if self.clusters is None:
             errors = at.p_miss * counts.targets, at.p_fa * counts.nontargets
             trials = counts.targets, counts.nontargets
-            return [error_mean(round(e.item()), int(n), w) for e, n, w in zip(errors, trials, weights, strict=True)]
-        rows = zip(self._errors_of_trials(threshold, weights), weights, self._by_kind(self.clusters), strict=True)
-        return [estimate_mean(errors, (0.0, weight), clusters) for errors, weight, clusters in rows]
+            return [
+                error_mean(round(e.item()), int(n), w)
+                for e, n, w in zip(errors, trials, weights, strict=True)
+            ]
+        rows = zip(
+            self._errors_of_trials(threshold, weights),
+            weights,
+            self._by_kind(self.clusters),
+            strict=True,
+        )
+        return [
+            estimate_mean(errors, (0.0, weight), clusters)
+            for errors, weight, clusters in rows
+        ]
 
     def _fixed_interval(self, fixed: FixedThreshold) -> Interval | Reason:
         if fixed.shown in ("miss rate", "false-alarm rate"):
-            return self._errors(fixed.threshold)[fixed.shown == "false-alarm rate"].interval(CONFIDENCE)
+            return self._errors(fixed.threshold)[
+                fixed.shown == "false-alarm rate"
+            ].interval(CONFIDENCE)
         if self.clusters is not None:  # clusters make the two rates depend on each other
             return interval(self.at_fixed(fixed))
         value = self._cost_at(fixed).item()
-        return combined(value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights)))
+        return combined(
+            value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights))
+        )
 
     def _cost_at(self, fixed: FixedThreshold) -> Tensor:
         return fixed.cost_value(cost_at(self.summary.counts, fixed.point, fixed.threshold))

@@ -10,7 +10,12 @@ from torch import Tensor
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.detector_scores import Detector, DetectorScores
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold
-from mpcs_torch.evaluation.influence import ABOUT_DIFFERENCES, NotCompared, adjusted, difference
+from mpcs_torch.evaluation.influence import (
+    ABOUT_DIFFERENCES,
+    NotCompared,
+    adjusted,
+    difference,
+)
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import names_in
@@ -21,7 +26,12 @@ from mpcs_torch.functional import Comparison, OperatingPoint, PairedDifference
 from mpcs_torch.functional.comparison.significance import ComparedBy
 from mpcs_torch.functional.detection.area import PartialAUC
 from mpcs_torch.functional.detection.cost import as_points
-from mpcs_torch.functional.detection.errors import check_both_occur, checked_scores, missing_kind, warn_if_reversed
+from mpcs_torch.functional.detection.errors import (
+    check_both_occur,
+    checked_scores,
+    missing_kind,
+    warn_if_reversed,
+)
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import Groups, group_codes, row_names
@@ -108,19 +118,31 @@ def evaluate_detectors(
     if len(scores) < len(by_name):
         raise InvalidValueError("different_names", "preds", list(by_name))
     _check_names("llr", [] if isinstance(llr, bool) else llr, scores)
-    _check_names("thresholds", thresholds if isinstance(thresholds, Mapping) else [], scores)
+    _check_names(
+        "thresholds", thresholds if isinstance(thresholds, Mapping) else [], scores
+    )
     _check_names("compared", [] if compared is None else compared, scores)
     notes = list[str]()
-    columns = {column: group_codes(column, names, len(labels)) for column, names in (groups or {}).items()}
-    of_clusters = None if clusters is None else group_codes("clusters", clusters, len(labels))
+    columns = {
+        column: group_codes(column, names, len(labels))
+        for column, names in (groups or {}).items()
+    }
+    of_clusters = (
+        None if clusters is None else group_codes("clusters", clusters, len(labels))
+    )
     if unit is not None:
         units = DecisionUnits.of(unit, combine, None, 2, len(labels))
         for name, each in scores.items():
             scores[name], combined = units.trials(each, is_target)
         is_target = combined
         check_both_occur(is_target)
-        columns = {column: units.combined_groups(each, f"groups[{column!r}]") for column, each in columns.items()}
-        of_clusters = None if of_clusters is None else units.combined_groups(of_clusters, "clusters")
+        columns = {
+            column: units.combined_groups(each, f"groups[{column!r}]")
+            for column, each in columns.items()
+        }
+        of_clusters = (
+            None if of_clusters is None else units.combined_groups(of_clusters, "clusters")
+        )
         notes.append(units.note(("non-target", "target")))
 
     def detector(name: str, places: Tensor | slice) -> Detector:
@@ -133,7 +155,9 @@ def evaluate_detectors(
             ids,
             points,
             is_llr=llr if isinstance(llr, bool) else name in llr,
-            fixed=thresholds.get(name, ()) if isinstance(thresholds, Mapping) else thresholds,
+            fixed=thresholds.get(name, ())
+            if isinstance(thresholds, Mapping)
+            else thresholds,
             limits=(p_fa, p_miss),
             partial_area=partial_area,
         )
@@ -141,24 +165,41 @@ def evaluate_detectors(
     detectors = {name: detector(name, slice(None)) for name in scores}
     for each in detectors.values():
         warn_if_reversed(each.summary.area, each.summary.counts)
-    values = {name: each.compute_scores(intervals=intervals) for name, each in detectors.items()}
+    values = {
+        name: each.compute_scores(intervals=intervals) for name, each in detectors.items()
+    }
     by_group = list[GroupScores]()
     for column, (names, codes) in columns.items():
         places_of = {names[code]: places for code, places in places_by_code(codes).items()}
-        complete = {name: at for name, at in places_of.items() if missing_kind(is_target[at]) is None}
+        complete = {
+            name: at
+            for name, at in places_of.items()
+            if missing_kind(is_target[at]) is None
+        }
         if len(complete) < len(names):
             left_out = ", ".join(name for name in names if name not in complete)
-            notes.append(f"Without targets or without non-targets, by {column}: {left_out}.")
+            notes.append(
+                f"Without targets or without non-targets, by {column}: {left_out}."
+            )
         for model in scores:
-            of_groups = {name: detector(model, at).compute_scores(intervals=intervals) for name, at in complete.items()}
+            of_groups = {
+                name: detector(model, at).compute_scores(intervals=intervals)
+                for name, at in complete.items()
+            }
             by_group.append(GroupScores(model, column, values[model], of_groups))
     comparisons, without = list[Comparison](), list[NotCompared]()
     if intervals:
         notes.append(_about_units(of_clusters, are_compared=len(scores) > 1))
-        pairs = {name: each for name, each in detectors.items() if compared is None or name in compared}
+        pairs = {
+            name: each
+            for name, each in detectors.items()
+            if compared is None or name in compared
+        }
         comparisons, without = _compare(pairs)
     notes += map(str, without)
-    return Result(values, by_group, comparisons, notes=notes, without=without, is_default=True)
+    return Result(
+        values, by_group, comparisons, notes=notes, without=without, is_default=True
+    )
 
 
 def _about_units(clusters: Groups | None, *, are_compared: bool) -> str:
@@ -185,16 +226,24 @@ def _labels(target: Any, target_label: str | None) -> Tensor:
 
 
 def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:
-    unknown = [names] if isinstance(names, str) else [name for name in names if name not in known]
+    unknown = (
+        [names] if isinstance(names, str) else [name for name in names if name not in known]
+    )
     if unknown:
         raise InvalidValueError("names_among", argument, unknown[0], known=list(known))
 
 
-def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[NotCompared]]:
+def _compare(
+    detectors: Mapping[str, Detector],
+) -> tuple[list[Comparison], list[NotCompared]]:
     """Compare each pair of detectors by the measures of `Detector.compared`; say which were not compared, and why."""
     rows = list[tuple[str, str, ComparedBy, PairedDifference | Reason]]()
     for (first, one), (second, other) in combinations(detectors.items(), 2):
-        costs = [name for name, each in one.fixed.items() if each.shown == "cost" and name in other.fixed]
+        costs = [
+            name
+            for name, each in one.fixed.items()
+            if each.shown == "cost" and name in other.fixed
+        ]
         has_cllr = one.is_llr and other.is_llr
         estimates = one.compared(costs, has_cllr=has_cllr)
         others = other.compared(costs, has_cllr=has_cllr)

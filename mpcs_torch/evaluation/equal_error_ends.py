@@ -11,7 +11,9 @@ from mpcs_torch.functional.detection.errors import ErrorCounts
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 
 
-def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: float = CONFIDENCE) -> Interval:
+def combined(
+    value: float, means: Sequence[Mean], limits: Interval, confidence: float = CONFIDENCE
+) -> Interval:
     """Return the interval, clipped to ``limits``, of a ``value``: a constant plus the sum of independent ``means``.
 
     The intervals of the means are combined by square-and-add (MOVER: Zou and Donner, Construction of confidence
@@ -25,7 +27,10 @@ def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: 
 
 
 def equal_error_ends(
-    counts: ErrorCounts, rate: float, threshold: float, errors_at: Callable[[float], Sequence[Mean]]
+    counts: ErrorCounts,
+    rate: float,
+    threshold: float,
+    errors_at: Callable[[float], Sequence[Mean]],
 ) -> tuple[Interval, tuple[float, float]]:
     """Return the interval of the equal error rate, and its derivatives by the miss rate and the false-alarm rate.
 
@@ -54,7 +59,9 @@ def equal_error_ends(
         if first == 0 or miss == alarm:
             return miss
         before, alarm_before = rates_at(first - 1)
-        span = alarm_before - before + miss - alarm  # 0 if infinite scores move neither rate
+        span = (
+            alarm_before - before + miss - alarm
+        )  # 0 if infinite scores move neither rate
         return before + (alarm_before - before) / span * (miss - before) if span else before
 
     of_miss = [crossing(end, shifts_misses=True, shifts_alarms=False) for end in (0, 1)]
@@ -62,7 +69,13 @@ def equal_error_ends(
     of_both = [crossing(end, shifts_misses=True, shifts_alarms=True) for end in (0, 1)]
     below = hypot(rate - of_miss[0], rate - of_alarm[0])
     above = hypot(rate - of_miss[1], rate - of_alarm[1])
-    widths = [high - low for low, high in (mean.interval(CONFIDENCE) for mean in errors_at(threshold))]
-    slopes = [(of[1] - of[0]) / width for of, width in zip((of_miss, of_alarm), widths, strict=True)]
+    widths = [
+        high - low
+        for low, high in (mean.interval(CONFIDENCE) for mean in errors_at(threshold))
+    ]
+    slopes = [
+        (of[1] - of[0]) / width
+        for of, width in zip((of_miss, of_alarm), widths, strict=True)
+    ]
     weights = slopes[0] / sum(slopes), slopes[1] / sum(slopes)
     return (max(rate - below, of_both[0]), min(rate + above, of_both[1])), weights

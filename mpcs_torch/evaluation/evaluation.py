@@ -14,7 +14,14 @@ from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES, decision_numbers
 from mpcs_torch.concern.spec import about_dangerous
 from mpcs_torch.errors import InvalidValueError, did_you_mean, quoted, require
 from mpcs_torch.evaluation.cautions import Repeats, repeating, uncalibrated
-from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, as_entries, choose_metrics
+from mpcs_torch.evaluation.chosen import (
+    DEGREES,
+    SHARES,
+    ChosenMetrics,
+    Metrics,
+    as_entries,
+    choose_metrics,
+)
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores, cluster_plural
 from mpcs_torch.evaluation.classifier_values import scores_of
 from mpcs_torch.evaluation.comparisons import compare
@@ -29,8 +36,17 @@ from mpcs_torch.evaluation.unit_sums import ids_of_names, join_alike
 from mpcs_torch.evaluation.unit_values import UnitValues
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
-from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
-from mpcs_torch.functional.inputs.groups import row_costs, row_frequencies, row_names, row_weights
+from mpcs_torch.functional.inputs.evaluation_warnings import (
+    MIN_OF_DANGEROUS_CLASS,
+    EvaluationWarning,
+    rare_classes,
+)
+from mpcs_torch.functional.inputs.groups import (
+    row_costs,
+    row_frequencies,
+    row_names,
+    row_weights,
+)
 from mpcs_torch.metrics.register import ENTRIES
 
 MODEL = "model"
@@ -116,24 +132,47 @@ class Evaluation:
             raise InvalidValueError("list_of_names", "class_names", class_names)
         if concern is not None and not isinstance(concern, ConcernSpec | ConcernRange):
             raise InvalidValueError("spec", "concern", concern)
-        names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else list(class_names)
+        names = (
+            [str(label) for label in range(class_names)]
+            if isinstance(class_names, int)
+            else list(class_names)
+        )
         if len(set(names)) < len(names):
             raise InvalidValueError("different_names", "class_names", names)
-        if concern is not None and isinstance(class_names, int) and len(concern.classes) == class_names:
+        if (
+            concern is not None
+            and isinstance(class_names, int)
+            and len(concern.classes) == class_names
+        ):
             names = list(concern.classes)
         if concern is not None and list(concern.classes) != names:
-            raise InvalidValueError("predicted_classes", "concern", list(concern.classes), classes=names)
+            raise InvalidValueError(
+                "predicted_classes", "concern", list(concern.classes), classes=names
+            )
         self.class_names = names
         entries = None if metrics is None else as_entries(metrics)
-        of_measures = {name for entry in ENTRIES if entry.is_measure for name in entry.accepted_settings}
+        of_measures = {
+            name
+            for entry in ENTRIES
+            if entry.is_measure
+            for name in entry.accepted_settings
+        }
         for name in (settings or {}).keys() - of_measures:
-            known = {name for entry in ENTRIES for name in entry.accepted_settings}  # imports torchmetrics
+            known = {
+                name for entry in ENTRIES for name in entry.accepted_settings
+            }  # imports torchmetrics
             if name not in known:
                 meant = did_you_mean(name, known)
                 raise InvalidValueError("known_setting", "settings", name, hint=meant)
         kinds = {"is_soft": is_soft, "is_decided": is_decided, "refers": refers}
-        kinds |= {"is_weighted": is_weighted, "has_costs": has_costs, "has_positions": has_positions}
-        self.chosen: ChosenMetrics = choose_metrics(names, concern, entries, settings, **kinds)
+        kinds |= {
+            "is_weighted": is_weighted,
+            "has_costs": has_costs,
+            "has_positions": has_positions,
+        }
+        self.chosen: ChosenMetrics = choose_metrics(
+            names, concern, entries, settings, **kinds
+        )
         answers = () if self.chosen.concern is None else self.chosen.concern.answers
         self._decisions = decision_numbers(names, answers)
         self._is_default = metrics is None
@@ -179,7 +218,9 @@ class Evaluation:
         """
         if isinstance(clusters, Mapping):
             raise InvalidValueError("one_column_of_clusters", "clusters")
-        rows = self._checked_rows(preds, target, groups, clusters, weights, costs, frequencies, ignore_index)
+        rows = self._checked_rows(
+            preds, target, groups, clusters, weights, costs, frequencies, ignore_index
+        )
         self._add_all(rows, self.default_cluster if clusters is None else "clusters")
 
     def _checked_rows(
@@ -201,12 +242,21 @@ class Evaluation:
             raise InvalidValueError("groups_by_column", "groups", groups)
         names = self.class_names
         label_by_name = {name: label for label, name in enumerate(names)}
-        labels = as_numbers("target", in_class_order("target", target, names), label_by_name)
+        labels = as_numbers(
+            "target", in_class_order("target", target, names), label_by_name
+        )
         is_left_out = torch.zeros_like(labels, dtype=torch.bool)
         if ignore_index is not None:
-            require(not self.chosen.is_soft, "none_for_soft_labels", "ignore_index", ignore_index)
+            require(
+                not self.chosen.is_soft,
+                "none_for_soft_labels",
+                "ignore_index",
+                ignore_index,
+            )
             is_left_out = labels == ignore_index
-        labels = labels.masked_fill(is_left_out, 0)  # any class, so that the labels are valid
+        labels = labels.masked_fill(
+            is_left_out, 0
+        )  # any class, so that the labels are valid
         checked = dict[str, tuple[Tensor, Tensor]]()
         for name, each in by_model.items():
             try:
@@ -225,7 +275,9 @@ class Evaluation:
         if positions > 1 and not self.chosen.has_positions:
             raise InvalidValueError("needs_positions", "has_positions")
 
-        of_rows = {column: row_names(column, each, number) for column, each in groups.items()}
+        of_rows = {
+            column: row_names(column, each, number) for column, each in groups.items()
+        }
         ids = torch.arange(number)
         if isinstance(clusters, Mapping):
             ids = _crossed_ids(clusters, number)
@@ -236,10 +288,15 @@ class Evaluation:
             costs = row_costs(in_class_order("costs", costs, names), flat_labels, shape)
         weights = None if weights is None else row_weights(weights, number)
         frequencies = None if frequencies is None else row_frequencies(frequencies, number)
-        codes = {column: self.assign_codes(column, each) for column, each in of_rows.items()}
+        codes = {
+            column: self.assign_codes(column, each) for column, each in of_rows.items()
+        }
         of_samples = Rows(ids, ids, ids, codes, weights, None, frequencies)
         spread = of_samples.at(torch.arange(number).repeat_interleave(positions))
-        rows = {name: spread._replace(probs=pair[0], target=pair[1], costs=costs) for name, pair in checked.items()}
+        rows = {
+            name: spread._replace(probs=pair[0], target=pair[1], costs=costs)
+            for name, pair in checked.items()
+        }
         if not is_left_out.any():
             return rows
         kept = ~is_left_out.flatten().cpu()
@@ -248,12 +305,16 @@ class Evaluation:
             ids = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
         return {name: each.at(kept)._replace(ids=ids) for name, each in rows.items()}
 
-    def _add_all(self, rows: Mapping[str, Rows], cluster: str | None, crossed: Sequence[str] = ()) -> None:
+    def _add_all(
+        self, rows: Mapping[str, Rows], cluster: str | None, crossed: Sequence[str] = ()
+    ) -> None:
         if cluster is None:
             self.count_repeats(next(iter(rows.values())))
         for name, of_model in rows.items():
             for part in of_model.repeated(is_clustered=cluster is not None):
-                self.add(name, part, cluster, crossed, are_numbered=cluster in (None, POSITIONS))
+                self.add(
+                    name, part, cluster, crossed, are_numbered=cluster in (None, POSITIONS)
+                )
 
     def count_repeats(self, rows: Rows) -> None:
         """Count rows with the scores and the label of another row, for a warning. Call this before `Rows.repeated`."""
@@ -285,7 +346,9 @@ class Evaluation:
         if model not in self._models:
             self._models[model] = self._new_sums(list(rows.groups), 3 if crossed else 1)
         sums = self._models[model][0]
-        if list(sums.tables)[1:] != list(rows.groups) or (sums.rows and cluster != self._cluster):
+        if list(sums.tables)[1:] != list(rows.groups) or (
+            sums.rows and cluster != self._cluster
+        ):
             raise InvalidValueError("same_columns", "groups and clusters")
         for column, kind in (("weights", "is_weighted"), ("costs", "has_costs")):
             if getattr(self.chosen, kind) != (getattr(rows, column) is not None):
@@ -304,20 +367,33 @@ class Evaluation:
             of_clustering.add(each)
 
     def _new_sums(self, columns: Sequence[str], clusterings: int) -> list[ModelSums]:
-        return [ModelSums(self._layout, columns, keeps_units=self._intervals) for _ in range(clusterings)]
+        return [
+            ModelSums(self._layout, columns, keeps_units=self._intervals)
+            for _ in range(clusterings)
+        ]
 
     def _count_clusters(self, place: int, rows: Rows) -> None:
         """Count the clusters with rows of each class, as many as the warning needs; ``place`` is that of the column."""
         if rows.target.ndim == 1 or self.chosen.has_shares:
             places, classes, _ = rows.by_class()
             for label in set(classes.tolist()):
-                if len(known := self._clusters_by_class[place, label]) < MIN_OF_DANGEROUS_CLASS:
-                    known.update(islice(set(rows.ids[places][classes == label].tolist()), MIN_OF_DANGEROUS_CLASS))
+                if (
+                    len(known := self._clusters_by_class[place, label])
+                    < MIN_OF_DANGEROUS_CLASS
+                ):
+                    known.update(
+                        islice(
+                            set(rows.ids[places][classes == label].tolist()),
+                            MIN_OF_DANGEROUS_CLASS,
+                        )
+                    )
 
     def assign_codes(self, column: str, names: Sequence[str]) -> Tensor:
         """Return the codes (n,) of rows whose groups in ``column`` are ``names`` (n,). A new group gets a new code."""
         known = self._columns.setdefault(column, {})
-        return torch.tensor([known.setdefault(name, len(known)) for name in names], dtype=torch.int64)
+        return torch.tensor(
+            [known.setdefault(name, len(known)) for name in names], dtype=torch.int64
+        )
 
     def merge(self, other: "Evaluation") -> None:
         """Add the sums of another evaluation that has the same arguments, but other rows or other models.
@@ -334,10 +410,15 @@ class Evaluation:
             further = other._models.keys() - self._models.keys() if self._models else ()
             if further and other._is_numbered and (self._is_merged or other._is_merged):
                 raise InvalidValueError("no_further_models", "other", sorted(further))
-            self._is_merged |= bool(other._models.keys() & self._models.keys()) or other._is_merged
+            self._is_merged |= (
+                bool(other._models.keys() & self._models.keys()) or other._is_merged
+            )
             self._repeats.merge(other._repeats)
             self._cluster, self._is_numbered = other._cluster, other._is_numbered
-        codes = {column: self.assign_codes(column, list(names)) for column, names in other._columns.items()}
+        codes = {
+            column: self.assign_codes(column, list(names))
+            for column, names in other._columns.items()
+        }
         first = 0
         for name, [sums] in other._models.items():  # clusters of batches are not crossed
             columns = list(sums.tables)[1:]
@@ -367,7 +448,11 @@ class Evaluation:
         groups, notes = list[GroupScores](), list[str]()
         concern, has_concern = self.chosen.concern, self.chosen.concern is not None
         measures_danger = any(each.family == "concern" for each in self.chosen.entries)
-        if concern is not None and measures_danger and len(concern.classes) <= MAX_MATRIX_CLASSES:
+        if (
+            concern is not None
+            and measures_danger
+            and len(concern.classes) <= MAX_MATRIX_CLASSES
+        ):
             notes.append(about_dangerous(concern))
         values = {name: self._values(name, ALL)[0] for name in self._models}
         models = {name: self._scores(name, ALL, units) for name, units in values.items()}
@@ -375,7 +460,10 @@ class Evaluation:
             for name in self._models:
                 by_code = self._values(name, column)
                 codes = {group: code for group, code in known.items() if code in by_code}
-                of_groups = {group: self._scores(name, column, by_code[code]) for group, code in codes.items()}
+                of_groups = {
+                    group: self._scores(name, column, by_code[code])
+                    for group, code in codes.items()
+                }
                 groups.append(GroupScores(name, column, models[name], of_groups))
             if len(known) > MANY_GROUPS:
                 notes.append(ABOUT_MANY_GROUPS.format(quoted(column), len(known)))
@@ -385,7 +473,9 @@ class Evaluation:
             notes.append(SHARES if self.chosen.has_shares else DEGREES)
         if self.chosen.is_weighted:
             notes.append(WEIGHTED.format(every[0].effective_rows))
-        comparisons, without = compare(values, is_default=self._is_default) if is_compared else ([], [])
+        comparisons, without = (
+            compare(values, is_default=self._is_default) if is_compared else ([], [])
+        )
         is_repeated = not has_concern and measures_danger
         notes += map(str, without)
         if comparisons and is_repeated:
@@ -393,7 +483,8 @@ class Evaluation:
         over_costs = None
         if self.chosen.ranges is not None:
             over_costs = OverCosts(
-                self.chosen.ranges, {name: dict(sums[0].decided) for name, sums in self._models.items()}
+                self.chosen.ranges,
+                {name: dict(sums[0].decided) for name, sums in self._models.items()},
             )
         cautions = self._cautions(models)
         return Result(
@@ -412,8 +503,13 @@ class Evaluation:
 
     def _values(self, model: str, column: str) -> dict[int, UnitValues]:
         """Return the units of each group of a column by its code; those of all rows, with the code 0, for `ALL`."""
-        first, *others = [sums.values(column, self._cluster) for sums in self._models[model]]
-        return {code: replace(units, crossed=tuple(other[code] for other in others)) for code, units in first.items()}
+        first, *others = [
+            sums.values(column, self._cluster) for sums in self._models[model]
+        ]
+        return {
+            code: replace(units, crossed=tuple(other[code] for other in others))
+            for code, units in first.items()
+        }
 
     def _about_units(self) -> str:
         """Return a sentence on what the intervals take as independent."""
@@ -423,7 +519,11 @@ class Evaluation:
         if self._cluster is None:
             return INDEPENDENT
         table = next(iter(self._models.values()))[0].tables[ALL]
-        number = f"{len(table.ids)} {_clusters(self._cluster)}" if table.bits is None else _clusters(self._cluster)
+        number = (
+            f"{len(table.ids)} {_clusters(self._cluster)}"
+            if table.bits is None
+            else _clusters(self._cluster)
+        )
         note = f"{CONFIDENCE_TEXT} intervals: {number} are independent, the rows of a cluster are not."
         return note + (ABOUT_DIFFERENCES if len(self._models) > 1 else "")
 
@@ -436,14 +536,18 @@ class Evaluation:
         if self.chosen.concern is None:
             return cautions
         columns_of_clusters = [self._cluster, *self._crossed[1:]]
-        for place, (cluster, sums) in enumerate(zip(columns_of_clusters, (first, *further), strict=False)):
+        for place, (cluster, sums) in enumerate(
+            zip(columns_of_clusters, (first, *further), strict=False)
+        ):
             cautions += self._about_calibration(
                 models, 1.0 if cluster is None else len(sums.tables[ALL].ids) / sums.rows
             )
             cautions += self._about_rare_classes(place, cluster, sums)
         return list({str(each): each for each in cautions}.values())
 
-    def _about_calibration(self, models: Mapping[str, ClassifierScores], independent: float) -> list[EvaluationWarning]:
+    def _about_calibration(
+        self, models: Mapping[str, ClassifierScores], independent: float
+    ) -> list[EvaluationWarning]:
         concern, warnings = self.chosen.concern, list[EvaluationWarning]()
         is_used = any(entry.name == "least_concern_cost" for entry in self.chosen.entries)
         # With very many classes, the metric is left out, and a matrix of all costs would be too large.
@@ -451,30 +555,47 @@ class Evaluation:
             return warnings
         for name, scores in models.items():
             if scores.measured is not None:
-                warnings += uncalibrated(scores.measured, independent, f"{name}: " if len(models) > 1 else "")
+                warnings += uncalibrated(
+                    scores.measured, independent, f"{name}: " if len(models) > 1 else ""
+                )
         return warnings
 
-    def _about_rare_classes(self, place: int, cluster: str | None, sums: ModelSums) -> list[EvaluationWarning]:
+    def _about_rare_classes(
+        self, place: int, cluster: str | None, sums: ModelSums
+    ) -> list[EvaluationWarning]:
         concern, units, counts = self.chosen.concern, "samples", sums.totals.get(CLASS_ROWS)
         if cluster is not None and self._clusters_by_class:
             units = f"{_clusters(cluster)} with samples"
-            known = [len(self._clusters_by_class[place, label]) for label in range(len(self.class_names))]
+            known = [
+                len(self._clusters_by_class[place, label])
+                for label in range(len(self.class_names))
+            ]
             counts = torch.tensor(known)
         if concern is None or counts is None:
             return []
-        return rare_classes(self.class_names, counts, concern.dangerous_pairs(), units=units)
+        return rare_classes(
+            self.class_names, counts, concern.dangerous_pairs(), units=units
+        )
 
     def _arguments(self) -> tuple[object, ...]:
-        names = tuple(entry.name for entry in self.chosen.entries)  # not their settings, which may be tensors
+        names = tuple(
+            entry.name for entry in self.chosen.entries
+        )  # not their settings, which may be tensors
         return names, self.chosen[1:], self._intervals
 
     def _scores(self, model: str, column: str, units: UnitValues) -> ClassifierScores:
         """Return the scores of a group of rows in ``column``, given its ``units``."""
         sums = self._models[model][0]
         is_all = column == ALL
-        scores = scores_of(units, confusion=sums.confusion if is_all else None, intervals=self._intervals)
-        clusters = scores.clusters if sums.tables[column].bits is None else {}  # a folded unit has several clusters
-        scores = replace(scores, clusters=clusters, cluster_name=cluster_plural(self._cluster or ""))
+        scores = scores_of(
+            units, confusion=sums.confusion if is_all else None, intervals=self._intervals
+        )
+        clusters = (
+            scores.clusters if sums.tables[column].bits is None else {}
+        )  # a folded unit has several clusters
+        scores = replace(
+            scores, clusters=clusters, cluster_name=cluster_plural(self._cluster or "")
+        )
         if not is_all:
             return scores
         means = {} if units.wide is None else self._layout.probability_means(units.wide)
@@ -489,7 +610,9 @@ def _crossed_ids(clusters: Mapping[str, Any], rows: int) -> Tensor:
     """
     if len(clusters) != 2:
         raise InvalidValueError("two_columns_of_clusters", "clusters", [*clusters])
-    first, second = [row_names(f"clusters[{name!r}]", each, rows) for name, each in clusters.items()]
+    first, second = [
+        row_names(f"clusters[{name!r}]", each, rows) for name, each in clusters.items()
+    ]
     pairs = row_names("clusters", list(zip(first, second, strict=True)), rows)
     return torch.stack([ids_of_names(names) for names in (first, second, pairs)], dim=1)
 

@@ -10,7 +10,12 @@ from mpcs_torch.functional import DetectionCost, OperatingPoint
 from mpcs_torch.functional.detection.area import check_rate, lowest_false_alarm, lowest_miss
 from mpcs_torch.functional.detection.cost import EVEN, min_cost_from_counts
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts
-from mpcs_torch.functional.detection.errors import ErrorCounts, checked_scores, count_errors, midpoint
+from mpcs_torch.functional.detection.errors import (
+    ErrorCounts,
+    checked_scores,
+    count_errors,
+    midpoint,
+)
 
 Shown = Literal["cost", "half total error rate", "miss rate", "false-alarm rate"]
 
@@ -37,32 +42,55 @@ class FixedThreshold(NamedTuple):
 
     def cost_value(self, cost: DetectionCost) -> Tensor:
         """Return the cost or error rate that ``shown`` names; ``cost`` has the costs and rates at the threshold."""
-        rates = {"half total error rate": cost.cost, "miss rate": cost.p_miss, "false-alarm rate": cost.p_fa}
+        rates = {
+            "half total error rate": cost.cost,
+            "miss rate": cost.p_miss,
+            "false-alarm rate": cost.p_fa,
+        }
         return cost.normalized if self.shown == "cost" else rates[self.shown]
 
 
 def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
     """Return the threshold of actual costs for each operating point: the Bayes threshold of log-likelihood ratios."""
-    return [_cost("actual_cost[", "actual cost", point.bayes_threshold, point) for point in points]
+    return [
+        _cost("actual_cost[", "actual cost", point.bayes_threshold, point)
+        for point in points
+    ]
 
 
 def _cost(name: str, title: str, threshold: float, point: OperatingPoint) -> FixedThreshold:
     """Return a `FixedThreshold` of the cost at ``threshold``; ``point`` is added as text to ``name`` and ``title``."""
-    return FixedThreshold(f"{name}{point_key(point)}]", f"{title}, {point.label()}", threshold, "cost", point)
+    return FixedThreshold(
+        f"{name}{point_key(point)}]", f"{title}, {point.label()}", threshold, "cost", point
+    )
 
 
 def point_key(point: OperatingPoint) -> str:
     """Return an operating point as text for the names of metrics, such as ``p=0.5``."""
-    costs = "" if point.c_miss == point.c_fa == 1 else f",c_miss={point.c_miss:.15g},c_fa={point.c_fa:.15g}"
+    costs = (
+        ""
+        if point.c_miss == point.c_fa == 1
+        else f",c_miss={point.c_miss:.15g},c_fa={point.c_fa:.15g}"
+    )
     return f"p={point.p_target:.15g}{costs}"
 
 
-def given_threshold(threshold: float, points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
+def given_threshold(
+    threshold: float, points: Sequence[OperatingPoint]
+) -> list[FixedThreshold]:
     """Return the values to measure at ``threshold``: the costs at ``points``, and the half total error rate."""
     key = f"threshold={threshold:g}"
-    costs = [_cost(f"cost[{key},", f"cost at {threshold:g}", threshold, point) for point in points]
+    costs = [
+        _cost(f"cost[{key},", f"cost at {threshold:g}", threshold, point)
+        for point in points
+    ]
     half = f"half total error rate at {threshold:g}"
-    return [*costs, FixedThreshold(f"half_total_error_rate[{key}]", half, threshold, "half total error rate")]
+    return [
+        *costs,
+        FixedThreshold(
+            f"half_total_error_rate[{key}]", half, threshold, "half total error rate"
+        ),
+    ]
 
 
 def learned_thresholds(
@@ -93,35 +121,60 @@ def learned_thresholds(
     thresholds = list[FixedThreshold]()
     for point in points:
         threshold = min_cost_from_counts(counts, point).threshold.item()
-        thresholds.append(_cost("cost[development,", "cost at the development threshold", threshold, point))
+        thresholds.append(
+            _cost(
+                "cost[development,", "cost at the development threshold", threshold, point
+            )
+        )
     nearest = equal_error_from_counts(counts, "nearest")
-    ways = {"development": ("development threshold", midpoint(nearest.low, nearest.high).item())}
+    ways = {
+        "development": ("development threshold", midpoint(nearest.low, nearest.high).item())
+    }
     if at_minimum:
-        ways["development_minimum"] = ("development minimum", min_cost_from_counts(counts, EVEN).threshold.item())
+        ways["development_minimum"] = (
+            "development minimum",
+            min_cost_from_counts(counts, EVEN).threshold.item(),
+        )
     for key, (place, threshold) in ways.items():
-        name, title = f"half_total_error_rate[{key}]", f"half total error rate at the {place}"
+        name, title = (
+            f"half_total_error_rate[{key}]",
+            f"half total error rate at the {place}",
+        )
         thresholds.append(FixedThreshold(name, title, threshold, "half total error rate"))
     return [*thresholds, *limiting_thresholds(counts, p_fa, p_miss, are_learned=True)]
 
 
 def limiting_thresholds(
-    counts: ErrorCounts, p_fa: Sequence[float], p_miss: Sequence[float], *, are_learned: bool = False
+    counts: ErrorCounts,
+    p_fa: Sequence[float],
+    p_miss: Sequence[float],
+    *,
+    are_learned: bool = False,
 ) -> list[FixedThreshold]:
     """Return, for each limit on an error rate, the threshold at which the other error rate is lowest.
 
     Limits in ``p_fa`` are on the false-alarm rate, limits in ``p_miss`` on the miss rate. ``counts`` are the errors of
     some trials at each threshold. With ``are_learned``, names and titles call these trials development trials.
     """
-    key, where = ("development,", "the development threshold of ") if are_learned else ("", "")
+    key, where = (
+        ("development,", "the development threshold of ") if are_learned else ("", "")
+    )
     shown: tuple[Shown, Shown] = ("miss rate", "false-alarm rate")
-    kinds = (("p_fa", p_fa, lowest_miss, "false alarms"), ("p_miss", p_miss, lowest_false_alarm, "misses"))
+    kinds = (
+        ("p_fa", p_fa, lowest_miss, "false alarms"),
+        ("p_miss", p_miss, lowest_false_alarm, "misses"),
+    )
     thresholds = []
     for rate, (argument, limits, best, limited) in zip(shown, kinds, strict=True):
         for limit in limits:
             check_rate(argument, limit)
             name = f"{rate.replace(' ', '_').replace('-', '_')}[{key}{argument}={limit:g}]"
             title = f"{rate} at {where}{100 * limit:g} % {limited}"
-            thresholds.append(FixedThreshold(name, title, _middle_threshold(counts, *best(counts, limit)), rate))
+            thresholds.append(
+                FixedThreshold(
+                    name, title, _middle_threshold(counts, *best(counts, limit)), rate
+                )
+            )
     return thresholds
 
 

@@ -105,7 +105,9 @@ def evaluate(
         large 0.963
     """
     if unit is None and combine != "mean":
-        raise InvalidValueError("needs", "combine", combine, other="unit, the name of the unit of each row")
+        raise InvalidValueError(
+            "needs", "combine", combine, other="unit, the name of the unit of each row"
+        )
     if isinstance(preds, Mapping) and not preds:
         raise InvalidValueError("not_empty", "preds")
     by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
@@ -114,14 +116,27 @@ def evaluate(
     if class_names is None and is_decided and concern is None:
         raise InvalidValueError("names_of_decisions", "class_names")
     if class_names is None:
-        class_names = concern.classes if is_decided and concern is not None else _guess_classes(first, concern)
+        class_names = (
+            concern.classes
+            if is_decided and concern is not None
+            else _guess_classes(first, concern)
+        )
     refers = False
     if is_decided:
-        names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else class_names
+        names = (
+            [str(label) for label in range(class_names)]
+            if isinstance(class_names, int)
+            else class_names
+        )
         spec = concern.middle if isinstance(concern, ConcernRange) else concern
         numbers = decision_numbers(names, () if spec is None else spec.answers)
-        decided = {name: as_numbers("preds", decisions, numbers) for name, decisions in by_model.items()}
-        refers = any(bool(((each < 0) | (each >= len(names))).any()) for each in decided.values())
+        decided = {
+            name: as_numbers("preds", decisions, numbers)
+            for name, decisions in by_model.items()
+        }
+        refers = any(
+            bool(((each < 0) | (each >= len(names))).any()) for each in decided.values()
+        )
         by_model = decided
     evaluation = Evaluation(
         class_names,
@@ -129,30 +144,48 @@ def evaluate(
         metrics=metrics,
         settings=settings,
         refers=refers,
-        is_soft=dimensions(target) == (dimensions(first) if has_positions and not is_decided else 2),
+        is_soft=dimensions(target)
+        == (dimensions(first) if has_positions and not is_decided else 2),
         is_decided=is_decided,
         is_weighted=weights is not None or prevalence is not None,
         has_costs=costs is not None,
         has_positions=has_positions,
         intervals=intervals,
     )
-    is_clustered, classes, notes = clusters is not None or has_positions, len(evaluation.class_names), list[str]()
-    rows = evaluation._checked_rows(by_model, target, groups, clusters, weights, costs, frequencies, ignore_index)
+    is_clustered, classes, notes = (
+        clusters is not None or has_positions,
+        len(evaluation.class_names),
+        list[str](),
+    )
+    rows = evaluation._checked_rows(
+        by_model, target, groups, clusters, weights, costs, frequencies, ignore_index
+    )
     if unit is not None:
-        units = DecisionUnits.of(unit, combine, concern, classes, len(next(iter(rows.values())).ids))
-        rows = {name: units.combined(each, classes, is_clustered=is_clustered) for name, each in rows.items()}
+        units = DecisionUnits.of(
+            unit, combine, concern, classes, len(next(iter(rows.values())).ids)
+        )
+        rows = {
+            name: units.combined(each, classes, is_clustered=is_clustered)
+            for name, each in rows.items()
+        }
         notes.append(units.note(evaluation.class_names))
     if prevalence is not None:
         repeated = next(iter(rows.values())).repeated(is_clustered=is_clustered)
         of_classes = class_weights(repeated, prevalence, evaluation.class_names)
         rows = {name: each.weighted_by(of_classes) for name, each in rows.items()}
     crossed = [*map(str, clusters)] if isinstance(clusters, Mapping) else []
-    evaluation._add_all(rows, evaluation.default_cluster if clusters is None else "clusters", crossed)
+    evaluation._add_all(
+        rows, evaluation.default_cluster if clusters is None else "clusters", crossed
+    )
     result = evaluation.result()
-    return replace(result, notes=[*notes, *result.notes], has_open_weights=weights is not None)
+    return replace(
+        result, notes=[*notes, *result.notes], has_open_weights=weights is not None
+    )
 
 
-def _guess_classes(preds: Any, concern: ConcernSpec | ConcernRange | None) -> list[str] | int:
+def _guess_classes(
+    preds: Any, concern: ConcernSpec | ConcernRange | None
+) -> list[str] | int:
     """Return a data frame's column names if there is no concern and not all are numbers, else the number of columns."""
     names = column_names(preds) if concern is None else []
     return as_tensor(preds, "preds").shape[1] if all(map(str.isdigit, names)) else names

@@ -23,9 +23,16 @@ from torch import Tensor
 
 from mpcs_torch.evaluation.reasons import NO_RANGE, NO_VALUE, NOT_FINITE, Reason
 from mpcs_torch.functional import Comparison, PairedDifference
-from mpcs_torch.functional.comparison.confidence_intervals import bounded_mean_bound, clopper_pearson_ends
+from mpcs_torch.functional.comparison.confidence_intervals import (
+    bounded_mean_bound,
+    clopper_pearson_ends,
+)
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
-from mpcs_torch.functional.comparison.significance import ComparedBy, sign_flip_test, with_verdicts
+from mpcs_torch.functional.comparison.significance import (
+    ComparedBy,
+    sign_flip_test,
+    with_verdicts,
+)
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.quality.scores import ClassCounts, PairCounts
@@ -116,7 +123,9 @@ class Units(NamedTuple):
         units have most of the weight, it is nearly theirs.
         """
         of_further = sizes
-        if self.cluster is None and bool((self.rows > 1).any()):  # rows that were added up: a further one is one row
+        if self.cluster is None and bool(
+            (self.rows > 1).any()
+        ):  # rows that were added up: a further one is one row
             weight = self.sizes / self.rows
             of_further = weight.reshape(-1, *[1] * (sizes.ndim - 1)).expand_as(sizes)
         squares = sizes * of_further
@@ -128,8 +137,14 @@ class Units(NamedTuple):
         """Return the reason if there are fewer than ``least`` units, by their number or by their effective number."""
         if self.number < least:
             return Reason("few_units", self.name, least)
-        effective = (self.counts @ self.sizes).square() / (self.counts @ self.sizes.square()).clamp(min=1e-300)
-        return Reason("few_effective", self.name, least) if self.weights is not None and effective < least else None
+        effective = (self.counts @ self.sizes).square() / (
+            self.counts @ self.sizes.square()
+        ).clamp(min=1e-300)
+        return (
+            Reason("few_effective", self.name, least)
+            if self.weights is not None and effective < least
+            else None
+        )
 
 
 class Ratio(NamedTuple):
@@ -218,7 +233,9 @@ def of_sums(measure: Measure, sums: Any, units: Units) -> Estimate:
     if measure.interval_rule != "smooth":
         return _of_ratio(measure, sums, whole, units, value)
     by_class = measure.averaged_classes(sums)
-    if by_class is not None and bool((torch.tensordot(units.counts, by_class, 1) == 0).any()):
+    if by_class is not None and bool(
+        (torch.tensordot(units.counts, by_class, 1) == 0).any()
+    ):
         return Unknown(value, Reason("absent_class"))
     slopes = slopes_of(measure, whole)
     influences = Influences(
@@ -237,7 +254,10 @@ def of_sums(measure: Measure, sums: Any, units: Units) -> Estimate:
     elif len(slopes.true) > MAX_CLASSES:
         return Unknown(value, Reason("many_classes", number=MAX_CLASSES))
     else:
-        cells, of_class = slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag(), sums.true
+        cells, of_class = (
+            slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag(),
+            sums.true,
+        )
     # The value is one by convention, such as an MCC of 0 if all decisions are of one class: it would change at once.
     if not bool(cells.any()):
         return Unknown(value, Reason("by_convention"))
@@ -250,7 +270,9 @@ def of_sums(measure: Measure, sums: Any, units: Units) -> Estimate:
     )
 
 
-def _of_ratio(measure: Measure, sums: Any, whole: Any, units: Units, value: float) -> Estimate:
+def _of_ratio(
+    measure: Measure, sums: Any, whole: Any, units: Units, value: float
+) -> Estimate:
     numerator, per = measure.ratio(sums, whole)
     total = (units.counts @ per).item()
     if not total > 0:
@@ -291,13 +313,20 @@ def slopes_of(measure: Measure, whole: Any) -> Any:
     """Return the derivatives of the value by each of the sums ``whole``, in the type of these."""
     leaves = [each.detach().clone().requires_grad_() for each in whole]
     value = measure.value(type(whole)(*leaves))
-    return type(whole)(*torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True))
+    return type(whole)(
+        *torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
+    )
 
 
 def applied(slopes: Any, sums: Any) -> Tensor:
     """Return, for each unit, the sum of its ``sums``, each times its slope: (U,)."""
     pairs = zip(sums, slopes, strict=True)
-    return torch.stack([(each * slope.nan_to_num(0.0)).reshape(len(each), -1).sum(1) for each, slope in pairs]).sum(0)
+    return torch.stack(
+        [
+            (each * slope.nan_to_num(0.0)).reshape(len(each), -1).sum(1)
+            for each, slope in pairs
+        ]
+    ).sum(0)
 
 
 def slope_of_ratio(measure: Measure, whole: Any, at: float) -> float:
@@ -314,11 +343,20 @@ def bias(measure: Measure, sums: Any, units: Units) -> float:
     This is its bias for all units, if the bias falls as 1 / their number.
     """
     whole, generator = total_sums(sums, units), torch.Generator().manual_seed(0)
-    signs = torch.randint(2, (HALVES, len(units.counts)), generator=generator).double() * 2 - 1
+    signs = (
+        torch.randint(2, (HALVES, len(units.counts)), generator=generator).double() * 2 - 1
+    )
     # Of n equal units, about as many as the square root of n are too many or too few in a half.
     changes = [torch.tensordot(signs * units.counts.sqrt(), each, 1) for each in sums]
     halves = [
-        measure.value(type(whole)(*(total + sign * change for total, change in zip(whole, changes, strict=True))))
+        measure.value(
+            type(whole)(
+                *(
+                    total + sign * change
+                    for total, change in zip(whole, changes, strict=True)
+                )
+            )
+        )
         for sign in (-1, 1)
     ]
     return (torch.cat(halves).nanmean() - measure.value(whole)).nan_to_num(0.0).item()
@@ -367,7 +405,9 @@ def _end(influences: Influences, end: End, *, is_bound: bool = False) -> float:
         sizes = influences.further_share * influences.class_sizes
     low, high = (sizes.unsqueeze(-1) * of_rows).unbind(1)
     further = high.amax() if end.is_upper else low.amin()
-    return influences.clipped(influences.value + _mean_end(influences.of_units, further.item(), units, end))
+    return influences.clipped(
+        influences.value + _mean_end(influences.of_units, further.item(), units, end)
+    )
 
 
 def _mean_end(of_units: Tensor, further: float, units: Units, end: End) -> float:
@@ -375,8 +415,12 @@ def _mean_end(of_units: Tensor, further: float, units: Units, end: End) -> float
     number = units.number
     if not isfinite(number * further):
         return inf if end.is_upper else -inf
-    values, counts, _ = histogram(number * of_units, torch.ones_like(of_units), [(number * further, 1.0)], units)
-    return bounded_mean_bound(values, counts, per=None, confidence=end.confidence, is_upper=end.is_upper)
+    values, counts, _ = histogram(
+        number * of_units, torch.ones_like(of_units), [(number * further, 1.0)], units
+    )
+    return bounded_mean_bound(
+        values, counts, per=None, confidence=end.confidence, is_upper=end.is_upper
+    )
 
 
 def _end_of_ratio(ratio: Ratio, units: Units, end: End, *, is_bound: bool) -> float:
@@ -387,16 +431,24 @@ def _end_of_ratio(ratio: Ratio, units: Units, end: End, *, is_bound: bool) -> fl
     is_rate = list(ratio.of_rows) == RATE
     if is_rate and units.are_rows and end.max_weight <= 1:
         ends = clopper_pearson_ends(
-            *(torch.dot(units.counts, each).round() for each in (ratio.numerator, ratio.per)), confidence=end.confidence
+            *(
+                torch.dot(units.counts, each).round()
+                for each in (ratio.numerator, ratio.per)
+            ),
+            confidence=end.confidence,
         )
         return ratio.to_value(ends[int(is_upper)].item())
     sizes = ratio.per if is_rate else units.sizes
-    size = max(sizes.max().item(), end.max_weight) if is_bound else units.usual(sizes).item()
+    size = (
+        max(sizes.max().item(), end.max_weight) if is_bound else units.usual(sizes).item()
+    )
     pairs = [(size * top, size * of) for top, of in ratio.of_rows]
     if ratio.is_mean and not is_bound:
         pairs = _rarely_worst(ratio, units, size)
     values, counts, per = histogram(ratio.numerator, ratio.per, pairs, units)
-    at = bounded_mean_bound(values, counts, per=per, confidence=end.confidence, is_upper=is_upper)
+    at = bounded_mean_bound(
+        values, counts, per=per, confidence=end.confidence, is_upper=is_upper
+    )
     if is_rate:
         at = min(max(at, 0.0), 1.0)
     return ratio.to_value(at)
@@ -433,7 +485,9 @@ def _student_interval(influences: Influences) -> Interval | Reason:
     on_scale = forward(at)
     half = quantile(units.number - 1) * spread
     if not isfinite(on_scale.item()):  # at a limit, the scale has no room
-        return influences.clipped(influences.value - half), influences.clipped(influences.value + half)
+        return influences.clipped(influences.value - half), influences.clipped(
+            influences.value + half
+        )
     [slope] = torch.autograd.grad(on_scale, at)
     middle, to_end = on_scale.detach(), half * slope
     return backward(middle - to_end).item(), backward(middle + to_end).item()
@@ -510,7 +564,9 @@ def _added(one: Influences, other: Influences, of_each: Tensor) -> Tensor:
     """Return what each unit adds to a difference, (U,): exactly nothing where the models agree, if that is known."""
     if one.measured is not None and other.measured is not None:
         (measure, first), (_, second) = one.measured, other.measured
-        totals = zip(total_sums(first, one.units), total_sums(second, other.units), strict=True)
+        totals = zip(
+            total_sums(first, one.units), total_sums(second, other.units), strict=True
+        )
         middle = type(first)(*((a + b) / 2 for a, b in totals))
         changes = type(first)(*(b - a for a, b in zip(first, second, strict=True)))
         return applied(slopes_of(measure, middle), changes)
@@ -526,7 +582,9 @@ def _largest_difference(one: Influences, other: Influences, of_each: Tensor) -> 
     too; by half, because it may be either model.
     """
     seen = of_each.abs().max().item()
-    sizes = torch.ones(1, dtype=torch.float64) if one.class_sizes is None else one.class_sizes
+    sizes = (
+        torch.ones(1, dtype=torch.float64) if one.class_sizes is None else one.class_sizes
+    )
     if seen == 0 and one.of_rows is not None and other.of_rows is not None:
         # No unit differs: one could, as much as the definition allows.
         ends = other.of_rows.flip(1) - one.of_rows
@@ -552,7 +610,11 @@ def difference_bound(one: Estimate, other: Estimate, end: End) -> float | Reason
     else:
         worst = (other.of_rows[:, 0] - one.of_rows[:, 1]).amin()
     further = max(other.units.largest, end.max_weight) * worst.item()
-    return other.value - one.value + _mean_end(other.of_units - one.of_units, further, other.units, end)
+    return (
+        other.value
+        - one.value
+        + _mean_end(other.of_units - one.of_units, further, other.units, end)
+    )
 
 
 class NotCompared(NamedTuple):
@@ -571,7 +633,10 @@ def adjusted(
     rows: Iterable[tuple[str, str, ComparedBy, PairedDifference | Reason]],
 ) -> tuple[list[Comparison], list[NotCompared]]:
     """Split ``rows`` into comparisons, with p-values corrected for multiple tests, and pairs that were not compared."""
-    without, known = list[NotCompared](), list[tuple[str, str, ComparedBy, PairedDifference]]()
+    without, known = (
+        list[NotCompared](),
+        list[tuple[str, str, ComparedBy, PairedDifference]](),
+    )
     for first, second, by, paired in rows:
         if isinstance(paired, Reason):
             without.append(NotCompared(first, second, by, paired))
@@ -580,7 +645,9 @@ def adjusted(
     return (with_verdicts(known, CONFIDENCE) if known else []), without
 
 
-def rate_intervals(parts: Tensor, totals: Tensor, units: Units) -> list[tuple[float, Interval | Reason]]:
+def rate_intervals(
+    parts: Tensor, totals: Tensor, units: Units
+) -> list[tuple[float, Interval | Reason]]:
     """Return each of R rates, and its interval or the reason why it has none.
 
     Each of U units has numerators ``parts`` and denominators ``totals``: (U, R).
@@ -589,11 +656,20 @@ def rate_intervals(parts: Tensor, totals: Tensor, units: Units) -> list[tuple[fl
     if units.are_rows:
         ends = clopper_pearson_ends(numerators.round(), wholes.round()).tolist()
     else:
-        ratios = [Ratio(part, total, RATE, float) for part, total in zip(parts.T, totals.T, strict=True)]
+        ratios = [
+            Ratio(part, total, RATE, float)
+            for part, total in zip(parts.T, totals.T, strict=True)
+        ]
         sides = End(is_upper=False), End(is_upper=True)
-        ends = [[_end_of_ratio(each, units, end, is_bound=False) for end in sides] for each in ratios]
+        ends = [
+            [_end_of_ratio(each, units, end, is_bound=False) for end in sides]
+            for each in ratios
+        ]
     values = (numerators / wholes).tolist()
-    return [(value, NO_VALUE if isnan(value) else (low, high)) for value, (low, high) in zip(values, ends, strict=True)]
+    return [
+        (value, NO_VALUE if isnan(value) else (low, high))
+        for value, (low, high) in zip(values, ends, strict=True)
+    ]
 
 
 def total_sums(sums: Any, units: Units) -> Any:
@@ -601,7 +677,9 @@ def total_sums(sums: Any, units: Units) -> Any:
     return type(sums)(*(torch.tensordot(units.counts, each, 1) for each in sums))
 
 
-def histogram(numerator: Tensor, per: Tensor, possible: Sequence[Pair], units: Units) -> tuple[Tensor, Tensor, Tensor]:
+def histogram(
+    numerator: Tensor, per: Tensor, possible: Sequence[Pair], units: Units
+) -> tuple[Tensor, Tensor, Tensor]:
     """Count the units with each pair of ``numerator`` and denominator ``per``, (U,) each; add the pairs ``possible``.
 
     Returns:
@@ -610,4 +688,8 @@ def histogram(numerator: Tensor, per: Tensor, possible: Sequence[Pair], units: U
     pairs, counts = distinct_pairs(torch.stack([numerator, per], 1), units.counts)
     bounds = torch.tensor(possible, dtype=torch.float64)
     values, weights = torch.cat([pairs, bounds]).unbind(1)
-    return values, torch.cat([counts, torch.zeros(len(bounds), dtype=torch.float64)]), weights
+    return (
+        values,
+        torch.cat([counts, torch.zeros(len(bounds), dtype=torch.float64)]),
+        weights,
+    )

@@ -42,7 +42,11 @@ class PartStates:
     """
 
     def __init__(
-        self, metric: Metric, *, bits: int = BITS, parts: Mapping[int, Mapping[str, Any]] = MappingProxyType({})
+        self,
+        metric: Metric,
+        *,
+        bits: int = BITS,
+        parts: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
     ) -> None:
         self.metric = metric
         self.reason: Reason | None = None if bits else NOT_REQUESTED
@@ -54,7 +58,11 @@ class PartStates:
             self.reason = NOT_MERGEABLE
         self._whole: Metric | None = None
         """The metric after all rows, if its states do not merge; else None."""
-        self._max_bits = 0 if self.reason else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
+        self._max_bits = (
+            0
+            if self.reason
+            else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
+        )
         self._bits: int | None = None if self._max_bits else 0
         """The number of bits of the hashes that identify parts; None while each row or cluster is a part."""
         self._parts = dict(parts)
@@ -68,11 +76,15 @@ class PartStates:
                 self.reason = None if merges(self.metric, *inputs) else NOT_MERGEABLE
         if self.reason in (WRAPS_METRICS, NOT_MERGEABLE):
             self._whole = deepcopy(self.metric) if self._whole is None else self._whole
-            self._whole.update(*inputs, **({} if weights is None else {"sample_weight": weights}))
+            self._whole.update(
+                *inputs, **({} if weights is None else {"sample_weight": weights})
+            )
             return
         if self._bits is None:
             known: list[int] = ids.unique().tolist()  # type: ignore[no-untyped-call]
-            self._fold(self._max_bits if len({*known, *self._parts}) > 2**self._max_bits else None)
+            self._fold(
+                self._max_bits if len({*known, *self._parts}) > 2**self._max_bits else None
+            )
         parts = in_bits(ids, None, self._bits)
         further = {} if weights is None else {"sample_weight": weights}
         for code, states in states_by_part(self.metric, parts, inputs, further):
@@ -89,7 +101,11 @@ class PartStates:
                 self._whole.merge_state(other._whole)
         self._fold(other._bits)
         codes = torch.tensor([*other._parts]) + (first if other._bits is None else 0)
-        for code, states in zip(in_bits(codes, other._bits, self._bits).tolist(), other._parts.values(), strict=True):
+        for code, states in zip(
+            in_bits(codes, other._bits, self._bits).tolist(),
+            other._parts.values(),
+            strict=True,
+        ):
             self._join(code, states)
         self._fold(self._max_bits if len(self._parts) > 2**self._max_bits else None)
         self._limit()
@@ -97,8 +113,15 @@ class PartStates:
     @property
     def numbers(self) -> int:
         """The number of values in the states of all parts; collected samples are not counted."""
-        states = [state for part in self._parts.values() for state in part.values() if isinstance(state, Tensor)]
-        return sum(2 * each.values().numel() if each.is_sparse else each.numel() for each in states)
+        states = [
+            state
+            for part in self._parts.values()
+            for state in part.values()
+            if isinstance(state, Tensor)
+        ]
+        return sum(
+            2 * each.values().numel() if each.is_sparse else each.numel() for each in states
+        )
 
     def loaded(self, parts: Sequence[int] | None = None) -> Metric:
         """Return the metric with the merged states of ``parts``, by default of all parts."""
@@ -109,27 +132,39 @@ class PartStates:
         set_states(self.metric, chosen)
         return self.metric
 
-    def leave_out(self, compute_value: Callable[[Metric], Tensor], whole: Tensor) -> "LeftOut":
+    def leave_out(
+        self, compute_value: Callable[[Metric], Tensor], whole: Tensor
+    ) -> "LeftOut":
         """Return the values without some parts, each from ``compute_value``; ``whole`` is the value of all rows."""
         parts = sorted(self._parts)
         number = len(parts)
         if number < MIN_UNITS:
             none = whole.new_zeros(0, *whole.shape)
             return LeftOut(whole, none, none, none, whole)
-        shuffled = torch.randperm(number, generator=torch.Generator().manual_seed(0))  # the same for all models
+        shuffled = torch.randperm(
+            number, generator=torch.Generator().manual_seed(0)
+        )  # the same for all models
         folds, of_folds = min(FOLDS, number), shuffled % FOLDS
 
         def without(is_left_out: Tensor) -> Tensor:
-            kept = [part for part, is_out in zip(parts, is_left_out.tolist(), strict=True) if not is_out]
+            kept = [
+                part
+                for part, is_out in zip(parts, is_left_out.tolist(), strict=True)
+                if not is_out
+            ]
             return compute_value(self.loaded(kept))
 
         singles = torch.stack([without(of_folds == fold) for fold in range(folds)])
         if folds == number:
             alone = singles[of_folds]
         else:
-            alone = torch.stack([without(torch.arange(number) == place) for place in range(number)])
+            alone = torch.stack(
+                [without(torch.arange(number) == place) for place in range(number)]
+            )
         following = (of_folds - 1) % folds
-        pairs = torch.stack([without((of_folds == fold) | (following == fold)) for fold in range(folds)])
+        pairs = torch.stack(
+            [without((of_folds == fold) | (following == fold)) for fold in range(folds)]
+        )
         quarters = torch.stack([without(of_folds % 4 != kept) for kept in range(4)])
         return LeftOut(whole, alone, singles, pairs, quarters.mean(0))
 
@@ -137,7 +172,10 @@ class PartStates:
         known = self._parts.get(code)
         if known is not None:
             joins = state_joins(self.metric)
-            states = {name: joins[name]([_dense(known[name]), _dense(each)]) for name, each in states.items()}
+            states = {
+                name: joins[name]([_dense(known[name]), _dense(each)])
+                for name, each in states.items()
+            }
         self._parts[code] = {name: _stored(state) for name, state in states.items()}
 
     def _limit(self) -> None:
@@ -152,7 +190,9 @@ class PartStates:
     def _fold(self, bits: int | None) -> None:
         """Shorten the hash of each part to ``bits`` bits, and join parts with equal hashes; with None, do nothing."""
         if bits is not None and (self._bits is None or bits < self._bits):
-            codes = in_bits(torch.tensor([*self._parts], dtype=torch.int64), self._bits, bits).tolist()
+            codes = in_bits(
+                torch.tensor([*self._parts], dtype=torch.int64), self._bits, bits
+            ).tolist()
             states, self._parts, self._bits = list(self._parts.values()), {}, bits
             for code, state in zip(codes, states, strict=True):
                 self._join(code, state)
@@ -172,7 +212,9 @@ class OfRows(Metric):
         for name in ("probs", "target", "weights"):
             self.add_state(name, [], dist_reduce_fx="cat")
 
-    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
+    def update(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
         """Add a batch of rows."""
         self.probs.append(preds)
         self.target.append(target)
@@ -195,7 +237,9 @@ class OfRows(Metric):
             raise InvalidValueError("uses_weights", "a function of weighted rows")
 
     def _value(self, probs: Tensor, target: Tensor, weights: Tensor | None) -> Tensor:
-        value = self.function(Rows(probs, target, torch.arange(len(target)), weights=weights))
+        value = self.function(
+            Rows(probs, target, torch.arange(len(target)), weights=weights)
+        )
         return torch.as_tensor(value, dtype=torch.float64)
 
 
@@ -217,7 +261,9 @@ def states_by_part(
         yield part, states_of_rows(metric, [each[rows] for each in inputs], named)
 
 
-def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[str, Tensor]) -> dict[str, Any]:
+def states_of_rows(
+    metric: Metric, inputs: Sequence[Tensor], further: Mapping[str, Tensor]
+) -> dict[str, Any]:
     """Return the states of ``metric`` for the rows ``inputs`` alone, and reset the metric.
 
     If the metric takes no ``sample_weight``, the states for each distinct weight are multiplied by it, and added.
@@ -230,12 +276,16 @@ def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[st
     for weight in weights.unique():  # type: ignore[no-untyped-call]
         rows = weights == weight
         at_rows = {name: each[rows] for name, each in named.items()}
-        for name, state in _states_after(metric, [each[rows] for each in inputs], at_rows).items():
+        for name, state in _states_after(
+            metric, [each[rows] for each in inputs], at_rows
+        ).items():
             summed[name] = summed.get(name, 0) + weight.double() * _dense(state)
     return summed
 
 
-def _states_after(metric: Metric, inputs: Sequence[Tensor], further: Mapping[str, Tensor]) -> dict[str, Any]:
+def _states_after(
+    metric: Metric, inputs: Sequence[Tensor], further: Mapping[str, Tensor]
+) -> dict[str, Any]:
     metric.reset()
     metric.update(*inputs, **further)
     states = {name: _stored(state) for name, state in metric.metric_state.items()}
@@ -245,7 +295,9 @@ def _states_after(metric: Metric, inputs: Sequence[Tensor], further: Mapping[str
 
 def takes_weights(metric: Metric) -> bool:
     """Return whether the metric works with weights: its ``update`` takes them, or all its states are sums over rows."""
-    return "sample_weight" in signature(metric.update).parameters or {*metric._reductions.values()} == {dim_zero_sum}
+    return "sample_weight" in signature(metric.update).parameters or {
+        *metric._reductions.values()
+    } == {dim_zero_sum}
 
 
 def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
@@ -260,13 +312,19 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
 
     def updated(rows: Tensor) -> Metric:
         measured = deepcopy(metric)
-        measured.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in named.items()})
+        measured.update(
+            *(each[rows] for each in inputs),
+            **{name: each[rows] for name, each in named.items()},
+        )
         return measured
 
     places = torch.arange(min(number, 1000))
     is_third = places % 3 == 0  # unequal parts: a mean of means differs
     merged = deepcopy(metric)
-    set_states(merged, [updated(places[is_third]).metric_state, updated(places[~is_third]).metric_state])
+    set_states(
+        merged,
+        [updated(places[is_third]).metric_state, updated(places[~is_third]).metric_state],
+    )
     whole, joined = updated(places).compute(), merged.compute()
     if not isinstance(whole, dict):
         whole, joined = {"": whole}, {"": joined}
@@ -275,14 +333,20 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
 
 def _is_close(one: Any, other: Any) -> bool:
     one, other = torch.as_tensor(one), torch.as_tensor(other)
-    return one.shape == other.shape and torch.allclose(one.double(), other.double(), equal_nan=True)
+    return one.shape == other.shape and torch.allclose(
+        one.double(), other.double(), equal_nan=True
+    )
 
 
 def _stored(state: Any) -> Any:
     """Copy a list, because torchmetrics empties it in place; make a tensor sparse if it is large and mostly 0."""
     if isinstance(state, list):
         return list(state)
-    is_wide = not state.is_sparse and state.numel() > 1000 and 4 * int(state.count_nonzero()) < state.numel()
+    is_wide = (
+        not state.is_sparse
+        and state.numel() > 1000
+        and 4 * int(state.count_nonzero()) < state.numel()
+    )
     return state.to_sparse() if is_wide else state
 
 
@@ -293,13 +357,21 @@ def _dense(state: Any) -> Any:
 def _collected(states: Sequence[Any]) -> Any:
     if all(isinstance(state, list) for state in states):
         return [each for state in states for each in state]
-    return dim_zero_cat([each for state in states for each in (state if isinstance(state, list) else [state])])
+    return dim_zero_cat(
+        [
+            each
+            for state in states
+            for each in (state if isinstance(state, list) else [state])
+        ]
+    )
 
 
 def state_joins(metric: Metric) -> dict[str, Any]:
     """Return, by name of each state, the function that merges a list of its values; None if the state cannot merge."""
     return {
-        name: _collected if join is None and isinstance(metric._defaults[name], list) else _JOINS.get(join)
+        name: _collected
+        if join is None and isinstance(metric._defaults[name], list)
+        else _JOINS.get(join)
         for name, join in metric._reductions.items()
     }
 

@@ -14,7 +14,13 @@ from mpcs_torch.evaluation.parts import ValueOfParts, limits_of
 from mpcs_torch.evaluation.ranks import KeptRanks, RankedUnits
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.sum_layout import SumLayout
-from mpcs_torch.evaluation.unit_sums import BUDGET, LEADING, UnitSums, in_bits, places_by_code
+from mpcs_torch.evaluation.unit_sums import (
+    BUDGET,
+    LEADING,
+    UnitSums,
+    in_bits,
+    places_by_code,
+)
 from mpcs_torch.evaluation.unit_values import UnitValues
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.metric_groups import MetricGroup
@@ -42,13 +48,20 @@ class ModelSums:
     Without ``keeps_units``, all rows are one unit, so there are no intervals.
     """
 
-    def __init__(self, layout: SumLayout, columns: Sequence[str], *, keeps_units: bool) -> None:
+    def __init__(
+        self, layout: SumLayout, columns: Sequence[str], *, keeps_units: bool
+    ) -> None:
         self.layout, self._keeps_units, chosen = layout, keeps_units, layout.chosen
-        self.tables = {ALL: UnitSums(), **{column: UnitSums(BUDGET_OF_GROUPS) for column in columns}}
+        self.tables = {
+            ALL: UnitSums(),
+            **{column: UnitSums(BUDGET_OF_GROUPS) for column in columns},
+        }
         """The sums of units, by column of groups; the first key, ``ALL``, is for all rows."""
         # A histogram of the rows of a group must be asked for.
         wide_columns = [ALL] if chosen.is_default else list(self.tables)
-        self._wide = {column: UnitSums(2 * MAX_NUMBERS) for column in wide_columns if layout.wide}
+        self._wide = {
+            column: UnitSums(2 * MAX_NUMBERS) for column in wide_columns if layout.wide
+        }
         """The sums of wide measures, by column; each group is one unit."""
         self._states = {column: dict[int, "list[PartStates]"]() for column in self.tables}
         """The states of metrics that are not functions of sums, by column, then by code of the group of rows."""
@@ -56,7 +69,9 @@ class ModelSums:
         self._pending: list[Rows] = []
         self._pending_states: list[Rows] = []
         self._has_decisions = any(entry.takes == "decisions" for entry in chosen.entries)
-        self._max_pending = max(PENDING, min(PENDING_ROWS * chosen.num_classes, PENDING_STATES))
+        self._max_pending = max(
+            PENDING, min(PENDING_ROWS * chosen.num_classes, PENDING_STATES)
+        )
         """The number of scores that are collected before they are summed."""
         self.rows = 0
         self.totals = dict[str, Tensor]()
@@ -87,8 +102,13 @@ class ModelSums:
     def _scores_in(self, parts: Sequence[Rows]) -> int:
         """Return the number of scores in some rows. A row of which k classes have shares counts as k rows."""
         has_shares = self.layout.chosen.has_shares
-        rows = (int(part.target.count_nonzero()) if has_shares else len(part.ids) for part in parts)
-        return sum(number * part.probs.shape[1] for number, part in zip(rows, parts, strict=True))
+        rows = (
+            int(part.target.count_nonzero()) if has_shares else len(part.ids)
+            for part in parts
+        )
+        return sum(
+            number * part.probs.shape[1] for number, part in zip(rows, parts, strict=True)
+        )
 
     def flush(self) -> None:
         """Add the pending rows to sums and states."""
@@ -99,7 +119,11 @@ class ModelSums:
         if not self._pending:
             return
         rows, self._pending = Rows.joined(self._pending), []
-        takes = {"decisions", "probabilities", *(group.takes for group in (*self.layout.measures, *self.layout.wide))}
+        takes = {
+            "decisions",
+            "probabilities",
+            *(group.takes for group in (*self.layout.measures, *self.layout.wide)),
+        }
         inputs = MetricInputs(rows, takes)
         self._add_totals(inputs)
         self._add_sums(inputs)
@@ -110,11 +134,17 @@ class ModelSums:
         if self.layout.others:
             self._pending_states.append(rows)
         for column in rows.groups:
-            numbers = sum(states.numbers for of_group in self._states[column].values() for states in of_group)
+            numbers = sum(
+                states.numbers
+                for of_group in self._states[column].values()
+                for states in of_group
+            )
             tables = [each[column] for each in (self.tables, self._wide) if column in each]
             if numbers > MAX_NUMBERS or any(table.exceeds(MAX_NUMBERS) for table in tables):
                 limit = 8 * MAX_NUMBERS >> 30
-                raise InvalidValueError("fewer_groups", f"column {quoted(column)}", limit=limit)
+                raise InvalidValueError(
+                    "fewer_groups", f"column {quoted(column)}", limit=limit
+                )
 
     def merge(self, other: "ModelSums", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the sums and states of other rows, for the same metrics.
@@ -137,7 +167,9 @@ class ModelSums:
         for column, by_code in other._states.items():
             for code, added in by_code.items():
                 here = int(codes[column][code]) if column in codes else code
-                for states, others in zip(self._group_states(column, here), added, strict=True):
+                for states, others in zip(
+                    self._group_states(column, here), added, strict=True
+                ):
                     states.merge(others, first=first)
 
     @property
@@ -152,33 +184,48 @@ class ModelSums:
         ``cluster`` is the column of clusters; None if rows are independent. Call `flush` of all models first: models
         share the Metrics that compute the values of their states.
         """
-        wide = {code: sums[0] for code, _, sums in self._wide[column].by_group()} if column in self._wide else {}
+        wide = (
+            {code: sums[0] for code, _, sums in self._wide[column].by_group()}
+            if column in self._wide
+            else {}
+        )
         ranks = {name: kept.by_group(column, cluster) for name, kept in self._ranks.items()}
         values = dict[int, UnitValues]()
         for code, _, sums in self.tables[column].by_group():
             units, of_all = self.layout.units(sums, cluster), wide.get(code)
-            others: dict[str, RankedUnits | ValueOfParts] = {name: by_code[code] for name, by_code in ranks.items()}
+            others: dict[str, RankedUnits | ValueOfParts] = {
+                name: by_code[code] for name, by_code in ranks.items()
+            }
             if of_all is not None:
                 others |= self.layout.wide_values(of_all, units.name)
             others |= self._values_of_parts(column, code, units.name)
             values[code] = UnitValues(self.layout, sums, units, others, of_all)
         return values
 
-    def _values_of_parts(self, column: str, code: int, unit: str) -> dict[str, ValueOfParts]:
+    def _values_of_parts(
+        self, column: str, code: int, unit: str
+    ) -> dict[str, ValueOfParts]:
         """Return the values of the metrics that are not functions of sums, for a group of rows."""
         values = dict[str, ValueOfParts]()
-        for group, states in zip(self.layout.others, self._group_states(column, code), strict=True):
+        for group, states in zip(
+            self.layout.others, self._group_states(column, code), strict=True
+        ):
             computed = states.loaded().compute()
             # All at once, because a metric that gives several of them keeps what it has computed.
             numbers = {entry.name: entry.number(computed) for entry in group.entries}
             for entry in group.entries:
-                value, reason = numbers[entry.name], self.layout.no_method(entry.name) or states.reason
+                value, reason = (
+                    numbers[entry.name],
+                    self.layout.no_method(entry.name) or states.reason,
+                )
                 if reason is not None:
                     values[entry.name] = ValueOfParts(value, reason, unit)
                     continue
                 whole = torch.tensor(value, dtype=torch.float64)
                 left_out = states.leave_out(partial(_number_of, entry), whole)
-                values[entry.name] = ValueOfParts(value, left_out, unit, limits_of(group.first))
+                values[entry.name] = ValueOfParts(
+                    value, left_out, unit, limits_of(group.first)
+                )
         return values
 
     def _add_totals(self, inputs: MetricInputs) -> None:
@@ -207,7 +254,11 @@ class ModelSums:
             table.add(groups[places], in_bits(ids[places], bits, table.bits), numbers)
         for column, table in self._wide.items():
             codes, places = rows.groups.get(column, none).unique(return_inverse=True)  # type: ignore[no-untyped-call]
-            table.add(codes, torch.zeros_like(codes), self.layout.wide_sums(inputs, Bins(places, len(codes))))
+            table.add(
+                codes,
+                torch.zeros_like(codes),
+                self.layout.wide_sums(inputs, Bins(places, len(codes))),
+            )
 
     def _flush_states(self) -> None:
         if not self._pending_states:
@@ -218,7 +269,9 @@ class ModelSums:
             for code, places_of_group in places_by_code(groups).items():
                 part = rows.at(places_of_group) if column else rows
                 inputs = MetricInputs(part, {group.takes for group in self.layout.others})
-                for group, states in zip(self.layout.others, self._group_states(column, code), strict=True):
+                for group, states in zip(
+                    self.layout.others, self._group_states(column, code), strict=True
+                ):
                     places, *arguments, weights = inputs.arguments(group.takes)
                     try:
                         states.add(part.ids[places], *arguments, weights=weights)
@@ -230,13 +283,17 @@ class ModelSums:
     def _group_states(self, column: str, code: int) -> "list[PartStates]":
         """Return a group's states, one for each set of metrics that share them; create empty states for a new group."""
         if code not in self._states[column]:
-            self._states[column][code] = [self._new_states(group, column) for group in self.layout.others]
+            self._states[column][code] = [
+                self._new_states(group, column) for group in self.layout.others
+            ]
         return self._states[column][code]
 
     def _new_states(self, group: MetricGroup, column: str) -> "PartStates":
         from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, PartStates
 
-        has_intervals = self._keeps_units and not all(entry.no_interval for entry in group.entries)
+        has_intervals = self._keeps_units and not all(
+            entry.no_interval for entry in group.entries
+        )
         bits = MIN_BITS if column else BITS
         return PartStates(group.first, bits=bits if has_intervals else 0)
 
@@ -249,10 +306,16 @@ def _add(totals: dict[str, Tensor], name: str, added: Tensor) -> None:
     totals[name] = totals.get(name, 0) + added
 
 
-def _counted_pairs(target: Tensor, decisions: Tensor, shape: Sequence[int], weights: Tensor | None = None) -> Tensor:
+def _counted_pairs(
+    target: Tensor, decisions: Tensor, shape: Sequence[int], weights: Tensor | None = None
+) -> Tensor:
     """Count rows, or add ``weights``, by true class and decision: a matrix of ``shape``; -1 is the last column."""
     rows, columns = shape
-    return (target * columns + decisions % columns).bincount(weights, rows * columns).view(rows, columns)
+    return (
+        (target * columns + decisions % columns)
+        .bincount(weights, rows * columns)
+        .view(rows, columns)
+    )
 
 
 def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -260,7 +323,9 @@ def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     codes = torch.zeros_like(keys[0])
     for key in keys:
         places_of_key = key.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        codes = (codes * (int(places_of_key.max()) + 1) + places_of_key).unique(return_inverse=True)[1]
+        codes = (codes * (int(places_of_key.max()) + 1) + places_of_key).unique(
+            return_inverse=True
+        )[1]
     places = torch.empty(int(codes.max()) + 1, dtype=torch.int64)
     places[codes] = torch.arange(len(codes))
     return codes, places

@@ -21,7 +21,11 @@ from mpcs_torch.tables import Table, in_digits, in_percent
 EVERY, AT_RISK = "\0every", "\0at risk"
 """The names of two groups of classes: all, and those that are dangerous to miss. No class can have such a name."""
 DANGEROUS_ERRORS, MISSED, REFERRED = "dangerous errors", "missed", "referred"
-FALSE_ALARMS, PRECISION, DECIDED_RIGHT = "false alarms", "precision", "accuracy of the decided"
+FALSE_ALARMS, PRECISION, DECIDED_RIGHT = (
+    "false alarms",
+    "precision",
+    "accuracy of the decided",
+)
 LEAST_COST = "least cost"
 """The name of a decision rule: decide for the lowest expected cost, at the middle costs."""
 COLUMNS = {
@@ -56,13 +60,21 @@ class Share(NamedTuple):
     @property
     def percent(self) -> str:
         """The share and its interval as text, such as ``40.7 % [25.1, 58.8]``."""
-        interval = "" if self.ends is None else f" [{100 * self.ends[0]:.3g}, {100 * self.ends[1]:.3g}]"
+        interval = (
+            ""
+            if self.ends is None
+            else f" [{100 * self.ends[0]:.3g}, {100 * self.ends[1]:.3g}]"
+        )
         return f"{in_percent(self.value)}{interval}"
 
     @property
     def phrase(self) -> str:
         """The share and its interval as text for a sentence; if the share is 0, the upper end of the interval alone."""
-        return f"but up to {in_percent(self.ends[1])} may be" if self.ends and not self.part else self.percent
+        return (
+            f"but up to {in_percent(self.ends[1])} may be"
+            if self.ends and not self.part
+            else self.percent
+        )
 
     def __str__(self) -> str:
         return f"{self.counts}: {self.percent}" if self.whole else "no rows"
@@ -70,7 +82,9 @@ class Share(NamedTuple):
 
 def number_text(number: float) -> str:
     """Format a number of rows, or a sum of weights."""
-    return f"{number:.0f}" if number >= 1000 or float(number).is_integer() else f"{number:.4g}"
+    return (
+        f"{number:.0f}" if number >= 1000 or float(number).is_integer() else f"{number:.4g}"
+    )
 
 
 class Outcomes(NamedTuple):
@@ -103,15 +117,29 @@ class Outcomes(NamedTuple):
 
         If rows may be referred (``refers``), rates of referrals replace recall and specificity.
         """
-        negatives = (rows - self.true).clamp(min=0)  # shares such as 1/3 and 2/3 leave a rounding error
+        negatives = (rows - self.true).clamp(
+            min=0
+        )  # shares such as 1/3 and 2/3 leave a rounding error
         rejected = torch.minimum((negatives - self.false_alarms).clamp(min=0), negatives)
-        rates = {"precision": (self.right, self.predicted), "recall": (self.right, self.true)}
-        rates |= {"specificity": (rejected, negatives), "error_rate": (self.missed, self.true)}
+        rates = {
+            "precision": (self.right, self.predicted),
+            "recall": (self.right, self.true),
+        }
+        rates |= {
+            "specificity": (rejected, negatives),
+            "error_rate": (self.missed, self.true),
+        }
         rates |= {"dangerous_rate": (self.dangerous, self.true)}
         if refers:
-            del rates["recall"], rates["specificity"]  # they would count referrals as misses, or as correct
+            del (
+                rates["recall"],
+                rates["specificity"],
+            )  # they would count referrals as misses, or as correct
             decided = self.true - self.referred
-            rates |= {"coverage": (decided, self.true), "referral_rate": (self.referred, self.true)}
+            rates |= {
+                "coverage": (decided, self.true),
+                "referral_rate": (self.referred, self.true),
+            }
             rates |= {"selective_accuracy": (self.right, decided)}
             rates |= {"selective_dangerous_rate": (self.dangerous, decided)}
         return rates
@@ -120,22 +148,36 @@ class Outcomes(NamedTuple):
 class OutcomeCounter:
     """Count the outcomes of decisions: class indices below C, numbers from C for sets of classes, or -1 (referred)."""
 
-    def __init__(self, class_names: Sequence[str], concern: ConcernSpec | None, *, refers: bool) -> None:
+    def __init__(
+        self, class_names: Sequence[str], concern: ConcernSpec | None, *, refers: bool
+    ) -> None:
         size = len(class_names)
         self._is_whole = refers or concern is not None
         """Whether all six fields of `Outcomes` are counted; without referrals and a concern, three are enough."""
         groups: list[tuple[str, tuple[int, ...]]] = []
-        groups += [(name, (label,)) for label, name in enumerate(class_names)] if size <= MAX_READABLE_CLASSES else []
+        groups += (
+            [(name, (label,)) for label, name in enumerate(class_names)]
+            if size <= MAX_READABLE_CLASSES
+            else []
+        )
         groups += () if concern is None else concern.class_groups
-        members = {name: torch.isin(torch.arange(size), torch.tensor(of)) for name, of in groups}
-        self._severity = severity_matrix(concern, size) if size <= MAX_MATRIX_CLASSES else None
+        members = {
+            name: torch.isin(torch.arange(size), torch.tensor(of)) for name, of in groups
+        }
+        self._severity = (
+            severity_matrix(concern, size) if size <= MAX_MATRIX_CLASSES else None
+        )
         if self._severity is not None:
             every = torch.ones(size, dtype=torch.bool)
             members |= {EVERY: every, AT_RISK: (self._severity == DANGEROUS).any(1)}
-        answers = torch.zeros(0, size, dtype=torch.bool) if concern is None else concern.members()
+        answers = (
+            torch.zeros(0, size, dtype=torch.bool) if concern is None else concern.members()
+        )
         self.decisions = size + len(answers) + 1
         at_risk = members.get(AT_RISK, torch.ones(size, dtype=torch.bool))
-        self.harmless = frozenset(name for name, member in members.items() if not (member & at_risk).any())
+        self.harmless = frozenset(
+            name for name, member in members.items() if not (member & at_risk).any()
+        )
         """The classes and groups of classes for which no error is dangerous."""
         none = torch.zeros(1, dtype=torch.bool)
         self._groups = {
@@ -158,8 +200,16 @@ class OutcomeCounter:
         """Return 0 or 1 for each row and field of `Outcomes`, one group after the other: (n, `width`), float64."""
         decisions = decisions % self.decisions  # a referral becomes the last decision
         is_referred = decisions == self.decisions - 1
-        is_wrong = decisions != target if self._severity is None else self._severity[target, decisions] > 0
-        is_dangerous = is_wrong if self._severity is None else self._severity[target, decisions] == DANGEROUS
+        is_wrong = (
+            decisions != target
+            if self._severity is None
+            else self._severity[target, decisions] > 0
+        )
+        is_dangerous = (
+            is_wrong
+            if self._severity is None
+            else self._severity[target, decisions] == DANGEROUS
+        )
         columns = list[Tensor]()
         for name, (member, within, touches) in self._groups.items():
             true, predicted = member[target], within[decisions]
@@ -170,7 +220,11 @@ class OutcomeCounter:
             columns += [true, right, predicted]
             if self._is_whole:
                 columns += [true & is_referred, missed, true & is_dangerous]
-        return torch.stack(columns, dim=1).double() if columns else torch.zeros(len(target), 0, dtype=torch.float64)
+        return (
+            torch.stack(columns, dim=1).double()
+            if columns
+            else torch.zeros(len(target), 0, dtype=torch.float64)
+        )
 
     def named(self, counts: Tensor) -> Mapping[str, Outcomes]:
         """Return the outcomes by class or group of classes, given ``counts``, (..., `width`), sums of `flags`."""
@@ -178,7 +232,9 @@ class OutcomeCounter:
         outcomes = dict[str, Outcomes]()
         for name, part in zip(self._groups, parts, strict=True):
             true, right, predicted, *further = part.unbind(-1)
-            outcomes[name] = Outcomes(true, right, predicted, *(further or (0 * true, true - right, true - right)))
+            outcomes[name] = Outcomes(
+                true, right, predicted, *(further or (0 * true, true - right, true - right))
+            )
         return outcomes
 
 
@@ -191,7 +247,10 @@ def decisions_by_way(probs: Tensor, costs: Tensor) -> dict[str, Tensor]:
     """Return the decisions of each rule, (n,), by its name, the default first; ``probs`` may be decisions (n, 1)."""
     if not probs.is_floating_point():
         return {"as decided": probs[:, 0]}
-    return {"most probable class": highest_class(probs)[1], LEAST_COST: least_risk(probs, costs)}
+    return {
+        "most probable class": highest_class(probs)[1],
+        LEAST_COST: least_risk(probs, costs),
+    }
 
 
 @dataclass(frozen=True)
@@ -214,7 +273,10 @@ class OverCosts:
         for name, of_rules in of_models.items():
             shares |= {self._name(name, rule): each for rule, each in of_rules.items()}
         for (a, first), (b, second) in combinations(of_models.items(), 2):
-            shares |= {self._name(f"{b} minus {a}", rule): second[rule] - first[rule] for rule in first}
+            shares |= {
+                self._name(f"{b} minus {a}", rule): second[rule] - first[rule]
+                for rule in first
+            }
         middle, (low, high) = self.costs.middle.costs(), self.costs.bounds()
         ranges = dict[str, tuple[float, float, float]]()
         for name, each in shares.items():
@@ -224,7 +286,10 @@ class OverCosts:
 
     def table(self) -> Table:
         """Return the table of `ranges`."""
-        rows = [[name, *(in_digits(value, 5) for value in ends)] for name, ends in self.ranges().items()]
+        rows = [
+            [name, *(in_digits(value, 5) for value in ends)]
+            for name, ends in self.ranges().items()
+        ]
         return Table(["mean cost by decisions", "middle", "lowest", "highest"], rows)
 
     def sentences(self) -> list[str]:
@@ -236,7 +301,9 @@ class OverCosts:
             widths = list[float]()
             costs = self.costs.uncertain(shares != 0)
             for cost in costs:
-                widths.append((cost.high - cost.low) * sum(shares[cell].item() for cell in cost.cells))
+                widths.append(
+                    (cost.high - cost.low) * sum(shares[cell].item() for cell in cost.cells)
+                )
             if widths:
                 width = max(widths)
                 cost = costs[widths.index(width)]
@@ -248,7 +315,10 @@ class OverCosts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return ranges and sentences as dictionaries, lists, texts and numbers."""
-        ranges = {name: dict(zip(("middle", "low", "high"), ends, strict=True)) for name, ends in self.ranges().items()}
+        ranges = {
+            name: dict(zip(("middle", "low", "high"), ends, strict=True))
+            for name, ends in self.ranges().items()
+        }
         return {"mean_cost": ranges, "sentences": self.sentences()}
 
     def _name(self, model: str, kind: str) -> str:

@@ -106,11 +106,14 @@ def of_parts(left: LeftOut, unit: str, limits: Limits = (None, None)) -> Estimat
     spread = standard_error(of_units, units)
     change = left.singles - left.singles.mean()
     alone = left.singles - left.whole
-    both = (alone + alone.roll(-1)) * (folds - 1) / (folds - 2)  # exact for means, where other rows gain weight
+    both = (
+        (alone + alone.roll(-1)) * (folds - 1) / (folds - 2)
+    )  # exact for means, where other rows gain weight
     unexplained = left.pairs - left.whole - both
     checks: dict[Code, bool | Tensor] = {
         "all_agree": spread <= 1e-12 * max(1.0, abs(value)),
-        "few_dominate": change.abs().sum().square() < MIN_EFFECTIVE * folds * change.square().sum(),
+        "few_dominate": change.abs().sum().square()
+        < MIN_EFFECTIVE * folds * change.square().sum(),
         "in_steps": unexplained.square().sum() > 2 * MAX_STEPS * alone.square().sum(),
         "biased": (left.quarters - left.whole).abs() > MAX_BIAS * spread,
     }
@@ -122,4 +125,6 @@ def of_parts(left: LeftOut, unit: str, limits: Limits = (None, None)) -> Estimat
 
 def limits_of(metric: Any) -> Limits:
     """Return the lowest and the highest value that a torchmetrics Metric states for plots."""
-    return getattr(metric, "plot_lower_bound", None), getattr(metric, "plot_upper_bound", None)
+    return getattr(metric, "plot_lower_bound", None), getattr(
+        metric, "plot_upper_bound", None
+    )

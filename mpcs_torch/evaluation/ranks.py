@@ -33,7 +33,9 @@ class RankedUnits(NamedTuple):
         if not areas:
             return Unknown(nan, NO_VALUE)
         units = self.ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        return influences_on_areas(areas, self.rows.weights, units, self.cluster, self.measure.limits)
+        return influences_on_areas(
+            areas, self.rows.weights, units, self.cluster, self.measure.limits
+        )
 
 
 class KeptRanks:
@@ -50,16 +52,26 @@ class KeptRanks:
     def merge(self, other: "KeptRanks", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the rows of ``other``, whose codes of groups ``codes`` translates; add ``first`` to its identifiers."""
         for rows, ids, groups in other._parts:
-            self.add(rows, ids + first, {column: codes[column][each] for column, each in groups.items()})
+            self.add(
+                rows,
+                ids + first,
+                {column: codes[column][each] for column, each in groups.items()},
+            )
 
     def by_group(self, column: str, cluster: str | None) -> dict[int, RankedUnits]:
         """Return the rows of each group of a column by its code; without a column, all have code 0."""
         parts, ids, groups = zip(*self._parts, strict=True)
         rows, of_rows = RankedRows.joined(parts), torch.cat(ids)
-        codes = torch.cat([each[column] for each in groups]) if column else torch.zeros_like(of_rows)
+        codes = (
+            torch.cat([each[column] for each in groups])
+            if column
+            else torch.zeros_like(of_rows)
+        )
         units = dict[int, RankedUnits]()
         for code, places in places_by_code(codes).items():
-            units[code] = RankedUnits(self.measure, rows.at(places), of_rows[places], cluster)
+            units[code] = RankedUnits(
+                self.measure, rows.at(places), of_rows[places], cluster
+            )
         return units
 
 
@@ -92,9 +104,15 @@ def influences_on_areas(
         return torch.zeros(number, dtype=torch.float64).index_add_(0, of_numbers, numbers)
 
     # A row with shares of annotators is split into several, which are one unit.
-    rows = torch.ones(number, dtype=torch.float64) if cluster is None else by_unit(torch.ones_like(weights))
+    rows = (
+        torch.ones(number, dtype=torch.float64)
+        if cluster is None
+        else by_unit(torch.ones_like(weights))
+    )
     sizes = by_unit(weights)
-    of_all = Units(rows, torch.ones_like(rows), cluster, None if sizes.equal(rows) else sizes, word)
+    of_all = Units(
+        rows, torch.ones_like(rows), cluster, None if sizes.equal(rows) else sizes, word
+    )
     of_units = torch.zeros(number, dtype=torch.float64)
     for area in areas:
         for kind in area:
@@ -108,7 +126,9 @@ def influences_on_areas(
         of_all,
         of_rows=of_rows,
         usual_error=of_rows.flip(1),  # right is the best rank, and wrong the worst
-        class_sizes=torch.stack([of_all.usual(by_unit(kind.weights, kind.places)) for kind in kinds]),
+        class_sizes=torch.stack(
+            [of_all.usual(by_unit(kind.weights, kind.places)) for kind in kinds]
+        ),
         limits=limits,
         further_share=RARELY,
     )
@@ -122,7 +142,11 @@ def _limits_of_rows(areas: list[Misranked]) -> Tensor:
     """
 
     def limits(kind: Shares) -> Tensor:
-        return (kind.mean - torch.tensor([1.0, 0.0], dtype=torch.float64)) / kind.weights.sum() / len(areas)
+        return (
+            (kind.mean - torch.tensor([1.0, 0.0], dtype=torch.float64))
+            / kind.weights.sum()
+            / len(areas)
+        )
 
     of_groups = torch.stack([limits(area[0]) for area in areas])
     of_others = torch.stack([limits(area[1]) for area in areas])

@@ -68,9 +68,19 @@ class Reason:
     """The sentence, for the codes ``"no_method"`` (of the register) and ``"undefined"`` (of these rows)."""
 
     def __str__(self) -> str:
-        return SENTENCES[self.code].format(unit=self.unit, number=self.number, text=self.text)
+        return SENTENCES[self.code].format(
+            unit=self.unit, number=self.number, text=self.text
+        )
 
 
-NO_VALUE, NOT_FINITE, NOT_REQUESTED = Reason("no_value"), Reason("not_finite"), Reason("not_requested")
-NO_INTERVAL, NO_RANGE, ONE_LOOK = Reason("no_interval"), Reason("no_range"), Reason("one_look")
+NO_VALUE, NOT_FINITE, NOT_REQUESTED = (
+    Reason("no_value"),
+    Reason("not_finite"),
+    Reason("not_requested"),
+)
+NO_INTERVAL, NO_RANGE, ONE_LOOK = (
+    Reason("no_interval"),
+    Reason("no_range"),
+    Reason("one_look"),
+)
 OPEN_WEIGHTS = Reason("open_weights")

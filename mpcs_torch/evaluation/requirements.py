@@ -59,7 +59,11 @@ class Requirement:
 
     def __str__(self) -> str:
         """Return the requirement as text that `parse` reads."""
-        side = "" if self.reference is None else f"{self.reference} {'-' if self.limit < 0 else '+'} "
+        side = (
+            ""
+            if self.reference is None
+            else f"{self.reference} {'-' if self.limit < 0 else '+'} "
+        )
         limit = abs(self.limit) if side else self.limit
         return f"{self.metric} {self.sign} {side}{f'{100 * limit:.10g} %' if self.is_percent else limit}"
 
@@ -72,28 +76,47 @@ class Requirement:
         """
         match = TEXT.fullmatch(text.strip())
         if match is None:
-            raise InvalidValueError("reads_like", f"requirement {quoted(text)}", example=RULE)
+            raise InvalidValueError(
+                "reads_like", f"requirement {quoted(text)}", example=RULE
+            )
         number = match["limit"] or f"{match['side'] or ''}{match['margin'] or 0}"
         limit = float(number.rstrip("% ")) / (100 if "%" in number else 1)
-        return cls(match["metric"], match["sign"], limit, match["reference"], is_percent="%" in number)
+        return cls(
+            match["metric"],
+            match["sign"],
+            limit,
+            match["reference"],
+            is_percent="%" in number,
+        )
 
     def check_range(self, low: float, high: float) -> None:
         """Raise a ValueError if no value from ``low`` to ``high`` can keep the limit, or if none can violate it."""
         is_upper = self.sign[0] == "<"
-        never_fails = self.limit == high if is_upper else (self.sign == ">=" and self.limit == low)
-        never_holds = (self.sign == "<" and self.limit == low) or (self.sign == ">" and self.limit == high)
+        never_fails = (
+            self.limit == high if is_upper else (self.sign == ">=" and self.limit == low)
+        )
+        never_holds = (self.sign == "<" and self.limit == low) or (
+            self.sign == ">" and self.limit == high
+        )
         if never_fails or never_holds or not low <= self.limit <= high:
             is_share = self.limit >= 1 and not self.is_percent
             code = "limit_in_percent" if is_share else "limit_in_range"
             raise InvalidValueError(
-                code, f"the limit of a value from {low:g} to {high:g}", self.limit, limit=self.limit
+                code,
+                f"the limit of a value from {low:g} to {high:g}",
+                self.limit,
+                limit=self.limit,
             )
 
-    def check(self, value: Any, low: Any = nan, high: Any = nan, reason: Reason = NO_INTERVAL) -> "Outcome":
+    def check(
+        self, value: Any, low: Any = nan, high: Any = nan, reason: Reason = NO_INTERVAL
+    ) -> "Outcome":
         """Test a value or a difference by its interval, as in ``check(*WithInterval(...).compute().values())``."""
         bound = float(high if self.sign[0] == "<" else low)
         holds = isfinite(bound) and SIGNS[self.sign](bound, self.limit)
-        return Outcome(self, "", "", float(value), bound, holds, None if isfinite(bound) else reason)
+        return Outcome(
+            self, "", "", float(value), bound, holds, None if isfinite(bound) else reason
+        )
 
     def check_bound(self, value: float, bound: float | Reason) -> "Outcome":
         """Test a value or a difference by its bound; without one, by the reason why it has none."""
@@ -102,7 +125,9 @@ class Requirement:
         return self.check(value, bound, bound)
 
 
-AT_SHARES = ", at the class shares of these rows (prevalence= and --prevalence take those of use)"
+AT_SHARES = (
+    ", at the class shares of these rows (prevalence= and --prevalence take those of use)"
+)
 """A caution for outcomes of precision, which is higher in test sets with a larger share of the class."""
 
 
@@ -142,8 +167,9 @@ class RequirementError(MpcsError, AssertionError):
 
     def __str__(self) -> str:
         failed = [outcome for outcome in self.outcomes if not outcome.holds]
+        table = outcomes_table(failed).markdown()
         return (
-            f"{len(failed)} of {len(self.outcomes)} tests of requirements failed:\n{outcomes_table(failed).markdown()}"
+            f"{len(failed)} of {len(self.outcomes)} tests of requirements failed:\n{table}"
         )
 
 
@@ -158,5 +184,16 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
         if reason and not holds:
             verdict = f"no: {reason}"
         verdict += caution
-        rows.append([printable(cell) for cell in (str(requirement), verdict, *numbers, model, group or "all rows")])
+        rows.append(
+            [
+                printable(cell)
+                for cell in (
+                    str(requirement),
+                    verdict,
+                    *numbers,
+                    model,
+                    group or "all rows",
+                )
+            ]
+        )
     return Table(["requirement", "holds", "value", "bound", "model", "group"], rows)

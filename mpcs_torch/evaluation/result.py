@@ -10,7 +10,12 @@ from mpcs_torch.errors import InvalidValueError, did_you_mean, printable, quoted
 from mpcs_torch.evaluation.influence import End, NotCompared
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.reasons import NO_RANGE, OPEN_WEIGHTS, Reason
-from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement, RequirementError
+from mpcs_torch.evaluation.requirements import (
+    AT_SHARES,
+    Outcome,
+    Requirement,
+    RequirementError,
+)
 from mpcs_torch.evaluation.scores import (
     GroupScores,
     Measured,
@@ -24,7 +29,9 @@ from mpcs_torch.evaluation.scores import (
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
-from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning as EvaluationWarning
+from mpcs_torch.functional.inputs.evaluation_warnings import (
+    EvaluationWarning as EvaluationWarning,
+)
 from mpcs_torch.tables import Table, in_digits
 
 if TYPE_CHECKING:  # detectors do not need it
@@ -45,7 +52,9 @@ MORE = "--all, or result.to_frame(), shows them"
 MAX_CLASS_ROWS = 20
 """The maximum number of rows of tables of classes that texts show unless everything is asked for."""
 ABOUT_MANY_CLASSES = "The rates of each of so many classes are in --json, or in to_frame()."
-ABOUT_CLASSES = "Tables of {} classes: --all, or print(result.first.class_table()), shows them."
+ABOUT_CLASSES = (
+    "Tables of {} classes: --all, or print(result.first.class_table()), shows them."
+)
 MAX_LINES = 18
 """The maximum number of table rows that a notebook or a console shows at first."""
 MAX_PANELS, MAX_GROUPS = 6, 20
@@ -91,7 +100,9 @@ class Result(Generic[ScoresT]):
         """The scores of the first model on all rows."""
         return next(iter(self.models.values()))
 
-    def scores(self, model: str | None = None, group: tuple[str, str] | None = None) -> Scores:
+    def scores(
+        self, model: str | None = None, group: tuple[str, str] | None = None
+    ) -> Scores:
         """Return the scores of a model, or of a group of its rows.
 
         Args:
@@ -108,13 +119,23 @@ class Result(Generic[ScoresT]):
         if group is None:
             return self.models[model]
         of_model = [each for each in self.groups if each.model == model]
-        known = {(each.column, name): scores for each in of_model for name, scores in each.groups.items()}
-        wanted = (group[0], str(group[1])) if isinstance(group, tuple) and len(group) == 2 else None
+        known = {
+            (each.column, name): scores
+            for each in of_model
+            for name, scores in each.groups.items()
+        }
+        wanted = (
+            (group[0], str(group[1]))
+            if isinstance(group, tuple) and len(group) == 2
+            else None
+        )
         if wanted not in known:
             raise InvalidValueError("one_of", "group", group, choices=list(known))
         return known[wanted]
 
-    def value(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> float:
+    def value(
+        self, metric: str, model: str | None = None, group: tuple[str, str] | None = None
+    ) -> float:
         """Return the value of a metric, or of the rate of a class, such as ``"recall[malignant]"``.
 
         ``model`` and ``group`` select the rows as in `scores`.
@@ -124,18 +145,24 @@ class Result(Generic[ScoresT]):
         """
         return self.find(metric, model, group)[0]
 
-    def interval(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> Interval | None:
+    def interval(
+        self, metric: str, model: str | None = None, group: tuple[str, str] | None = None
+    ) -> Interval | None:
         """Return the 95 % interval of a value, (low, high), or None if it has none; arguments are as in `value`."""
         return self.find(metric, model, group)[1]
 
-    def find(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> Measured:
+    def find(
+        self, metric: str, model: str | None = None, group: tuple[str, str] | None = None
+    ) -> Measured:
         """Return a value, its interval or None, and the reason if it has no interval; arguments are as in `value`."""
         scores = self.scores(model, group)
         if (measured := scores.find(metric)) is not None:
             return measured
         known = [*scores.values, *scores.by_class()]
         base = metric.partition("[")[0]
-        is_of_known = base in {name.partition("[")[0] for name in known}  # then its class may be misspelled
+        is_of_known = base in {
+            name.partition("[")[0] for name in known
+        }  # then its class may be misspelled
         hint = "" if is_of_known else self._way_to(base)
         hint = hint or did_you_mean(metric, known) or self._way_to(base)
         raise InvalidValueError("measured", "metric", metric, known=known, hint=hint or "")
@@ -146,7 +173,11 @@ class Result(Generic[ScoresT]):
 
         if metric not in BY_NAME and metric not in OF_CLASS:
             return None
-        is_of_concern = metric in BY_NAME and BY_NAME[metric].family == "concern" and not self.has_concern
+        is_of_concern = (
+            metric in BY_NAME
+            and BY_NAME[metric].family == "concern"
+            and not self.has_concern
+        )
         return f"add it to metrics (--metrics){', and give a concern (--concern)' if is_of_concern else ''}."
 
     def require(
@@ -173,7 +204,9 @@ class Result(Generic[ScoresT]):
             RequirementError: If a requirement is not met.
             ValueError: If there are no requirements, or one of them names a metric that was not measured.
         """
-        outcomes = self.check(*requirements, approximate=approximate, looks=looks, max_weight=max_weight)
+        outcomes = self.check(
+            *requirements, approximate=approximate, looks=looks, max_weight=max_weight
+        )
         if not all(outcome.holds for outcome in outcomes):
             raise RequirementError(outcomes)
         return outcomes
@@ -192,30 +225,60 @@ class Result(Generic[ScoresT]):
         Raises:
             ValueError: If there are no requirements, or one of them names a metric that was not measured.
         """
-        parsed = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
-        tested = [name for name in self.models if name not in {each.reference for each in parsed}]
+        parsed = [
+            Requirement.parse(each) if isinstance(each, str) else each
+            for each in requirements
+        ]
+        tested = [
+            name for name in self.models if name not in {each.reference for each in parsed}
+        ]
         if not parsed or not tested:
             raise InvalidValueError("needs_requirements", "require", requirements)
         require(looks >= 1, "at_least", "looks", looks, minimum=1)
-        require(max_weight is None or max_weight > 0, "above", "max_weight", max_weight, minimum=0)
+        require(
+            max_weight is None or max_weight > 0,
+            "above",
+            "max_weight",
+            max_weight,
+            minimum=0,
+        )
         is_open = self.has_open_weights and max_weight is None
         outcomes = list[Outcome]()
         for requirement in parsed:
-            end = End(requirement.sign[0] == "<", 1 - (1 - CONFIDENCE) / looks, max_weight or 0.0)
-            is_as_tested = requirement.metric.startswith("precision[") and not self.first.is_weighted
+            end = End(
+                requirement.sign[0] == "<", 1 - (1 - CONFIDENCE) / looks, max_weight or 0.0
+            )
+            is_as_tested = (
+                requirement.metric.startswith("precision[") and not self.first.is_weighted
+            )
             try:
                 for model in tested:
-                    for group, (value, bound, ends) in self._tested(requirement, model, end).items():
+                    for group, (value, bound, ends) in self._tested(
+                        requirement, model, end
+                    ).items():
                         if is_open and not isinstance(bound, Reason):
                             bound = OPEN_WEIGHTS
-                        if bound in (NO_RANGE, OPEN_WEIGHTS) and approximate and ends is not None:
+                        if (
+                            bound in (NO_RANGE, OPEN_WEIGHTS)
+                            and approximate
+                            and ends is not None
+                        ):
                             bound = end_of_interval(ends, NO_RANGE, end)
                         outcome = requirement.check_bound(value, bound)
-                        outcomes.append(outcome._replace(model=model, group=group, caution=AT_SHARES * is_as_tested))
-                if requirement.reference is None and (values := self.first.value_range(requirement.metric)) is not None:
+                        outcomes.append(
+                            outcome._replace(
+                                model=model, group=group, caution=AT_SHARES * is_as_tested
+                            )
+                        )
+                if (
+                    requirement.reference is None
+                    and (values := self.first.value_range(requirement.metric)) is not None
+                ):
                     requirement.check_range(*values)
             except ValueError as error:
-                raise ValueError(f"requirement {quoted(str(requirement))}: {error}") from None
+                raise ValueError(
+                    f"requirement {quoted(str(requirement))}: {error}"
+                ) from None
         return outcomes
 
     def _tested(self, requirement: Requirement, model: str, end: End) -> dict[str, Tested]:
@@ -226,7 +289,10 @@ class Result(Generic[ScoresT]):
         self.find(metric, model)  # raises an error with a hint if it was not measured
         by_group: dict[str, Scores] = {"": self.models[model]}
         for column in (each for each in self.groups if each.model == model):
-            by_group |= {f"{column.column} = {name}": scores for name, scores in column.groups.items()}
+            by_group |= {
+                f"{column.column} = {name}": scores
+                for name, scores in column.groups.items()
+            }
         tested = dict[str, Tested]()
         for group, scores in by_group.items():
             if (measured := scores.find(metric)) is None:
@@ -235,15 +301,23 @@ class Result(Generic[ScoresT]):
             tested[group] = value, scores.bound(metric, end), ends
         return tested
 
-    def _tested_difference(self, metric: str, model: str, reference: str, end: End) -> Tested:
+    def _tested_difference(
+        self, metric: str, model: str, reference: str, end: End
+    ) -> Tested:
         self.scores(reference)
         rows: list[Comparison | NotCompared] = [*self.comparisons, *self.without]
         metrics = list(dict.fromkeys(row.by.metric for row in rows))
-        metric = metric if metric in metrics else metric.replace("sensitivity[", "recall[", 1)
+        metric = (
+            metric if metric in metrics else metric.replace("sensitivity[", "recall[", 1)
+        )
         if metric not in metrics:
             code = "rates_compared_by" if "[" in metric else "compared_by"
-            raise InvalidValueError(code, "models", metric, compared=", ".join(metrics) or "nothing")
-        change = self.models[model].values.get(metric, nan) - self.models[reference].values.get(metric, nan)
+            raise InvalidValueError(
+                code, "models", metric, compared=", ".join(metrics) or "nothing"
+            )
+        change = self.models[model].values.get(metric, nan) - self.models[
+            reference
+        ].values.get(metric, nan)
         ends, reason = None, NO_RANGE
         for row in rows:
             if row.by.metric != metric or {row.first, row.second} != {model, reference}:
@@ -255,7 +329,9 @@ class Result(Generic[ScoresT]):
             else:
                 change, ends = -row.paired.difference, (-row.paired.high, -row.paired.low)
         if self.paired_units:
-            bound = self.paired_units[model].difference_bound(self.paired_units[reference], metric, end)
+            bound = self.paired_units[model].difference_bound(
+                self.paired_units[reference], metric, end
+            )
         else:
             bound = end_of_interval(ends, reason, end)
         return change, bound, ends
@@ -264,12 +340,20 @@ class Result(Generic[ScoresT]):
         """Return tables of all metrics: one if they were named, else one for each family, by its name."""
         if self.names_shown is None:
             return {"": self.table()}
-        return {family: self.table(names) for family, names in by_family(self.entries).items()}
+        return {
+            family: self.table(names) for family, names in by_family(self.entries).items()
+        }
 
     @property
     def entries(self) -> "list[MetricEntry | DetectorMetric]":
         """The metrics of all models."""
-        return list({entry.name: entry for scores in self.models.values() for entry in scores.entries}.values())
+        return list(
+            {
+                entry.name: entry
+                for scores in self.models.values()
+                for entry in scores.entries
+            }.values()
+        )
 
     @property
     def names_shown(self) -> list[str] | None:
@@ -282,8 +366,15 @@ class Result(Generic[ScoresT]):
         if len(self.models) == 1:
             return self.first.table(names)
         if names is None:
-            names = list(dict.fromkeys(name for scores in self.models.values() for name in scores.values))
-        rows = [[name, *(_cell(scores, name) for scores in self.models.values())] for name in names]
+            names = list(
+                dict.fromkeys(
+                    name for scores in self.models.values() for name in scores.values
+                )
+            )
+        rows = [
+            [name, *(_cell(scores, name) for scores in self.models.values())]
+            for name in names
+        ]
         return Table(["metric", *self.models], rows)
 
     def _about_hidden(self, shown: Collection[str]) -> str:
@@ -298,7 +389,9 @@ class Result(Generic[ScoresT]):
         table = self.table(names)
         if len(self.models) > 1 or not table.rows:
             return table
-        computes = {entry.name: getattr(entry, "computes", "") for entry in self.first.entries}
+        computes = {
+            entry.name: getattr(entry, "computes", "") for entry in self.first.entries
+        }
         if not any(computes[name] for name in names):
             return table
         rows = [[*row, computes[name]] for row, name in zip(table.rows, names, strict=True)]
@@ -315,7 +408,11 @@ class Result(Generic[ScoresT]):
                 models.setdefault(remark, []).append(name)
         notes = list[str](self.first.table_remarks() if len(self.models) == 1 else [])
         for remark, names in models.items():
-            notes.append(remark if len(names) == len(self.models) else f"{', '.join(names)}: {remark}")
+            notes.append(
+                remark
+                if len(names) == len(self.models)
+                else f"{', '.join(names)}: {remark}"
+            )
         notes += self.notes
         if any(groups.has_intervals for groups in self.groups):
             notes.append(ABOUT_GROUPS)
@@ -324,12 +421,19 @@ class Result(Generic[ScoresT]):
     def warnings(self) -> list[str]:
         """Return the warnings with their codes, and each model's notes on metrics that were left out."""
         start = "{}: " if len(self.models) > 1 else ""
-        left_out = (f"{start.format(name)}{note}" for name, scores in self.models.items() for note in scores.notes)
+        left_out = (
+            f"{start.format(name)}{note}"
+            for name, scores in self.models.items()
+            for note in scores.notes
+        )
         return [*map(str, self.cautions), *left_out]
 
     def muted(self, *codes: str) -> Self:
         """Return the result without the warnings that have these codes, such as ``"E4"``."""
-        return replace(self, cautions=[caution for caution in self.cautions if caution.code not in codes])
+        return replace(
+            self,
+            cautions=[caution for caution in self.cautions if caution.code not in codes],
+        )
 
     def parts(self, *, everything: bool = False) -> list[Table | str]:
         """Return all tables and sentences in the order in which they are printed.
@@ -344,11 +448,20 @@ class Result(Generic[ScoresT]):
         else:
             parts += [self._explained(shown), self._about_hidden(shown)]
         if self.over_costs is not None:
-            parts += [self.over_costs.table(), printable(" ".join([ABOUT_RANGES, *self.over_costs.sentences()]))]
+            parts += [
+                self.over_costs.table(),
+                printable(" ".join([ABOUT_RANGES, *self.over_costs.sentences()])),
+            ]
         parts += map(printable, self.all_notes(shown))
         for name, scores in self.models.items():
-            of_classes = scores.class_parts(printable(f"{name}, decisions by class") if len(self.models) > 1 else "")
-            many = [part for part in of_classes if isinstance(part, Table) and len(part.rows) > MAX_CLASS_ROWS]
+            of_classes = scores.class_parts(
+                printable(f"{name}, decisions by class") if len(self.models) > 1 else ""
+            )
+            many = [
+                part
+                for part in of_classes
+                if isinstance(part, Table) and len(part.rows) > MAX_CLASS_ROWS
+            ]
             if many and not everything:
                 of_classes = [ABOUT_CLASSES.format(len(many[-1].rows))]
             parts += of_classes
@@ -357,28 +470,47 @@ class Result(Generic[ScoresT]):
         if self.comparisons:
             rows, others = leading(self.comparisons)
             parts.append(comparison_table(rows))
-            parts += [f"p-values are corrected for these rows and those of {', '.join(others)}."] if others else []
+            parts += (
+                [f"p-values are corrected for these rows and those of {', '.join(others)}."]
+                if others
+                else []
+            )
             parts.append("\n".join(summarize_comparisons(self.comparisons)))
         for groups in self.groups:
-            parts += [printable(f"{groups.model}, by {groups.column}, {groups.order()}"), groups.table()]
+            parts += [
+                printable(f"{groups.model}, by {groups.column}, {groups.order()}"),
+                groups.table(),
+            ]
             parts += [printable(sentence) for sentence in groups.about_worst()]
         return parts
 
     def __str__(self) -> str:
         warnings = [printable(f"warning: {warning}") for warning in self.warnings()]
-        return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in [*self.parts(), *warnings])
+        return "\n\n".join(
+            part.markdown() if isinstance(part, Table) else part
+            for part in [*self.parts(), *warnings]
+        )
 
     def __repr__(self) -> str:
         """Return the first lines of the printed text; a notebook shows `_repr_html_` instead."""
-        lines = [*self.first.headline().splitlines(), *self.table(self.names_shown).markdown().splitlines()]
+        lines = [
+            *self.first.headline().splitlines(),
+            *self.table(self.names_shown).markdown().splitlines(),
+        ]
         if len(lines) > MAX_LINES:
             lines = [*lines[:MAX_LINES], "..."]
-        return "\n".join([*lines, "print(result) shows groups, classes, comparisons and notes, too"])
+        return "\n".join(
+            [*lines, "print(result) shows groups, classes, comparisons and notes, too"]
+        )
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: the table of values, and everything else in a collapsed section."""
         shown, whole = self.names_shown, self.table()
-        first = Table(whole.header, whole.rows[:MAX_LINES]) if shown is None else self.table(shown)
+        first = (
+            Table(whole.header, whole.rows[:MAX_LINES])
+            if shown is None
+            else self.table(shown)
+        )
         rest = Table(whole.header, whole.rows[MAX_LINES:]) if shown is None else whole
         warnings = [f"warning: {warning}" for warning in self.warnings()]
         head, *parts = self.parts()
@@ -386,10 +518,14 @@ class Result(Generic[ScoresT]):
         if rest.rows:
             parts.insert(0, rest)
         head, *shown = [
-            part._repr_html_() if isinstance(part, Table) else f"<p>{escape(part)}</p>".replace("\n", "<br>")
+            part._repr_html_()
+            if isinstance(part, Table)
+            else f"<p>{escape(part)}</p>".replace("\n", "<br>")
             for part in (head, *parts)
         ]
-        alerts = "".join(f"<p><strong>{escape(printable(each))}</strong></p>" for each in warnings)
+        alerts = "".join(
+            f"<p><strong>{escape(printable(each))}</strong></p>" for each in warnings
+        )
         folded = f"<details><summary>groups, classes, comparisons, notes</summary>{''.join(shown)}</details>"
         return f"{head}{first._repr_html_()}{alerts}{folded}"
 
@@ -421,11 +557,16 @@ class Result(Generic[ScoresT]):
             for name in names:
                 values = {"all rows": [*map(_effect, whole[name])]}
                 values |= {
-                    row: [_effect(None if each is None else each.find(name)) for each in scores]
+                    row: [
+                        _effect(None if each is None else each.find(name))
+                        for each in scores
+                    ]
                     for row, scores in rows.items()
                 }
                 compared = [row for row in self.comparisons if row.by.metric == name]
-                differences = {f"{row.second} - {row.first}": (*row.paired[2:5],) for row in compared}
+                differences = {
+                    f"{row.second} - {row.first}": (*row.paired[2:5],) for row in compared
+                }
                 panels.append(Panel(name, values, differences))
             figure = result_figure(panels, list(self.models), on=on)
         return figure, figure.axes[0] if len(figure.axes) == 1 else figure.axes
@@ -443,7 +584,9 @@ class Result(Generic[ScoresT]):
         rows = dict[str, list[Scores | None]]()
         columns = dict.fromkeys(groups.column for groups in self.groups)
         for column in columns:
-            by_model = {groups.model: groups for groups in self.groups if groups.column == column}
+            by_model = {
+                groups.model: groups for groups in self.groups if groups.column == column
+            }
             worst = next(iter(by_model.values())).worst_first()
             for name in worst[:MAX_GROUPS]:
                 row = name if len(columns) == 1 else f"{column}: {name}"
@@ -459,14 +602,17 @@ class Result(Generic[ScoresT]):
         if len(self.models) == 1:
             plain |= self.first.to_dict()
         else:
-            plain["models"] = {name: scores.to_dict() for name, scores in self.models.items()}
+            plain["models"] = {
+                name: scores.to_dict() for name, scores in self.models.items()
+            }
         if notes := self.all_notes():
             plain["notes"] = notes
         if self.over_costs is not None:
             plain["over_costs"] = self.over_costs.to_dict()
         if self.cautions:
             plain["warnings"] = [
-                {"code": each.code, "warning": each.sentence, "page": each.page} for each in self.cautions
+                {"code": each.code, "warning": each.sentence, "page": each.page}
+                for each in self.cautions
             ]
         if self.comparisons:
             plain["comparisons"] = [
@@ -496,9 +642,14 @@ class Result(Generic[ScoresT]):
         """
         import pandas as pd  # type: ignore[import-untyped]  # an extra that mypy does not know
 
-        parts: list[tuple[str, str, str, Scores]] = [(model, "", "", scores) for model, scores in self.models.items()]
+        parts: list[tuple[str, str, str, Scores]] = [
+            (model, "", "", scores) for model, scores in self.models.items()
+        ]
         for groups in self.groups:
-            parts += [(groups.model, groups.column, name, scores) for name, scores in groups.groups.items()]
+            parts += [
+                (groups.model, groups.column, name, scores)
+                for name, scores in groups.groups.items()
+            ]
         rows = [
             (model, column, group, name, *_effect(scores.find(name)), nan, nan)
             for are_of_classes in (False, True)
@@ -543,5 +694,12 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     for row in comparisons:
         paired, systems = row.paired, [row.measure, row.first, row.second]
         p_values = [f"{value:.2g}" for value in (paired.p_value, row.adjusted_p_value)]
-        rows.append([*systems, in_digits(paired.difference, 4), interval_text((paired.low, paired.high)), *p_values])
+        rows.append(
+            [
+                *systems,
+                in_digits(paired.difference, 4),
+                interval_text((paired.low, paired.high)),
+                *p_values,
+            ]
+        )
     return Table(["metric", "A", "B", "B - A", CONFIDENCE_TEXT, "p", "p, corrected"], rows)

@@ -42,7 +42,9 @@ class Rows(NamedTuple):
         """Return the rows at ``places``: indices, a slice, or a mask (n,) that is True for these rows."""
         groups = {column: codes[places] for column, codes in self.groups.items()}
         numbers = (None if each is None else each[places] for each in self[4:])
-        return Rows(self.probs[places], self.target[places], self.ids[places], groups, *numbers)
+        return Rows(
+            self.probs[places], self.target[places], self.ids[places], groups, *numbers
+        )
 
     def by_class(self) -> tuple[Tensor | slice, Tensor, Tensor | None]:
         """Split each row with shares of several classes into one weighted row for each of these classes.
@@ -54,7 +56,11 @@ class Rows(NamedTuple):
             return slice(None), self.target, self.weights
         places, classes = self.target.nonzero(as_tuple=True)
         shares = self.target[places, classes]
-        return places, classes, shares if self.weights is None else shares * self.weights[places]
+        return (
+            places,
+            classes,
+            shares if self.weights is None else shares * self.weights[places],
+        )
 
     def repeated(self, *, is_clustered: bool) -> "Iterator[Rows]":
         """Repeat each row as often as its frequency says, and yield the copies in parts of 2**17 scores (`REPEATED`).
@@ -76,7 +82,9 @@ class Rows(NamedTuple):
     def weighted_by(self, of_classes: Tensor) -> "Rows":
         """Multiply the weight of each row by the weight of its class, given ``of_classes`` (C,)."""
         weights = of_classes[self.target]
-        return self._replace(weights=weights if self.weights is None else weights * self.weights)
+        return self._replace(
+            weights=weights if self.weights is None else weights * self.weights
+        )
 
     @staticmethod
     def joined(parts: "Sequence[Rows]") -> "Rows":
@@ -85,7 +93,12 @@ class Rows(NamedTuple):
         joined = list[Any]()
         for column in columns:
             if isinstance(column[0], Mapping):
-                joined.append({name: torch.cat([groups[name] for groups in column]) for name in column[0]})
+                joined.append(
+                    {
+                        name: torch.cat([groups[name] for groups in column])
+                        for name in column[0]
+                    }
+                )
             else:
                 joined.append(None if column[0] is None else torch.cat(column))
         return Rows(*joined)
@@ -108,22 +121,31 @@ def checked_scores(
     """
     shares: Tensor | None = None
     if is_soft:
-        soft = flatten_soft(preds, target, num_classes=num_classes, sample_weight=None, ignore=None)
+        soft = flatten_soft(
+            preds, target, num_classes=num_classes, sample_weight=None, ignore=None
+        )
         raise_first(soft.find_faults()[: 1 if has_shares else None])
         if not has_shares:
             return soft.predicted.double().cpu(), soft.actual.double().cpu()
         shares, fault = annotator_shares(soft.actual.double().cpu())
         raise_first([fault])
         preds = by_class(preds, num_classes)
-        target = shares.argmax(1).to(preds.device)  # any valid class: only probabilities are checked below
+        target = shares.argmax(1).to(
+            preds.device
+        )  # any valid class: only probabilities are checked below
     samples = flatten_samples(preds, target, num_classes, input_scale(False))
     raise_first(samples.find_faults())
-    return samples.scores.detach().double().cpu(), samples.labels.target.cpu() if shares is None else shares
+    return (
+        samples.scores.detach().double().cpu(),
+        samples.labels.target.cpu() if shares is None else shares,
+    )
 
 
 def names_in(values: Any) -> list[Any]:
     """Return labels or decisions as a list if they are names; an empty list if they are numbers."""
-    values = values.to_numpy() if hasattr(values, "to_numpy") else values  # a pandas frame would list its columns
+    values = (
+        values.to_numpy() if hasattr(values, "to_numpy") else values
+    )  # a pandas frame would list its columns
     if isinstance(values, Tensor):
         return []
     plain = values.tolist() if hasattr(values, "tolist") else values
@@ -143,7 +165,11 @@ def as_numbers(argument: str, values: Any, numbers: Mapping[str, int]) -> Tensor
 def column_names(values: Any) -> list[str]:
     """Return the names of the columns of a data frame; an empty list for arrays."""
     columns = list(getattr(values, "columns", ()))
-    return [str(name) for name in columns] if all(isinstance(name, str | int) for name in columns) else []
+    return (
+        [str(name) for name in columns]
+        if all(isinstance(name, str | int) for name in columns)
+        else []
+    )
 
 
 def in_class_order(argument: str, values: Any, class_names: Sequence[str]) -> Any:
@@ -156,7 +182,9 @@ def in_class_order(argument: str, values: Any, class_names: Sequence[str]) -> An
     if not names or names == list(class_names):
         return values
     if sorted(names) != sorted(class_names):
-        raise InvalidValueError("column_for_each_class", argument, names, classes=list(class_names))
+        raise InvalidValueError(
+            "column_for_each_class", argument, names, classes=list(class_names)
+        )
     return values[[values.columns[names.index(name)] for name in class_names]]
 
 
@@ -182,15 +210,21 @@ def check_order(preds: Any, target: Any) -> None:
         scores = as_tensor(preds, "preds")
         if scores.ndim != 2 or not scores.is_floating_point():
             is_of_one_class = scores.ndim == 1 and scores.is_floating_point()
-            raise InvalidValueError("both_classes" if is_of_one_class else "preds_first", "preds", scores)
-    elif not names_in(target) and ((labels := as_tensor(target, "target")).ndim > 1 or labels.is_floating_point()):
+            raise InvalidValueError(
+                "both_classes" if is_of_one_class else "preds_first", "preds", scores
+            )
+    elif not names_in(target) and (
+        (labels := as_tensor(target, "target")).ndim > 1 or labels.is_floating_point()
+    ):
         raise InvalidValueError("classes_second", "target", labels)
 
 
 Prevalence = Mapping[str, float] | Sequence[float] | Tensor
 
 
-def class_weights(rows: Iterable[Rows], prevalence: Prevalence, class_names: Sequence[str]) -> Tensor:
+def class_weights(
+    rows: Iterable[Rows], prevalence: Prevalence, class_names: Sequence[str]
+) -> Tensor:
     """Return weights of classes, (C,), that give classes the requested shares; the mean weight of rows is 1.
 
     Args:
@@ -205,18 +239,29 @@ def class_weights(rows: Iterable[Rows], prevalence: Prevalence, class_names: Seq
     if isinstance(prevalence, Mapping):
         by_name = {str(name): share for name, share in prevalence.items()}
         if by_name.keys() != {*class_names}:
-            raise InvalidValueError("names_all_classes", "prevalence", list(by_name), classes=list(class_names))
+            raise InvalidValueError(
+                "names_all_classes", "prevalence", list(by_name), classes=list(class_names)
+            )
         prevalence = [by_name[name] for name in class_names]
     shares = as_tensor(prevalence, "prevalence").double()
-    if shares.shape != (len(class_names),) or not (shares >= 0).all() or not sums_to_1(shares):
-        raise InvalidValueError("shares_with_sum_1", "prevalence", shares.tolist(), number=len(class_names))
+    if (
+        shares.shape != (len(class_names),)
+        or not (shares >= 0).all()
+        or not sums_to_1(shares)
+    ):
+        raise InvalidValueError(
+            "shares_with_sum_1", "prevalence", shares.tolist(), number=len(class_names)
+        )
     present, number = torch.zeros_like(shares), 0
     for part in rows:
         if part.target.ndim != 1:
             raise InvalidValueError("needs_classes", "prevalence")
         present += part.target.bincount(part.weights, len(class_names))
         number += len(part.ids)
-    lacking = [class_names[label] for label in ((shares > 0) & (present == 0)).nonzero().flatten().tolist()]
+    lacking = [
+        class_names[label]
+        for label in ((shares > 0) & (present == 0)).nonzero().flatten().tolist()
+    ]
     if lacking:
         raise InvalidValueError("needs_rows_of", "prevalence", absent=lacking)
     return number * shares / present.clamp(min=1e-300)

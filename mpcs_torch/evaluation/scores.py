@@ -46,7 +46,9 @@ MAX_ON_SCREEN = 8
 def on_screen(entries: "Iterable[MetricEntry | DetectorMetric]") -> list[str]:
     """Return the names of the few metrics that tables show by default, in their order."""
     ranked = sorted(
-        (entry.screen, place, entry.name) for place, entry in enumerate(entries) if entry.screen is not None
+        (entry.screen, place, entry.name)
+        for place, entry in enumerate(entries)
+        if entry.screen is not None
     )
     return [name for _, _, name in ranked][:MAX_ON_SCREEN]
 
@@ -95,7 +97,9 @@ class Scores:
         """Return the value of a metric, or of the rate of a class, with its interval; None if it was not measured."""
         if metric not in self.values:
             return self.by_class().get(metric)
-        reason = self.undefined().get(metric) or self.without_interval.get(metric, NOT_REQUESTED)
+        reason = self.undefined().get(metric) or self.without_interval.get(
+            metric, NOT_REQUESTED
+        )
         return self.values[metric], self.intervals.get(metric), reason
 
     def bound(self, metric: str, end: End) -> float | Reason:
@@ -125,16 +129,26 @@ class Scores:
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a table with a row for each metric in ``names`` (default: all), with intervals if there are any."""
-        rows = [[name, self.value_text(name)] for name in (self.values if names is None else names)]
+        rows = [
+            [name, self.value_text(name)]
+            for name in (self.values if names is None else names)
+        ]
         if not self.intervals:
             return Table(["metric", "value"], rows)
-        return Table(["metric", "value", CONFIDENCE_TEXT], [[*row, self.interval(row[0])] for row in rows])
+        return Table(
+            ["metric", "value", CONFIDENCE_TEXT],
+            [[*row, self.interval(row[0])] for row in rows],
+        )
 
     def value_text(self, name: str) -> str:
         """Return a value as text, with the digits of intervals."""
         value = self.values[name]
         counts = [entry.name for entry in self.entries if entry.is_count]
-        return in_table(value) if name in counts or not isfinite(value) else in_digits(value, 4)
+        return (
+            in_table(value)
+            if name in counts or not isfinite(value)
+            else in_digits(value, 4)
+        )
 
     def class_parts(self, title: str = "") -> list[Table | str]:  # noqa: ARG002  # for classifiers
         """Return an empty list; for classifiers, return tables and sentences by class."""
@@ -146,7 +160,11 @@ class Scores:
 
     def undefined(self) -> dict[str, Reason]:
         """Return the reason why a value is NaN or infinite, for each metric with such a value."""
-        return {name: undefined_reason(value) for name, value in self.values.items() if not isfinite(value)}
+        return {
+            name: undefined_reason(value)
+            for name, value in self.values.items()
+            if not isfinite(value)
+        }
 
     def remarks(self, only: Collection[str] | None = None) -> list[str]:
         """Return sentences on how the file was read, and on why metrics have no value or no interval.
@@ -160,7 +178,10 @@ class Scores:
         for name, reason in self.without_interval.items():
             if only is None or name in only:
                 by_reason["No interval for ", reason].append(name)
-        missing = (f"{start}{', '.join(names)}: {reason}." for (start, reason), names in by_reason.items())
+        missing = (
+            f"{start}{', '.join(names)}: {reason}."
+            for (start, reason), names in by_reason.items()
+        )
         return [*self.file_notes, *missing]
 
     def table_remarks(self) -> list[str]:
@@ -171,7 +192,10 @@ class Scores:
         """Return values and intervals as dictionaries, lists, strings and numbers."""
         plain: dict[str, Any] = {"metrics": dict(self.values)}
         if self.intervals:
-            plain |= {"intervals": dict(self.intervals), "without_interval": self._reasons(self.without_interval)}
+            plain |= {
+                "intervals": dict(self.intervals),
+                "without_interval": self._reasons(self.without_interval),
+            }
         return plain
 
     def _reasons(self, reasons: Mapping[str, Reason]) -> dict[str, str]:
@@ -222,7 +246,9 @@ class GroupScores(NamedTuple):
     @property
     def directions(self) -> dict[str, Direction | None]:
         """The better direction ("min", "max", None) of each metric. Counts are left out if there are other metrics."""
-        entries = [entry for entry in self.pooled.entries if not entry.is_count] or self.pooled.entries
+        entries = [
+            entry for entry in self.pooled.entries if not entry.is_count
+        ] or self.pooled.entries
         return {entry.name: entry.direction for entry in entries}
 
     @property
@@ -238,9 +264,17 @@ class GroupScores(NamedTuple):
     @property
     def _ranking(self) -> list[str]:
         """The metrics by which groups are ranked; each metric breaks the ties of the metrics before it."""
-        ranks = [(entry.group_rank, entry.name) for entry in self.pooled.entries if entry.group_rank is not None]
-        directed = (name for name, direction in self.directions.items() if direction is not None)
-        return [name for _, name in sorted(ranks)] or [next(directed, next(iter(self.directions)))]
+        ranks = [
+            (entry.group_rank, entry.name)
+            for entry in self.pooled.entries
+            if entry.group_rank is not None
+        ]
+        directed = (
+            name for name, direction in self.directions.items() if direction is not None
+        )
+        return [name for _, name in sorted(ranks)] or [
+            next(directed, next(iter(self.directions)))
+        ]
 
     def order(self) -> str:
         """Return the order of the groups as text, such as "the worst mpcs first"."""
@@ -248,10 +282,14 @@ class GroupScores(NamedTuple):
 
     def worst_first(self) -> list[str]:
         """Return the names of groups, the worst value of `ranked_by` first; groups without a value come last."""
-        signs = {name: 1 if self.directions.get(name) == "max" else -1 for name in self._ranking}
+        signs = {
+            name: 1 if self.directions.get(name) == "max" else -1 for name in self._ranking
+        }
 
         def badness(group: str) -> list[float]:
-            values = (sign * self.groups[group].values[name] for name, sign in signs.items())
+            values = (
+                sign * self.groups[group].values[name] for name, sign in signs.items()
+            )
             return [inf if isnan(value) else value for value in values]
 
         return sorted(self.groups, key=badness)
@@ -270,8 +308,15 @@ class GroupScores(NamedTuple):
             Construction of Confidence Limits About Effect Measures, Statistics in Medicine 27, 2008, Eq. 6.
         """
         metric, is_min = self.ranked_by, self.directions[self.ranked_by] == "min"
-        measured = {name: self.groups[name].find(metric) or (nan, None) for name in self.worst_first()}
-        known = {name: (value, ends or (-inf, inf)) for name, (value, ends, *_) in measured.items() if isfinite(value)}
+        measured = {
+            name: self.groups[name].find(metric) or (nan, None)
+            for name in self.worst_first()
+        }
+        known = {
+            name: (value, ends or (-inf, inf))
+            for name, (value, ends, *_) in measured.items()
+            if isfinite(value)
+        }
         if self.directions[metric] is None or len(known) < 2 or not self.has_intervals:
             return []
         # The ends of 95 % intervals are moved to those of this test, as if they were of a normal distribution.
@@ -279,9 +324,14 @@ class GroupScores(NamedTuple):
         ratio = quantile(1 - LEVEL / (len(known) - 1)) / quantile((1 + CONFIDENCE) / 2)
         worst, ends = next(iter(known.values()))
         to_first = abs(worst - ends[0 if is_min else 1])  # the ends that face each other
-        to_others = {name: abs(value - ends[1 if is_min else 0]) for name, (value, ends) in known.items()}
+        to_others = {
+            name: abs(value - ends[1 if is_min else 0])
+            for name, (value, ends) in known.items()
+        }
         return [
-            name for name, (value, _) in known.items() if abs(worst - value) <= ratio * hypot(to_first, to_others[name])
+            name
+            for name, (value, _) in known.items()
+            if abs(worst - value) <= ratio * hypot(to_first, to_others[name])
         ]
 
     def about_worst(self) -> list[str]:
@@ -289,15 +339,25 @@ class GroupScores(NamedTuple):
         names = [shown(name, 40) for name in self.may_be_worst()]
         if not names:
             return []
-        listed = ", ".join(names[:MAX_NAMED]) + (f" and {len(names) - MAX_NAMED} more" if names[MAX_NAMED:] else "")
+        listed = ", ".join(names[:MAX_NAMED]) + (
+            f" and {len(names) - MAX_NAMED} more" if names[MAX_NAMED:] else ""
+        )
         worst = listed if len(names) == 1 else f"one of {len(names)} groups: {listed}"
         start = f"{names[0]} has the worst {self.ranked_by}, but was chosen for it."
         return [f"{start} With {CONFIDENCE_TEXT} confidence, the worst is {worst}."]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores of the groups, the worst first, and their summaries, as plain types."""
-        by_name = {name: {**self.groups[name].sizes(), **self.groups[name].to_dict()} for name in self.worst_first()}
-        plain = {"model": self.model, "column": self.column, "groups": by_name, **self.summaries()}
+        by_name = {
+            name: {**self.groups[name].sizes(), **self.groups[name].to_dict()}
+            for name in self.worst_first()
+        }
+        plain = {
+            "model": self.model,
+            "column": self.column,
+            "groups": by_name,
+            **self.summaries(),
+        }
         if self.has_intervals:
             plain["may_be_worst"] = self.may_be_worst()
         return plain
@@ -314,7 +374,9 @@ class GroupScores(NamedTuple):
         worst, mean, spread = dict[str, float](), dict[str, float](), dict[str, float]()
         for name, direction in (self.directions | self.pooled.class_group_rates).items():
             measured = (scores.find(name) for scores in self.groups.values())
-            known = [each[0] for each in measured if each is not None and not isnan(each[0])] or [nan]
+            known = [
+                each[0] for each in measured if each is not None and not isnan(each[0])
+            ] or [nan]
             low, high = min(known), max(known)
             worst[name] = {"min": high, "max": low, None: nan}[direction]
             mean[name] = sum(known) / len(known)
@@ -326,7 +388,10 @@ class GroupScores(NamedTuple):
         metrics = list(self.directions)
         if len(metrics) > MAX_COLUMNS:
             metrics = [entry.name for entry in self.pooled.entries if entry.in_group_tables]
-        return [*(metrics or list(self.directions)[:MAX_COLUMNS]), *self.pooled.class_group_rates]
+        return [
+            *(metrics or list(self.directions)[:MAX_COLUMNS]),
+            *self.pooled.class_group_rates,
+        ]
 
     def table(self, metrics: Sequence[str] | None = None) -> Table:
         """Return a table of the groups, the worst first, followed by the `summaries`, and by the values of all rows.
@@ -338,11 +403,24 @@ class GroupScores(NamedTuple):
         rows = list[list[str]]()
         for name in groups[:MAX_SHOWN]:
             scores = self.groups[name]
-            rows.append([shown(name, 40), *map(str, scores.sizes().values()), *_cells(scores, metrics)])
+            rows.append(
+                [
+                    shown(name, 40),
+                    *map(str, scores.sizes().values()),
+                    *_cells(scores, metrics),
+                ]
+            )
         if len(groups) > MAX_SHOWN:
-            rows.append([f"and {len(groups) - MAX_SHOWN} others", *[""] * (len(sizes) + len(metrics))])
+            rows.append(
+                [
+                    f"and {len(groups) - MAX_SHOWN} others",
+                    *[""] * (len(sizes) + len(metrics)),
+                ]
+            )
         for title, summary in self.summaries().items():
-            rows.append([title, *[""] * len(sizes), *(_cell(summary[metric]) for metric in metrics)])
+            rows.append(
+                [title, *[""] * len(sizes), *(_cell(summary[metric]) for metric in metrics)]
+            )
         rows.append(["pooled", *map(str, sizes.values()), *_cells(self.pooled, metrics)])
         return Table([shown(self.column, 40), *sizes, *metrics], rows)
 

@@ -25,18 +25,26 @@ class SumLayout:
         self.chosen, groups = chosen, chosen.metric_groups()
         of_sums = [group for group in groups if isinstance(group.first, Measure)]
         of_ranks = [group for group in groups if isinstance(group.first, RocArea)]
-        self.ranks = {name: measure for group in of_ranks for name, measure in group.members.items()}
-        self.others = [group for group in groups if not isinstance(group.first, Measure | RocArea)]
+        self.ranks = {
+            name: measure for group in of_ranks for name, measure in group.members.items()
+        }
+        self.others = [
+            group for group in groups if not isinstance(group.first, Measure | RocArea)
+        ]
         """Metrics that are no measures."""
         self.measures = [group for group in of_sums if not group.first.is_wide]
         self.wide = [group for group in of_sums if group.first.is_wide]
         """Measures whose sums are kept for all rows of a group together."""
         counts_classes = chosen.has_shares or not chosen.is_soft
         self.outcomes = (
-            OutcomeCounter(chosen.class_names, chosen.concern, refers=chosen.refers) if counts_classes else None
+            OutcomeCounter(chosen.class_names, chosen.concern, refers=chosen.refers)
+            if counts_classes
+            else None
         )
         self._no_methods = {
-            entry.name: Reason("no_method", text=entry.no_interval) for entry in chosen.entries if entry.no_interval
+            entry.name: Reason("no_method", text=entry.no_interval)
+            for entry in chosen.entries
+            if entry.no_interval
         }
 
     def sums(self, inputs: MetricInputs, bins: Bins) -> Tensor:
@@ -44,13 +52,22 @@ class SumLayout:
         rows, ones = inputs.rows, torch.ones(len(inputs.rows.ids), dtype=torch.float64)
         labels = rows.target.double()
         if rows.target.ndim == 2:
-            labels = labels @ (1 + torch.arange(self.chosen.num_classes, dtype=torch.float64))
+            labels = labels @ (
+                1 + torch.arange(self.chosen.num_classes, dtype=torch.float64)
+            )
         weights = ones if rows.weights is None else rows.weights
-        numbers = [bins.sum(torch.stack([ones, labels, weights], dim=1)), *_sums(self.measures, inputs, bins)]
+        numbers = [
+            bins.sum(torch.stack([ones, labels, weights], dim=1)),
+            *_sums(self.measures, inputs, bins),
+        ]
         if self.outcomes is not None:
             places, decisions, target, of_classes = inputs.arguments("decisions")
             flags = self.outcomes.flags(decisions, target)
-            numbers.append(bins.at(places).sum(flags if of_classes is None else flags * of_classes.unsqueeze(1)))
+            numbers.append(
+                bins.at(places).sum(
+                    flags if of_classes is None else flags * of_classes.unsqueeze(1)
+                )
+            )
         return torch.cat(numbers, dim=1)
 
     def wide_sums(self, inputs: MetricInputs, bins: Bins) -> Tensor:
@@ -79,7 +96,10 @@ class SumLayout:
     def probability_means(self, numbers: Tensor) -> dict[str, Any]:
         """Return the "reported" and the "measured" probabilities, given the sums (W,) of wide measures of all rows."""
         group, sums = next(_named(self.wide, numbers))
-        return {"reported": group.first.reported(sums), "measured": group.first.measured(sums)}
+        return {
+            "reported": group.first.reported(sums),
+            "measured": group.first.measured(sums),
+        }
 
     def outcomes_of(self, numbers: Tensor) -> Mapping[str, Outcomes]:
         """Return the outcomes in each unit, as tensors (U,), by class or group of classes, from ``numbers`` (U, K)."""
@@ -90,7 +110,9 @@ class SumLayout:
     def units(self, numbers: Tensor, cluster: str | None) -> Units:
         """Return the sizes and weights of units, given their sums ``numbers``, (U, K)."""
         rows, _, weights = numbers[:, :LEADING].unbind(1)
-        has_weights = self.chosen.has_shares or (self.chosen.weighs and not weights.equal(rows))
+        has_weights = self.chosen.has_shares or (
+            self.chosen.weighs and not weights.equal(rows)
+        )
         return Units(rows, torch.ones_like(rows), cluster, weights if has_weights else None)
 
     def no_method(self, metric: str) -> Reason | None:
@@ -104,11 +126,17 @@ def _sums(groups: Sequence[MetricGroup], inputs: MetricInputs, bins: Bins) -> li
     for group in groups:
         places, preds, target, weights = inputs.arguments(group.takes)
         further = [] if weights is None else [weights]
-        numbers.append(group.first.sums(group.first.rows(preds, target, *further), bins.at(places)).double())
+        numbers.append(
+            group.first.sums(
+                group.first.rows(preds, target, *further), bins.at(places)
+            ).double()
+        )
     return numbers
 
 
-def _named(groups: Sequence[MetricGroup], numbers: Tensor) -> Iterator[tuple[MetricGroup, Any]]:
+def _named(
+    groups: Sequence[MetricGroup], numbers: Tensor
+) -> Iterator[tuple[MetricGroup, Any]]:
     """Yield the groups of measures, each with its named sums, given their sums (..., K), one group after the other."""
     place = 0
     for group in groups:

@@ -61,14 +61,20 @@ class UnitSums:
 
     def add(self, groups: Tensor, ids: Tensor, sums: Tensor) -> None:
         """Add row i of ``sums`` (n, K) to unit ``ids[i]`` (its identifier, `bits` bits) of group ``groups[i]``."""
-        if self.bits is not None and len(self._ids) and not bool(groups.any() | self._groups.any()):
+        if (
+            self.bits is not None
+            and len(self._ids)
+            and not bool(groups.any() | self._groups.any())
+        ):
             places = torch.searchsorted(self._ids, ids).clamp_(max=len(self._ids) - 1)
             if self._ids[places].equal(ids):  # true for most batches after folding
                 self._sums.index_add_(0, places, sums)
                 return
         self._pending.append((groups, ids, sums))
         self._pending_values += sums.numel()
-        if self._pending_values > max(2**17, self._sums.numel() // 4):  # joining few values takes as long as many
+        if self._pending_values > max(
+            2**17, self._sums.numel() // 4
+        ):  # joining few values takes as long as many
             self._join_pending()
 
     def exceeds(self, most: int) -> bool:
@@ -95,7 +101,9 @@ class UnitSums:
             self._join(self._groups, in_bits(self._ids, self.bits, bits), self._sums)
             self.bits = bits
 
-    def merge(self, other: "UnitSums", groups: Tensor | None = None, *, first: int = 0) -> None:
+    def merge(
+        self, other: "UnitSums", groups: Tensor | None = None, *, first: int = 0
+    ) -> None:
         """Add the sums of other rows; ``other`` does not change.
 
         A group with the code c in ``other`` has the code ``groups[c]`` here; by default, the code c. ``first`` is added
@@ -110,7 +118,9 @@ class UnitSums:
         if bits < BITS:
             self.fold(bits)
             added.fold(bits)
-        self.add(added.groups if groups is None else groups[added.groups], added.ids, added.sums)
+        self.add(
+            added.groups if groups is None else groups[added.groups], added.ids, added.sums
+        )
 
     def by_group(self) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Yield for each group: its code, the identifiers of its units, (U,), ascending, and their sums, (U, K)."""
@@ -143,7 +153,9 @@ def join_alike(tables: Sequence[UnitSums]) -> None:
             table.fold(bits)
     for other in others:
         is_same = first.ids.equal(other.ids)
-        if not is_same or not torch.allclose(first.sums[:, :LEADING], other.sums[:, :LEADING]):
+        if not is_same or not torch.allclose(
+            first.sums[:, :LEADING], other.sums[:, :LEADING]
+        ):
             raise InvalidValueError("same_rows", "models")
 
 
@@ -151,7 +163,9 @@ def places_by_code(codes: Tensor) -> dict[int, Tensor]:
     """Return, for each distinct code in ``codes`` (n,), the ascending places of the rows that have it."""
     order = codes.argsort(stable=True)
     distinct, counts = codes[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
-    return dict(zip(distinct.tolist(), order.split_with_sizes(counts.tolist()), strict=True))
+    return dict(
+        zip(distinct.tolist(), order.split_with_sizes(counts.tolist()), strict=True)
+    )
 
 
 def in_bits(ids: Tensor, bits: int | None, wanted: int | None) -> Tensor:
@@ -163,5 +177,10 @@ def in_bits(ids: Tensor, bits: int | None, wanted: int | None) -> Tensor:
 
 def ids_of_names(names: Sequence[str]) -> Tensor:
     """Return an identifier of each name, (n,), int64; equal names have equal identifiers in all processes."""
-    digests = (hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=8).digest() for name in names)
-    return torch.tensor([int.from_bytes(digest, "little") >> 2 for digest in digests], dtype=torch.int64)
+    digests = (
+        hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=8).digest()
+        for name in names
+    )
+    return torch.tensor(
+        [int.from_bytes(digest, "little") >> 2 for digest in digests], dtype=torch.int64
+    )

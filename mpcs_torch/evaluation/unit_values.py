@@ -13,7 +13,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.crossed_clusters import Ends, crossed_difference, crossed_interval
+from mpcs_torch.evaluation.crossed_clusters import (
+    Ends,
+    crossed_difference,
+    crossed_interval,
+)
 from mpcs_torch.evaluation.influence import (
     RATE,
     End,
@@ -93,12 +97,17 @@ class UnitValues:
     def measured(self, *, intervals: bool) -> dict[str, tuple[float, Ends]]:
         """Return the value of each metric, and its interval or the reason why it has none."""
         if not intervals:
-            return {name: (each.value(), NOT_REQUESTED) for name, each in self.metrics.items()}
+            return {
+                name: (each.value(), NOT_REQUESTED) for name, each in self.metrics.items()
+            }
         measured = dict[str, tuple[float, Ends]]()
         for name in self.metrics:
             estimates = [each.estimate(name) for each in self.clusterings]
             value = estimates[0].value
-            measured[name] = value, crossed_interval(value, [interval(each) for each in estimates])
+            measured[name] = (
+                value,
+                crossed_interval(value, [interval(each) for each in estimates]),
+            )
         return measured
 
     def estimate(self, metric: str) -> Estimate:
@@ -112,13 +121,19 @@ class UnitValues:
         if name not in outcomes:
             return None
         counts = outcomes[name].rates(self.units.sizes, refers=self.layout.chosen.refers)
-        return SumsOfUnits(ClassRate(2), WeightedSum(*counts[rate]), self.units) if rate in counts else None
+        return (
+            SumsOfUnits(ClassRate(2), WeightedSum(*counts[rate]), self.units)
+            if rate in counts
+            else None
+        )
 
     def bound(self, metric: str, end: End) -> float | Reason:
         """Return the bound of a value for requirements, or the reason why it has none."""
         return NO_RANGE if self.crossed else bound(self.estimate(metric), end)
 
-    def difference_bound(self, reference: "UnitValues", metric: str, end: End) -> float | Reason:
+    def difference_bound(
+        self, reference: "UnitValues", metric: str, end: End
+    ) -> float | Reason:
         """Return the bound of this model's value minus that of the ``reference``, whose units are the same."""
         return difference_bound(reference.estimate(metric), self.estimate(metric), end)
 
@@ -133,14 +148,18 @@ class UnitValues:
             if isinstance(first, ValueOfParts) and isinstance(further, ValueOfParts):
                 differences.append(first.difference(further))
             else:
-                differences.append(difference(one.estimate(metric), second.estimate(metric)))
+                differences.append(
+                    difference(one.estimate(metric), second.estimate(metric))
+                )
         return crossed_difference(differences)
 
     def outcomes(self) -> Mapping[str, Outcomes]:
         """Return the outcomes in each unit, as tensors (U,), by class or group of classes."""
         return self.layout.outcomes_of(self.sums)
 
-    def class_intervals(self, summed: Mapping[str, Outcomes]) -> dict[str, dict[str, Interval]]:
+    def class_intervals(
+        self, summed: Mapping[str, Outcomes]
+    ) -> dict[str, dict[str, Interval]]:
         """Return the intervals of rates, by class or group of classes, then by rate.
 
         ``summed`` are the outcomes of all rows.
@@ -150,16 +169,23 @@ class UnitValues:
         for name, rates in first.items():
             intervals[name] = {}
             for rate, (value, by_first) in rates.items():
-                ends = crossed_interval(value, [by_first, *(other[name][rate][1] for other in others)])
+                ends = crossed_interval(
+                    value, [by_first, *(other[name][rate][1] for other in others)]
+                )
                 if not isinstance(ends, Reason):
                     intervals[name][rate] = ends
         return intervals
 
-    def _rates(self, summed: Mapping[str, Outcomes]) -> dict[str, dict[str, tuple[float, Ends]]]:
+    def _rates(
+        self, summed: Mapping[str, Outcomes]
+    ) -> dict[str, dict[str, tuple[float, Ends]]]:
         units, sizes, outcomes = self.units, self.units.sizes, self.outcomes()
         counted = {name: outcomes[name] for name in summed if name in outcomes}
         if units.are_rows:  # their total counts are enough
-            counted = {name: Outcomes(*(number.unsqueeze(0) for number in of)) for name, of in summed.items()}
+            counted = {
+                name: Outcomes(*(number.unsqueeze(0) for number in of))
+                for name, of in summed.items()
+            }
             sizes = (units.counts @ sizes).unsqueeze(0)
             units = units._replace(counts=torch.ones_like(sizes))
         by_class = dict[str, dict[str, tuple[float, Ends]]]()
@@ -167,5 +193,7 @@ class UnitValues:
             rates = of.rates(sizes, refers=self.layout.chosen.refers)
             parts = torch.stack([part for part, _ in rates.values()], dim=1)
             totals = torch.stack([total for _, total in rates.values()], dim=1)
-            by_class[name] = dict(zip(rates, rate_intervals(parts, totals, units), strict=True))
+            by_class[name] = dict(
+                zip(rates, rate_intervals(parts, totals, units), strict=True)
+            )
         return by_class

@@ -23,7 +23,9 @@ probability of its rows. Differences between successive classes are the probabil
 """
 
 
-def order_of_severity(concern: ConcernSpec | ConcernRange | None, num_classes: int) -> Tensor:
+def order_of_severity(
+    concern: ConcernSpec | ConcernRange | None, num_classes: int
+) -> Tensor:
     """Return the classes from the least to the most severe: (C,), int64.
 
     Class A is worse than B if mistaking A for B costs more than the reverse. If both cost the same, or without a
@@ -35,7 +37,9 @@ def order_of_severity(concern: ConcernSpec | ConcernRange | None, num_classes: i
     places = torch.arange(num_classes)
     if concern is None:
         return places
-    costs = (concern.middle if isinstance(concern, ConcernRange) else concern).mpcs_weights()
+    costs = (
+        concern.middle if isinstance(concern, ConcernRange) else concern
+    ).mpcs_weights()
     is_worse = (costs > costs.T) | ((costs == costs.T) & (places.unsqueeze(1) > places))
     severity = is_worse.sum(1).argsort()
     if not is_worse.sum(1)[severity].equal(places):
@@ -73,7 +77,10 @@ class DecisionUnits(NamedTuple):
         """Return a sentence with the numbers of rows and units, and the rule that combines rows."""
         how = str(self.combine) if isinstance(self.combine, str) else "a function"
         order = [] if self.severity is None else self.severity.tolist()
-        names = [class_names[label] for label in (order if len(order) <= 10 else [*order[:3], *order[-3:]])]
+        names = [
+            class_names[label]
+            for label in (order if len(order) <= 10 else [*order[:3], *order[-3:]])
+        ]
         how += f" (from the least severe: {', '.join(names)})" if names else ""
         kind = f" ({self.column})" if self.column else ""
         number, rows = len(self.units.names), len(self.units.codes)
@@ -86,17 +93,31 @@ class DecisionUnits(NamedTuple):
             ValueError: If rows of a unit differ in groups, clusters, weights, costs or frequencies, or if the rule
                 cannot combine their labels or decisions.
         """
-        columns = {"weights": rows.weights, "costs": rows.costs, "frequencies": rows.frequencies}
+        columns = {
+            "weights": rows.weights,
+            "costs": rows.costs,
+            "frequencies": rows.frequencies,
+        }
         if rows.probs.is_floating_point():
             probs = self.probabilities(rows.probs)
         else:
             probs = self.classes(rows.probs[:, 0], num_classes, "decisions").unsqueeze(1)
         return Rows(
             probs,
-            self.classes(rows.target, num_classes) if rows.target.ndim == 1 else self.probabilities(rows.target),
-            self.same(rows.ids, "clusters") if is_clustered else torch.arange(len(self.units.names)),
-            {column: self.same(codes, f"groups[{column!r}]") for column, codes in rows.groups.items()},
-            **{name: None if each is None else self.same(each, name) for name, each in columns.items()},
+            self.classes(rows.target, num_classes)
+            if rows.target.ndim == 1
+            else self.probabilities(rows.target),
+            self.same(rows.ids, "clusters")
+            if is_clustered
+            else torch.arange(len(self.units.names)),
+            {
+                column: self.same(codes, f"groups[{column!r}]")
+                for column, codes in rows.groups.items()
+            },
+            **{
+                name: None if each is None else self.same(each, name)
+                for name, each in columns.items()
+            },
         )
 
     def probabilities(self, probs: Tensor) -> Tensor:
@@ -105,12 +126,19 @@ class DecisionUnits(NamedTuple):
             return self.mean(probs)
         if self.severity is not None:
             worst_first = self.severity.flip(0)
-            reached = self.highest(probs[:, worst_first].cumsum(1))  # the probability of this class or a worse one
+            reached = self.highest(
+                probs[:, worst_first].cumsum(1)
+            )  # the probability of this class or a worse one
             by_class = torch.empty_like(reached)
-            by_class[:, worst_first] = reached.diff(dim=1, prepend=torch.zeros_like(reached[:, :1]))
+            by_class[:, worst_first] = reached.diff(
+                dim=1, prepend=torch.zeros_like(reached[:, :1])
+            )
             return by_class
         places = places_by_code(self.units.codes)
-        combined = [self._by_function(probs[places[code]], name) for code, name in enumerate(self.units.names)]
+        combined = [
+            self._by_function(probs[places[code]], name)
+            for code, name in enumerate(self.units.names)
+        ]
         return torch.stack(combined)
 
     def classes(self, labels: Tensor, num_classes: int, what: str = "labels") -> Tensor:
@@ -122,11 +150,17 @@ class DecisionUnits(NamedTuple):
         low, high = self._reduced(labels, "amin"), self._reduced(labels, "amax")
         if low.equal(high):
             return low
-        is_class = self._reduced(((labels >= 0) & (labels < num_classes)).long(), "amin") == 1
+        is_class = (
+            self._reduced(((labels >= 0) & (labels < num_classes)).long(), "amin") == 1
+        )
         self._refuse((low != high) & (~is_class | (self.combine == "mean")), what)
-        certain = torch.nn.functional.one_hot(labels.clamp(0, num_classes - 1), num_classes).double()
+        certain = torch.nn.functional.one_hot(
+            labels.clamp(0, num_classes - 1), num_classes
+        ).double()
         by_class = self.probabilities(certain)
-        self._refuse((low != high) & ((by_class == by_class.amax(1, keepdim=True)).sum(1) > 1), what)
+        self._refuse(
+            (low != high) & ((by_class == by_class.amax(1, keepdim=True)).sum(1) > 1), what
+        )
         return torch.where(low == high, low, highest_class(by_class)[1])
 
     def same(self, values: Tensor, what: str) -> Tensor:
@@ -150,7 +184,9 @@ class DecisionUnits(NamedTuple):
         """Return the mean of values (N, ...) over the rows of each unit: (U, ...), float64."""
         sums = torch.zeros(len(self.units.names), *values.shape[1:], dtype=torch.float64)
         sums.index_add_(0, self.units.codes, values.double())
-        return sums / self.units.codes.bincount(minlength=len(sums)).view(-1, *[1] * (values.ndim - 1))
+        return sums / self.units.codes.bincount(minlength=len(sums)).view(
+            -1, *[1] * (values.ndim - 1)
+        )
 
     def highest(self, values: Tensor) -> Tensor:
         """Return the highest of values (N, ...) over the rows of each unit: (U, ...)."""
@@ -170,7 +206,13 @@ class DecisionUnits(NamedTuple):
     def _by_function(self, rows: Tensor, name: str) -> Tensor:
         assert callable(self.combine)
         values = as_tensor(self.combine(rows), "combine").detach().double().cpu()
-        is_fit = values.shape == rows.shape[1:] and bool(((values >= 0) & (values <= 1 + SUM_TOLERANCE)).all())
-        if not is_fit or (sums_to_1(rows) and not sums_to_1(values)):  # not all degrees of truth sum to 1
-            raise InvalidValueError("combined", "combine", values.tolist(), number=rows.shape[1], unit=name)
+        is_fit = values.shape == rows.shape[1:] and bool(
+            ((values >= 0) & (values <= 1 + SUM_TOLERANCE)).all()
+        )
+        if not is_fit or (
+            sums_to_1(rows) and not sums_to_1(values)
+        ):  # not all degrees of truth sum to 1
+            raise InvalidValueError(
+                "combined", "combine", values.tolist(), number=rows.shape[1], unit=name
+            )
         return values

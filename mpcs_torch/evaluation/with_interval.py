@@ -12,7 +12,14 @@ from torchmetrics.utilities import dim_zero_cat
 
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.influence import Estimate, Units, interval, of_sums, total_sums
-from mpcs_torch.evaluation.metric_states import BITS, PartStates, merges, state_joins, states_by_part, takes_weights
+from mpcs_torch.evaluation.metric_states import (
+    BITS,
+    PartStates,
+    merges,
+    state_joins,
+    states_by_part,
+    takes_weights,
+)
 from mpcs_torch.evaluation.parts import limits_of, of_parts
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.unit_sums import BUDGET, ids_of_names, in_bits
@@ -79,19 +86,27 @@ class WithInterval(Metric):
     def __init__(self, metric: Metric, *, prefix: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not isinstance(metric, Metric):
-            raise InvalidValueError("instance", "metric", metric, type="torchmetrics.Metric")
+            raise InvalidValueError(
+                "instance", "metric", metric, type="torchmetrics.Metric"
+            )
         self.metric: Any = metric
         self._prefix = type(metric).__name__.lower() if prefix is None else prefix
         settings = metric.settings if isinstance(metric, SumMetric) else None
-        self.add_state("settings", fingerprint({type(metric).__name__: settings}), dist_reduce_fx="max")
+        self.add_state(
+            "settings", fingerprint({type(metric).__name__: settings}), dist_reduce_fx="max"
+        )
         if isinstance(metric, MeasureMetric):
             self.add_state("clusters", [], dist_reduce_fx="cat")
             self.add_state("sums", [], dist_reduce_fx="cat")
             return
-        self.metric = deepcopy(metric)  # it updates and computes one part of the rows after another
+        self.metric = deepcopy(
+            metric
+        )  # it updates and computes one part of the rows after another
         self.metric.sync_on_compute = False  # the wrapper has synchronised its states
         if reason := PartStates(metric).reason:
-            raise InvalidValueError("merges", "metric", reason=f"of {type(metric).__name__}, {reason}")
+            raise InvalidValueError(
+                "merges", "metric", reason=f"of {type(metric).__name__}, {reason}"
+            )
         self.add_state("rows", torch.zeros(PARTS, dtype=torch.int64), dist_reduce_fx="sum")
         self.add_state("clustered_rows", torch.tensor(0), dist_reduce_fx="sum")
         for name, default in metric._defaults.items():
@@ -100,7 +115,9 @@ class WithInterval(Metric):
                 self.add_state(f"parts_of_{name}", [], dist_reduce_fx="cat")
             else:
                 states = default.unsqueeze(0).repeat(PARTS, *[1] * default.ndim)
-                self.add_state(f"of_parts_{name}", states, dist_reduce_fx=metric._reductions[name])
+                self.add_state(
+                    f"of_parts_{name}", states, dist_reduce_fx=metric._reductions[name]
+                )
 
     def update(
         self,
@@ -121,7 +138,10 @@ class WithInterval(Metric):
             self._add_sums(preds, target, clusters, **further)
             return
         name = type(self.metric).__name__
-        inputs = [as_tensor(each, "preds") for each in ([preds] if target is None else [preds, target])]
+        inputs = [
+            as_tensor(each, "preds")
+            for each in ([preds] if target is None else [preds, target])
+        ]
         if "sample_weight" in further and not takes_weights(self.metric):
             raise InvalidValueError("metric_of_sums", "sample_weight", metric=name)
         number, first = len(preds), int(self.rows.sum())
@@ -131,7 +151,9 @@ class WithInterval(Metric):
         if clusters is None:
             parts = (first + torch.arange(number) % MAX_UPDATES) % PARTS
         else:
-            parts = in_bits(ids_of_names(row_names("clusters", clusters, number)), None, BITS)
+            parts = in_bits(
+                ids_of_names(row_names("clusters", clusters, number)), None, BITS
+            )
         if first and bool(self.clustered_rows) != (clusters is not None):
             raise InvalidValueError("given_for_every_batch", "clusters")
         added = dict[str, Any](self.metric_state)
@@ -143,14 +165,18 @@ class WithInterval(Metric):
         for state, value in added.items():
             setattr(self, state, value)
 
-    def _add_states(self, added: dict[str, Any], part: int, states_of_part: Mapping[str, Any]) -> None:
+    def _add_states(
+        self, added: dict[str, Any], part: int, states_of_part: Mapping[str, Any]
+    ) -> None:
         """Add the states of rows of a part to ``added``, the states of this Metric; tensors there do not change."""
         joins = state_joins(self.metric)
         for name, state in states_of_part.items():
             known = added[f"of_parts_{name}"]
             if isinstance(state, list):
                 values = [each if each.ndim else each.unsqueeze(0) for each in state]
-                codes = [torch.full((len(each),), part, device=each.device) for each in values]
+                codes = [
+                    torch.full((len(each),), part, device=each.device) for each in values
+                ]
                 added[f"of_parts_{name}"] = [*known, *values]
                 added[f"parts_of_{name}"] = [*added[f"parts_of_{name}"], *codes]
             else:
@@ -160,7 +186,11 @@ class WithInterval(Metric):
                 added[f"of_parts_{name}"] = of_parts
 
     def _add_sums(
-        self, preds: Any, target: Any, clusters: Sequence[object] | Tensor | None, sample_weight: Any = None
+        self,
+        preds: Any,
+        target: Any,
+        clusters: Sequence[object] | Tensor | None,
+        sample_weight: Any = None,
     ) -> None:
         preds, target, weight = as_tensors(preds, target, sample_weight)
         measure, number = self.metric.measure, len(target)
@@ -170,12 +200,19 @@ class WithInterval(Metric):
         ids = torch.full((number,), NO_CLUSTER)
         if clusters is not None:
             ids = ids_of_names(row_names("clusters", clusters, number))
-        if self.clusters and bool((self.clusters[0][:1] == NO_CLUSTER).all()) != (clusters is None):
+        if self.clusters and bool((self.clusters[0][:1] == NO_CLUSTER).all()) != (
+            clusters is None
+        ):
             raise InvalidValueError("given_for_every_batch", "clusters")
         if not number:
             return
-        counted = samples.labels.counted if hasattr(samples, "labels") else samples.counted.any(1)
-        bins = Bins(torch.arange(len(counted), device=counted.device) // (len(counted) // number), number)
+        counted = (
+            samples.labels.counted if hasattr(samples, "labels") else samples.counted.any(1)
+        )
+        bins = Bins(
+            torch.arange(len(counted), device=counted.device) // (len(counted) // number),
+            number,
+        )
         sums = measure.sums(samples, bins)
         weights = counted if weight is None else counted * weight.reshape(-1)
         of_rows = bins.sum(torch.stack([counted, weights], 1).to(sums.dtype))
@@ -192,7 +229,9 @@ class WithInterval(Metric):
 
         The keys are ``prefix``, ``prefix_low`` and ``prefix_high``.
         """
-        if not (len(self.sums) if isinstance(self.metric, MeasureMetric) else self.rows.sum()):
+        if not (
+            len(self.sums) if isinstance(self.metric, MeasureMetric) else self.rows.sum()
+        ):
             raise InvalidValueError("not_updated", "WithInterval.compute")
         if not isinstance(self.metric, MeasureMetric):
             return self._named(*self._from_parts())
@@ -216,15 +255,24 @@ class WithInterval(Metric):
         return {name: value for name, value in kwargs.items() if name in taken}
 
     def _named(self, value: Tensor, low: Tensor, high: Tensor) -> dict[str, Tensor]:
-        return {self._prefix: value, f"{self._prefix}_low": low, f"{self._prefix}_high": high}
+        return {
+            self._prefix: value,
+            f"{self._prefix}_low": low,
+            f"{self._prefix}_high": high,
+        }
 
     def _from_parts(self) -> tuple[Tensor, Tensor, Tensor]:
         collected: dict[str, Any] = dict(self.metric_state)
-        parts: dict[int, dict[str, Any]] = {part: {} for part in self.rows.nonzero().squeeze(1).tolist()}
+        parts: dict[int, dict[str, Any]] = {
+            part: {} for part in self.rows.nonzero().squeeze(1).tolist()
+        }
         for name, default in self.metric._defaults.items():
             values = collected[f"of_parts_{name}"]
             if isinstance(default, list):
-                samples, codes = dim_zero_cat(values), dim_zero_cat(collected[f"parts_of_{name}"])
+                samples, codes = (
+                    dim_zero_cat(values),
+                    dim_zero_cat(collected[f"parts_of_{name}"]),
+                )
                 values = {part: [samples[codes == part]] for part in parts}
             for part, states_of_part in parts.items():
                 states_of_part[name] = values[part]
@@ -233,7 +281,9 @@ class WithInterval(Metric):
         left_out = states.leave_out(_computed, whole)
         self.metric.reset()
         unit, limits = "clusters" if self.clustered_rows else "rows", limits_of(self.metric)
-        flat = left_out.mapped(lambda each: each.reshape(*each.shape[: each.ndim - whole.ndim], -1))
+        flat = left_out.mapped(
+            lambda each: each.reshape(*each.shape[: each.ndim - whole.ndim], -1)
+        )
         ends = list[Interval]()
         for place in range(whole.numel()):
             at_place = flat.mapped(lambda each, at=place: each[..., at])

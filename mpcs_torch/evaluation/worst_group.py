@@ -54,8 +54,16 @@ class WorstGroup(WrapperMetric):
         require(is_directed, "directed_metric", "metric", metric)
         if metric.dist_sync_on_step:
             raise InvalidValueError("no_sync_on_step", "metric")
-        are_whole = all(isinstance(number, Integral) and number >= 1 for number in (groups, min_rows))
-        require(are_whole, "whole_at_least", "groups and min_rows", [groups, min_rows], minimum=1)
+        are_whole = all(
+            isinstance(number, Integral) and number >= 1 for number in (groups, min_rows)
+        )
+        require(
+            are_whole,
+            "whole_at_least",
+            "groups and min_rows",
+            [groups, min_rows],
+            minimum=1,
+        )
         self.metrics: Any = nn.ModuleList(metric.clone() for _ in range(groups))
         self.counter: Any = _GroupRows(groups)
         self.min_rows = min_rows
@@ -77,10 +85,16 @@ class WorstGroup(WrapperMetric):
         """
         self._add("update", preds, target, groups, further)
 
-    def forward(self, preds: Tensor, target: Tensor, groups: Tensor, **further: Any) -> Tensor:
+    def forward(
+        self, preds: Tensor, target: Tensor, groups: Tensor, **further: Any
+    ) -> Tensor:
         """Add a batch, and return the worst value in the batch; the arguments are those of `update`."""
         values, rows = self._add("forward", preds, target, groups, further)
-        worst = self._worst(self._joined({group: values[group] for group in values if rows[group] >= self.min_rows}))
+        worst = self._worst(
+            self._joined(
+                {group: values[group] for group in values if rows[group] >= self.min_rows}
+            )
+        )
         self._forward_cache: Any = worst  # Lightning reads it
         return worst
 
@@ -92,13 +106,18 @@ class WorstGroup(WrapperMetric):
         Return what this method returned for each group that has rows in the batch, and its number of rows, (K,).
         """
         columns = {"preds": preds, "target": target, **further}
-        columns = {name: each if each is None else as_tensor(each, name) for name, each in columns.items()}
+        columns = {
+            name: each if each is None else as_tensor(each, name)
+            for name, each in columns.items()
+        }
         codes = self._codes(as_tensor(groups, "groups"), columns["target"])
         self.counter.update(codes)
         results = dict[int, Any]()
         for group in codes.unique().tolist():  # type: ignore[no-untyped-call]
             rows = codes == group
-            preds, target, *others = [each if each is None else each[rows] for each in columns.values()]
+            preds, target, *others = [
+                each if each is None else each[rows] for each in columns.values()
+            ]
             add = getattr(self.metrics[group], step)
             results[group] = add(preds, target, **dict(zip(further, others, strict=True)))
         return results, codes.bincount(minlength=len(self.metrics))
@@ -141,7 +160,9 @@ class WorstGroup(WrapperMetric):
     def _codes(self, groups: Tensor, target: Tensor) -> Tensor:
         """Return the group of each row, (N,), int64; raise a ValueError unless ``groups`` are groups of the rows."""
         number = len(self.metrics)
-        is_whole = groups.shape == target.shape[:1] and not (groups.is_floating_point() or groups.is_complex())
+        is_whole = groups.shape == target.shape[:1] and not (
+            groups.is_floating_point() or groups.is_complex()
+        )
         is_whole = is_whole and bool(groups.eq(groups.long().remainder(number)).all())
         require(is_whole, "group_of_each_row", "groups", groups, last=number - 1)
         return groups.to(target.device, torch.int64)
@@ -150,7 +171,9 @@ class WorstGroup(WrapperMetric):
         """Return the value of each group, (K,): NaN for a group without one."""
         numbers = [values.get(group, nan) for group in range(len(self.metrics))]
         for value in numbers:
-            is_scalar = isinstance(value, float) or (torch.is_tensor(value) and value.numel() == 1)
+            is_scalar = isinstance(value, float) or (
+                torch.is_tensor(value) and value.numel() == 1
+            )
             require(is_scalar, "computes_scalar", "metric", value)
         return torch.tensor(numbers, dtype=widest_float(self.device), device=self.device)
 

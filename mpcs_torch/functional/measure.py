@@ -18,7 +18,11 @@ from torch import Tensor
 from mpcs_torch.errors import Rule
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
-from mpcs_torch.functional.inputs.decisions import Decisions, decision_rule, flatten_decisions
+from mpcs_torch.functional.inputs.decisions import (
+    Decisions,
+    decision_rule,
+    flatten_decisions,
+)
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Bins, Labels, Term, WeightedSum, value_rules
 from mpcs_torch.functional.inputs.probabilities import (
@@ -136,9 +140,14 @@ class Measure(ABC):
 
     def sums_key(self) -> dict[str, Any]:
         """Return what the sums depend on: the settings that change them, and the methods that compute them."""
-        methods = [getattr(type(self), name, None) for name in ("sums", "terms", "term", "degrees")]
+        methods = [
+            getattr(type(self), name, None) for name in ("sums", "terms", "term", "degrees")
+        ]
         defined_in = [method.__qualname__ for method in methods if method is not None]
-        return {"sums": defined_in, **{name: getattr(self, name) for name in self.sums_settings}}
+        return {
+            "sums": defined_in,
+            **{name: getattr(self, name) for name in self.sums_settings},
+        }
 
     def fingerprint(self) -> Tensor:
         """Return a hash of `sums_key`: measures with equal sums have the same."""
@@ -146,7 +155,9 @@ class Measure(ABC):
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> Self:
         """Return a copy whose settings that are tensors are moved to another device."""
-        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        tensors = {
+            name: value for name, value in vars(self).items() if isinstance(value, Tensor)
+        }
         if not tensors:
             return self
         other = copy(self)
@@ -156,7 +167,11 @@ class Measure(ABC):
     def on_device_of(self, preds: Tensor) -> Self:
         """Return a copy whose settings are on the device of ``preds``, with a dtype that the device has."""
         wide = widest_float(preds.device)
-        return self.moved(lambda each: each.to(preds.device, wide if each.dtype == torch.float64 else each.dtype))
+        return self.moved(
+            lambda each: each.to(
+                preds.device, wide if each.dtype == torch.float64 else each.dtype
+            )
+        )
 
     def __call__(self, preds: Tensor, *others: Tensor | None) -> Tensor:
         """Return the value of a batch, given the arguments of `rows`; this waits for an accelerator."""
@@ -204,9 +219,13 @@ class DecisionMeasure(RowMeasure):
         """The rules of the values of rows."""
         return value_rules(self.num_classes, decision_rule(self.num_classes, self.further))
 
-    def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
+    def rows(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> Decisions:
         """Flatten a batch: ``preds`` are decisions (N, ...) or scores (N, C, ...), the others have shape (N, ...)."""
-        return flatten_decisions(preds, target, self.num_classes, self.ignore_index, sample_weight, self.further)
+        return flatten_decisions(
+            preds, target, self.num_classes, self.ignore_index, sample_weight, self.further
+        )
 
 
 @dataclass(eq=False)
@@ -218,7 +237,11 @@ class ProbabilityMeasure(RowMeasure):
     ignore_index: int | None = None
 
     sums_type = WeightedSum
-    sums_settings: ClassVar[tuple[str, ...]] = ("num_classes", "from_logits", "ignore_index")
+    sums_settings: ClassVar[tuple[str, ...]] = (
+        "num_classes",
+        "from_logits",
+        "ignore_index",
+    )
 
     def __post_init__(self) -> None:
         """Check the number of classes."""
@@ -238,9 +261,13 @@ class ProbabilityMeasure(RowMeasure):
     def term(self, samples: Samples) -> Tensor:
         """Return the term of each row: (M,)."""
 
-    def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
+    def rows(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> Samples:
         """Flatten a batch of scores (N, C, ...), labels and weights (N, ...)."""
-        return flatten_samples(preds, target, self.num_classes, self.scale, self.ignore_index, sample_weight)
+        return flatten_samples(
+            preds, target, self.num_classes, self.scale, self.ignore_index, sample_weight
+        )
 
     def terms(self, rows: Samples) -> Sequence[Term]:
         """Return the term, and 1 for the number of rows."""
@@ -250,7 +277,9 @@ class ProbabilityMeasure(RowMeasure):
 def fingerprint(settings: Mapping[str, Any]) -> Tensor:
     """Return a hash of ``settings``: 16 bytes as int64, because torchmetrics may compare states with a tolerance."""
     plain = {key: _plain(value) for key, value in sorted(settings.items())}
-    return torch.tensor(list(hashlib.sha256(repr(plain).encode()).digest()[:16]), dtype=torch.int64)
+    return torch.tensor(
+        list(hashlib.sha256(repr(plain).encode()).digest()[:16]), dtype=torch.int64
+    )
 
 
 def _plain(setting: Any) -> Any:
@@ -259,5 +288,14 @@ def _plain(setting: Any) -> Any:
     if setting.layout == torch.sparse_coo:
         return setting.indices().tolist(), setting.values().tolist()
     # The text of a matrix of all pairs of 10 000 classes would take gigabytes, so only its hash is kept.
-    values = (setting.double() if setting.is_floating_point() else setting).detach().cpu().contiguous()
-    return str(values.dtype), list(values.shape), hashlib.sha256(values.numpy().data).hexdigest()
+    values = (
+        (setting.double() if setting.is_floating_point() else setting)
+        .detach()
+        .cpu()
+        .contiguous()
+    )
+    return (
+        str(values.dtype),
+        list(values.shape),
+        hashlib.sha256(values.numpy().data).hexdigest(),
+    )

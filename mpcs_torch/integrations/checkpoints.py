@@ -27,7 +27,9 @@ class TrainedTwiceError(MpcsError, RuntimeError):
 
 
 def make_selector(
-    selector_or_folder: CheckpointSelector | str | Path, rule: SelectionRule | None, options: Mapping[str, Any]
+    selector_or_folder: CheckpointSelector | str | Path,
+    rule: SelectionRule | None,
+    options: Mapping[str, Any],
 ) -> CheckpointSelector:
     """Return the selector, or create one on the folder with ``rule`` and ``options``.
 
@@ -47,7 +49,9 @@ def make_selector(
     known = set(inspect.signature(CheckpointSelector).parameters) - {"folder", "rule"}
     unknown = sorted(options.keys() - known)
     if unknown:
-        raise ArgumentsError("unknown_setting", "SelectCheckpoint", name=unknown[0], known=sorted(known))
+        raise ArgumentsError(
+            "unknown_setting", "SelectCheckpoint", name=unknown[0], known=sorted(known)
+        )
     return CheckpointSelector(selector_or_folder, rule, **options)
 
 
@@ -68,7 +72,10 @@ class CheckpointCallback:
     selector: CheckpointSelector
 
     def __init__(
-        self, selector_or_folder: CheckpointSelector | str | Path, rule: SelectionRule | None = None, **options: Any
+        self,
+        selector_or_folder: CheckpointSelector | str | Path,
+        rule: SelectionRule | None = None,
+        **options: Any,
     ) -> None:
         self.use(make_selector(selector_or_folder, rule, options))
 
@@ -126,7 +133,11 @@ class CheckpointCallback:
             others: Values that are recorded, too. Default: none.
         """
         recorded = self.selector.rule.values_in(values, self.remedy)
-        recorded |= {name: value for name, value in (others or {}).items() if name not in ARGUMENTS_OF_UPDATE}
+        recorded |= {
+            name: value
+            for name, value in (others or {}).items()
+            if name not in ARGUMENTS_OF_UPDATE
+        }
         self.selector.update(state, epoch=epoch, **from_first_rank(recorded))
         wait_for_all_ranks()
         self._has_recorded = True

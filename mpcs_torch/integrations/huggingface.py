@@ -23,7 +23,13 @@ from typing import Any
 import torch
 from torch import Tensor
 from torchmetrics import Metric, MetricCollection
-from transformers import EvalPrediction, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import (
+    EvalPrediction,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.integrations.checkpoints import CheckpointCallback
@@ -40,7 +46,9 @@ class HuggingFaceError(InvalidValueError):
     """A metric or a loss is incompatible with the Trainer."""
 
 
-def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callable[..., dict[str, float]]:
+def compute_metrics(
+    metrics: Mapping[str, Metric] | MetricCollection,
+) -> Callable[..., dict[str, float]]:
     """Return the ``compute_metrics`` argument of a Trainer, from torchmetrics metrics of logits and labels.
 
     If lower is better for a metric, its name gets the suffix ``_loss``. The Trainer's ``metric_for_best_model`` and
@@ -74,17 +82,30 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
         metric.distributed_available_fn = _is_never_distributed
         metric.reset()
 
-    def compute(prediction: EvalPrediction, compute_result: bool = True) -> dict[str, float]:
-        is_over = True  # also after an error, so that metrics are reset for the next evaluation
+    def compute(
+        prediction: EvalPrediction, compute_result: bool = True
+    ) -> dict[str, float]:
+        is_over = (
+            True  # also after an error, so that metrics are reset for the next evaluation
+        )
         try:
             # One update, so that values do not depend on whether the Trainer has concatenated the batches.
-            batches = [_counted_rows(outputs, labels) for outputs, labels in _batches(prediction)]
+            batches = [
+                _counted_rows(outputs, labels) for outputs, labels in _batches(prediction)
+            ]
             logits = torch.cat([of_batch for of_batch, _ in batches])
             target = torch.cat([of_batch for _, of_batch in batches])
             for metric in named.values() if len(target) else ():
                 metric.to(logits.device).update(logits, target)
             is_over = compute_result
-            return {name: entries[name].number(metric.compute()) for name, metric in named.items()} if is_over else {}
+            return (
+                {
+                    name: entries[name].number(metric.compute())
+                    for name, metric in named.items()
+                }
+                if is_over
+                else {}
+            )
         finally:
             for metric in named.values() if is_over else ():
                 metric.reset()
@@ -113,13 +134,17 @@ def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Ten
         tensor(0.0635)
     """
 
-    def compute(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+    def compute(
+        outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None
+    ) -> Tensor:
         scores = outputs["logits"] if isinstance(outputs, Mapping) else outputs[0]
         logits, target = _rows(scores, labels.to(scores.device))
         if num_items_in_batch is None:
             return loss(logits, target)
         share = (target != IGNORED).sum() / num_items_in_batch
-        return loss(logits, target) * share if share else logits.sum() * 0.0  # a mean over no labels is NaN
+        return (
+            loss(logits, target) * share if share else logits.sum() * 0.0
+        )  # a mean over no labels is NaN
 
     return compute
 
@@ -185,15 +210,21 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
     ) -> None:
         """Begin to record evaluations, in a new selector for each trial of a hyperparameter search."""
         if args.eval_strategy == "no":
-            raise HuggingFaceError("one_of", "eval_strategy", args.eval_strategy, choices=["epoch", "steps"])
-        if isinstance(lr_scheduler, MPCSLR) and (args.metric_for_best_model is None or args.greater_is_better):
+            raise HuggingFaceError(
+                "one_of", "eval_strategy", args.eval_strategy, choices=["epoch", "steps"]
+            )
+        if isinstance(lr_scheduler, MPCSLR) and (
+            args.metric_for_best_model is None or args.greater_is_better
+        ):
             raise HuggingFaceError(
                 "followed_metric",
                 "metric_for_best_model",
                 args.metric_for_best_model,
                 greater_is_better=args.greater_is_better,
             )
-        begins_again = self._is_training and args.auto_find_batch_size  # with a smaller batch
+        begins_again = (
+            self._is_training and args.auto_find_batch_size
+        )  # with a smaller batch
         self._is_training, self._recorded_step, self._evaluated = True, -1, {}
         first = self._first_selector = self._first_selector or self.selector
         folder = first.folder
@@ -219,30 +250,64 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         """Raise an error if the last evaluation lacked a metric of the rule."""
         self._check_recorded()
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         """Defer a checkpoint that the Trainer would save at the end of an epoch until after the evaluation."""
         ends = control.should_training_stop or float(state.epoch or 0).is_integer()
-        self._is_save_deferred = args.eval_strategy == "epoch" and ends and control.should_save
+        self._is_save_deferred = (
+            args.eval_strategy == "epoch" and ends and control.should_save
+        )
         control.should_save = control.should_save and not self._is_save_deferred
 
-    def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:  # noqa: ARG002
+    def on_epoch_end(
+        self,
+        args: TrainingArguments,  # noqa: ARG002
+        state: TrainerState,  # noqa: ARG002
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         """Request the deferred checkpoint."""
         control.should_save = control.should_save or self._is_save_deferred
 
-    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_evaluate(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
         """Update the selector once the evaluation sets have all metrics of the rule, numbered by epoch or step."""
         is_first_evaluation = state.global_step == 0  # eval_on_start
-        if not self._is_training or is_first_evaluation or state.global_step == self._recorded_step:
+        if (
+            not self._is_training
+            or is_first_evaluation
+            or state.global_step == self._recorded_step
+        ):
             return
         metrics: Mapping[str, float] = kwargs["metrics"]
         if not any(name.startswith("eval_") for name in metrics):
             return  # the user's own evaluation, of the training set for example
-        without_prefix = {name.removeprefix("eval_"): value for name, value in metrics.items()}
+        without_prefix = {
+            name.removeprefix("eval_"): value for name, value in metrics.items()
+        }
         self._evaluated = {**self._evaluated, **metrics, **without_prefix}
         if any(name not in self._evaluated for name in self.selector.rule.metrics):
             return  # the next evaluation set may have them
-        number = math.ceil(state.epoch or 0) if args.eval_strategy == "epoch" else state.global_step
-        values, self._evaluated, self._recorded_step = self._evaluated, {}, state.global_step
+        number = (
+            math.ceil(state.epoch or 0)
+            if args.eval_strategy == "epoch"
+            else state.global_step
+        )
+        values, self._evaluated, self._recorded_step = (
+            self._evaluated,
+            {},
+            state.global_step,
+        )
         if self.record(kwargs["model"].state_dict, epoch=number, values=values):
             control.should_training_stop = True
 
@@ -292,5 +357,10 @@ def _ranked_name(name: str, metric: Metric) -> str:
     if metric.higher_is_better is False:
         return name if name.endswith("loss") else f"{name}_loss"
     if name.endswith("loss"):
-        raise HuggingFaceError("named_loss", f"{name!r}", type=type(metric).__name__, direction=metric.higher_is_better)
+        raise HuggingFaceError(
+            "named_loss",
+            f"{name!r}",
+            type=type(metric).__name__,
+            direction=metric.higher_is_better,
+        )
     return name

@@ -71,7 +71,9 @@ class TorchMetric(IgniteMetric):
         device: str | torch.device = "cpu",
     ) -> None:
         self.metric = metric.to(device)
-        super().__init__(output_transform, device, skip_unrolling=True)  # keep lists of numbers whole
+        super().__init__(
+            output_transform, device, skip_unrolling=True
+        )  # keep lists of numbers whole
 
     def reset(self) -> None:
         """Reset the states."""
@@ -89,27 +91,45 @@ class TorchMetric(IgniteMetric):
         """Return the metrics by path: the metric, those in a collection, and those that wrappers hold."""
         if isinstance(self.metric, MetricCollection):
             self.metric.items()  # copies the states that metrics share
-        return {path: part for path, part in self.metric.named_modules() if isinstance(part, Metric)}
+        return {
+            path: part
+            for path, part in self.metric.named_modules()
+            if isinstance(part, Metric)
+        }
 
     def _kinds(self) -> dict[str, dict[str, Any]]:
         """Return the class and the shapes of the states of each metric by path; lists of states have no shape."""
         kinds = {}
         for path, part in self._parts().items():
-            states = {name: state for name, state in part.metric_state.items() if isinstance(state, Tensor)}
-            kinds[path] = {"class": type(part).__name__, **{name: list(state.shape) for name, state in states.items()}}
+            states = {
+                name: state
+                for name, state in part.metric_state.items()
+                if isinstance(state, Tensor)
+            }
+            kinds[path] = {
+                "class": type(part).__name__,
+                **{name: list(state.shape) for name, state in states.items()},
+            }
         return kinds
 
     def _state_dict_per_rank(self) -> OrderedDict[str, Any]:
         states = self.metric.state_dict()
         for path, part in self._parts().items():
-            states |= {f"{path}.{name}".lstrip("."): state for name, state in part.metric_state.items()}
+            states |= {
+                f"{path}.{name}".lstrip("."): state
+                for name, state in part.metric_state.items()
+            }
         counts = {path: part.update_count for path, part in self._parts().items()}
-        return OrderedDict(states=deepcopy(dict(states)), update_counts=counts, kinds=self._kinds())
+        return OrderedDict(
+            states=deepcopy(dict(states)), update_counts=counts, kinds=self._kinds()
+        )
 
     def _load_state_dict_per_rank(self, state_dict: Mapping[str, Any]) -> None:
         Serializable.load_state_dict(self, state_dict)
         if state_dict["kinds"] != self._kinds():
-            raise IgniteError("of_metrics", "state_dict", state_dict["kinds"], metrics=self._kinds())
+            raise IgniteError(
+                "of_metrics", "state_dict", state_dict["kinds"], metrics=self._kinds()
+            )
         self.metric.load_state_dict(deepcopy(state_dict["states"]))
         for path, part in self._parts().items():  # not part of the states
             part._update_count, part._computed = state_dict["update_counts"][path], None

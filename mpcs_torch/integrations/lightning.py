@@ -129,7 +129,9 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
         checkpoint: dict[str, Any],
     ) -> None:
         """Add the logged values to the checkpoint: schedulers may monitor them, and Lightning does not save them."""
-        checkpoint[LOGGED] = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        checkpoint[LOGGED] = {
+            name: float(value) for name, value in trainer.callback_metrics.items()
+        }
 
     def on_load_checkpoint(
         self,
@@ -144,19 +146,28 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
         """Raise an error if hyperparameters cannot be loaded again, or the Trainer would stop before a validation."""
         if trainer.is_global_zero:
             self.selector.check({"hyper_parameters": dict(pl_module.hparams)})
-        every, epochs = trainer.check_val_every_n_epoch or 1, trainer.max_epochs or -1  # -1: no maximum
+        every, epochs = (
+            trainer.check_val_every_n_epoch or 1,
+            trainer.max_epochs or -1,
+        )  # -1: no maximum
         if 0 < epochs < every and not self._records_after_training(trainer):
-            raise NoValidationError("no_validation", "check_val_every_n_epoch", every, maximum=epochs)
+            raise NoValidationError(
+                "no_validation", "check_val_every_n_epoch", every, maximum=epochs
+            )
 
     def on_train_start(self, trainer: "Trainer", *_: Any) -> None:
         """Restore the logged values, and take the scheduler steps that a resumed run would skip."""
         self.begin_training(is_new=trainer.global_step == 0)
-        trainer.callback_metrics.update({name: torch.tensor(value) for name, value in self._resumed_values.items()})
+        trainer.callback_metrics.update(
+            {name: torch.tensor(value) for name, value in self._resumed_values.items()}
+        )
         # A checkpoint that ModelCheckpoint saved at an epoch end lacks the scheduler steps of the previous epoch.
         if trainer.fit_loop.resumed_on_epoch_end and self._makes_up_for_steps(trainer):
             progress = trainer.fit_loop.epoch_progress.current
             progress.completed -= 1
-            trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
+            trainer.fit_loop.epoch_loop.update_lr_schedulers(
+                "epoch", update_plateau_schedulers=True
+            )
             progress.completed += 1
 
     def on_train_epoch_start(self, trainer: "Trainer", *_: Any) -> None:
@@ -170,16 +181,25 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
 
     def on_validation_end(self, trainer: "Trainer", *_: Any) -> None:
         """Update the selector with the values logged in this validation during `Trainer.fit`."""
-        if trainer.state.fn == "fit" and not trainer.sanity_checking and not self._records_after_training(trainer):
+        if (
+            trainer.state.fn == "fit"
+            and not trainer.sanity_checking
+            and not self._records_after_training(trainer)
+        ):
             self._record(trainer)
 
     def on_train_epoch_end(self, trainer: "Trainer", *_: Any) -> None:
         """Update the selector if it follows the training; take the scheduler steps that a resumed epoch skips."""
         if self._records_after_training(trainer):
             self._record(trainer)
-        is_resumed = trainer.fit_loop.restarting and trainer.fit_loop.epoch_loop._num_ready_batches_reached()
+        is_resumed = (
+            trainer.fit_loop.restarting
+            and trainer.fit_loop.epoch_loop._num_ready_batches_reached()
+        )
         if is_resumed and self._makes_up_for_steps(trainer):
-            trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
+            trainer.fit_loop.epoch_loop.update_lr_schedulers(
+                "epoch", update_plateau_schedulers=True
+            )
 
     def on_train_end(self, trainer: "Trainer", *_: Any) -> None:
         """Warn if no epoch was recorded."""
@@ -193,7 +213,10 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
 
     def _makes_up_for_steps(self, trainer: "Trainer") -> bool:
         """Return whether this is the first `SelectCheckpoint` of the Trainer: only one takes the skipped steps."""
-        return next(each for each in trainer.callbacks if isinstance(each, SelectCheckpoint)) is self  # type: ignore[attr-defined]
+        callbacks: Any = trainer.callbacks  # type: ignore[attr-defined]
+        return (
+            next(each for each in callbacks if isinstance(each, SelectCheckpoint)) is self
+        )
 
     def _record(self, trainer: "Trainer") -> None:
         if trainer.fast_dev_run:  # type: ignore[attr-defined]
@@ -201,7 +224,11 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
         # Lightning replaces the value of a name whenever it is logged. Values of earlier epochs remain: leave them out.
         before = self._values_before
         logged = trainer.callback_metrics
-        values = {name: float(value) for name, value in logged.items() if value is not before.get(name)}
+        values = {
+            name: float(value)
+            for name, value in logged.items()
+            if value is not before.get(name)
+        }
         should_stop = self.record(
             lambda: trainer._checkpoint_connector.dump_checkpoint(weights_only=False),
             epoch=trainer.current_epoch,

@@ -48,7 +48,11 @@ class LabelError(InvalidValueError):
 
 
 def concern_scorer(
-    metric: str | Metric, concern: ConcernSpec, *, refer_value: str | float | None = None, **settings: Any
+    metric: str | Metric,
+    concern: ConcernSpec,
+    *,
+    refer_value: str | float | None = None,
+    **settings: Any,
 ) -> "ConcernScorer":
     """Return a scorer for which higher is better: if lower is better for ``metric``, the score is its negative value.
 
@@ -97,30 +101,56 @@ def concern_scorer(
     if entry.takes not in INPUTS or entry.of_class:
         kind = "one class" if entry.of_class else entry.takes
         raise ScorerError("scorer_input", "metric", entry.name, kind=kind)
-    allowed = entry.accepted_settings - {"num_classes", "concern", "from_logits", "normalized"}
+    allowed = entry.accepted_settings - {
+        "num_classes",
+        "concern",
+        "from_logits",
+        "normalized",
+    }
     if unknown := settings.keys() - allowed:
-        raise ScorerError("unknown_setting", entry.name, name=min(unknown), known=sorted(allowed))
+        raise ScorerError(
+            "unknown_setting", entry.name, name=min(unknown), known=sorted(allowed)
+        )
     if entry.direction is None:
         raise ScorerError("no_direction", "metric", entry.name)
     settings = {"concern": concern, **settings}
-    made = metric if isinstance(metric, Metric) else entry.make(len(concern.classes), **settings)
+    made = (
+        metric
+        if isinstance(metric, Metric)
+        else entry.make(len(concern.classes), **settings)
+    )
     return ConcernScorer(_Score(made, entry, concern, refer_value))
 
 
 class _Score:
     """The function in a scorer that computes the metric: ``score(y_true, y_pred, sample_weight=None)``."""
 
-    def __init__(self, metric: Any, entry: MetricEntry, concern: ConcernSpec, refer_value: str | float | None) -> None:
-        self.metric, self.entry, self.concern, self.refer_value = metric, entry, concern, refer_value
+    def __init__(
+        self,
+        metric: Any,
+        entry: MetricEntry,
+        concern: ConcernSpec,
+        refer_value: str | float | None,
+    ) -> None:
+        self.metric, self.entry, self.concern, self.refer_value = (
+            metric,
+            entry,
+            concern,
+            refer_value,
+        )
         self.__name__ = entry.name  # skorch uses it
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
         """Return the value; ``y_pred`` has decisions (N,), or probabilities (N, C) in the concern's class order."""
         names = self.concern.classes
         if self.entry.takes == "decisions":
-            preds = class_indices(y_pred, names, "labels of y_pred", refer_value=self.refer_value)
+            preds = class_indices(
+                y_pred, names, "labels of y_pred", refer_value=self.refer_value
+            )
         elif np.ndim(y_pred) != 2 or np.shape(y_pred)[1] != len(names):
-            raise ScorerError("takes_probabilities", self.__name__, np.asarray(y_pred), classes=len(names))
+            raise ScorerError(
+                "takes_probabilities", self.__name__, np.asarray(y_pred), classes=len(names)
+            )
         else:
             preds = torch.as_tensor(np.asarray(y_pred, dtype=np.float64))
             preds = preds.log() if self.entry.takes == "log_probabilities" else preds
@@ -128,8 +158,14 @@ class _Score:
         if isinstance(metric, Metric):
             metric = metric.clone()
             metric.reset()
-        weights = [] if sample_weight is None else [torch.as_tensor(np.asarray(sample_weight, dtype=np.float64))]
-        return self.entry.number(metric(preds, class_indices(y_true, names, "labels of y_true"), *weights))
+        weights = (
+            []
+            if sample_weight is None
+            else [torch.as_tensor(np.asarray(sample_weight, dtype=np.float64))]
+        )
+        return self.entry.number(
+            metric(preds, class_indices(y_true, names, "labels of y_true"), *weights)
+        )
 
 
 class ConcernScorer(_Scorer):  # type: ignore[misc]
@@ -145,7 +181,12 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
 
     def __init__(self, score: _Score) -> None:
         sign = 1 if score.entry.direction == "max" else -1
-        super().__init__(score, sign, {}, "predict" if score.entry.takes == "decisions" else "predict_proba")
+        super().__init__(
+            score,
+            sign,
+            {},
+            "predict" if score.entry.takes == "decisions" else "predict_proba",
+        )
 
     def __repr__(self) -> str:
         return f"concern_scorer({self._score_func.__name__!r})"
@@ -157,7 +198,14 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
             return "sample_weight" in inspect.signature(measure.update).parameters
         return bool(measure.takes_weights)
 
-    def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:  # noqa: N803
+    def _score(
+        self,
+        method_caller: Any,
+        estimator: Any,
+        X: Any,  # noqa: N803
+        y_true: Any,
+        **kwargs: Any,
+    ) -> float:
         score = self._score_func
         if kwargs.get("sample_weight") is not None and not self._accept_sample_weight():
             raise ScorerError("no_weights", "sample_weight", metric=score.__name__)
@@ -165,7 +213,9 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
             value: float = super()._score(method_caller, estimator, X, y_true, **kwargs)
             return value
         probabilities = method_caller(_EveryClass(estimator), "predict_every_class", X)
-        by_class = ordered_probabilities(probabilities, estimator.classes_, score.concern.classes)
+        by_class = ordered_probabilities(
+            probabilities, estimator.classes_, score.concern.classes
+        )
         return float(self._sign * score(y_true, by_class, **kwargs))
 
 
@@ -191,7 +241,11 @@ def concern_classes(concern: ConcernSpec) -> tuple[str, ...]:
 
 
 def class_indices(
-    labels: Any, class_names: Sequence[str], argument: str = "labels", *, refer_value: str | float | None = None
+    labels: Any,
+    class_names: Sequence[str],
+    argument: str = "labels",
+    *,
+    refer_value: str | float | None = None,
 ) -> Tensor:
     """Return the index in ``class_names`` of each label (N,) or (N, 1), or -1 for the ``refer_value``: int64 (N,).
 
@@ -204,11 +258,16 @@ def class_indices(
         raise LabelError("shape", argument, labels, shape="(N,)")
     listed = labels.tolist()
     places: dict[Any, int] = {} if refer_value is None else {refer_value: REFERRED}
-    places |= {label: class_index(label, class_names, argument) for label in set(listed) - places.keys()}
+    places |= {
+        label: class_index(label, class_names, argument)
+        for label in set(listed) - places.keys()
+    }
     return torch.tensor([places[label] for label in listed], dtype=torch.int64)
 
 
-def ordered_probabilities(probabilities: Any, classes: Any, class_names: Sequence[str]) -> Tensor:
+def ordered_probabilities(
+    probabilities: Any, classes: Any, class_names: Sequence[str]
+) -> Tensor:
     """Reorder probabilities from the order of an estimator's ``classes`` to that of ``class_names``: float64 (N, C).
 
     A class that the estimator did not see in training gets probability 0.
@@ -228,7 +287,9 @@ def class_index(label: Any, class_names: Sequence[str], argument: str) -> int:
     if isinstance(label, float) and label.is_integer():
         label = int(label)
     texts = list(class_names)
-    if type(label) is int and not all(name.removeprefix("-").isdecimal() for name in class_names):
+    if type(label) is int and not all(
+        name.removeprefix("-").isdecimal() for name in class_names
+    ):
         texts = [str(place) for place in range(len(class_names))]
     if isinstance(label, str | int) and str(label) in texts:
         return texts.index(str(label))

@@ -18,13 +18,22 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.inputs.groups import group_codes
-from mpcs_torch.integrations.sklearn import class_indices, concern_classes, ordered_probabilities
+from mpcs_torch.integrations.sklearn import (
+    class_indices,
+    concern_classes,
+    ordered_probabilities,
+)
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.decision_rule import CalibrationMethod
 
@@ -96,8 +105,17 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         refer_value: str | float | None = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator, self.concern, self.limits, self.calibration = estimator, concern, limits, calibration
-        self.held_out, self.refer_value, self.random_state = held_out, refer_value, random_state
+        self.estimator, self.concern, self.limits, self.calibration = (
+            estimator,
+            concern,
+            limits,
+            calibration,
+        )
+        self.held_out, self.refer_value, self.random_state = (
+            held_out,
+            refer_value,
+            random_state,
+        )
 
     def fit(
         self,
@@ -126,12 +144,20 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         X, y = indexable(X, y)  # noqa: N806
         self.classes_, codes = np.unique(y, return_inverse=True)
         concern = self._set_classes()
-        cluster_codes = None if clusters is None else group_codes("clusters", clusters, len(y)).codes.numpy()
+        cluster_codes = (
+            None
+            if clusters is None
+            else group_codes("clusters", clusters, len(y)).codes.numpy()
+        )
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         train, places = self._split(y, cluster_codes, seed)
         self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train])
-        self.rule_ = DecisionRule(concern, self.limits, calibration=self.calibration, seed=seed)
-        needed = {limit.by for limit in self.rule_.limits}.intersection([] if groups is None else groups)
+        self.rule_ = DecisionRule(
+            concern, self.limits, calibration=self.calibration, seed=seed
+        )
+        needed = {limit.by for limit in self.rule_.limits}.intersection(
+            [] if groups is None else groups
+        )
         by_column = {column: np.asarray(groups[column], dtype=object) for column in needed}  # type: ignore[index]
         check_consistent_length(y, *by_column.values())
         self.rule_.fit(
@@ -146,8 +172,12 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """Return the decision for each sample, ``(N,)``: a class, the name of a coarse answer, or ``refer_value_``."""
         check_is_fitted(self)
         answers = [answer for answer, _ in self.rule_.concern.answers]
-        labels = np.append(self.classes_[np.argsort(self._place)], [*answers, self.refer_value_])
-        predicted: NDArray[Any] = labels[self.rule_(self._logits(X)).numpy()]  # a referral is -1: the last label
+        labels = np.append(
+            self.classes_[np.argsort(self._place)], [*answers, self.refer_value_]
+        )
+        predicted: NDArray[Any] = labels[
+            self.rule_(self._logits(X)).numpy()
+        ]  # a referral is -1: the last label
         return predicted
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -166,7 +196,10 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         labels = self.classes_.tolist()
         require(len(labels) >= 2, "several_classes", "y", labels)
         if self.concern is None:
-            concern, self._place = ConcernSpec([str(label) for label in labels]), np.arange(len(labels))
+            concern, self._place = (
+                ConcernSpec([str(label) for label in labels]),
+                np.arange(len(labels)),
+            )
         else:
             names = concern_classes(self.concern)
             concern, self._place = self.concern, class_indices(self.classes_, names).numpy()
@@ -190,11 +223,19 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             return np.arange(len(y)), np.arange(len(y))
         # The split is not stratified: hold-out samples must be a random sample, like new ones.
         part = ShuffleSplit if clusters is None else GroupShuffleSplit
-        train, held_out = next(part(1, test_size=self.held_out, random_state=seed).split(y, y, clusters))
+        train, held_out = next(
+            part(1, test_size=self.held_out, random_state=seed).split(y, y, clusters)
+        )
         return train, held_out
 
     def _logits(self, X: Any) -> Tensor:  # noqa: N803
         """Return the log-probabilities of the classifier in the class order of the concern: (N, C), float64."""
-        names = [str(label) for label in self.classes_.tolist()] if self.concern is None else self.concern.classes
-        probabilities = ordered_probabilities(self.estimator_.predict_proba(X), self.estimator_.classes_, names)
+        names = (
+            [str(label) for label in self.classes_.tolist()]
+            if self.concern is None
+            else self.concern.classes
+        )
+        probabilities = ordered_probabilities(
+            self.estimator_.predict_proba(X), self.estimator_.classes_, names
+        )
         return probabilities.clamp(min=FLOOR).log()

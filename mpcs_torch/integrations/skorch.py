@@ -58,7 +58,9 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
         'valid_loss'
     """
 
-    remedy = " in the history: put the EpochScoring that computes it before SelectCheckpoint"
+    remedy = (
+        " in the history: put the EpochScoring that computes it before SelectCheckpoint"
+    )
 
     def __init__(
         self,
@@ -69,7 +71,11 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         # As scikit-learn requires, the attributes are the arguments, and `on_train_begin` checks them.
-        self.selector_or_folder, self.rule, self.load_best = selector_or_folder, rule, load_best
+        self.selector_or_folder, self.rule, self.load_best = (
+            selector_or_folder,
+            rule,
+            load_best,
+        )
         self._option_names_ = tuple(options)
         for name, value in options.items():
             setattr(self, name, value)
@@ -82,12 +88,20 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
         self._is_initialized = True
         return self
 
-    def on_train_begin(self, net: NeuralNet, X: Any = None, y: Any = None, **kwargs: Any) -> None:  # noqa: ARG002, N803
+    def on_train_begin(
+        self,
+        net: NeuralNet,
+        X: Any = None,  # noqa: ARG002, N803
+        y: Any = None,  # noqa: ARG002
+        **kwargs: Any,  # noqa: ARG002
+    ) -> None:
         """Create the selector if the net was initialized."""
         if self._is_initialized:
             options = {name: getattr(self, name) for name in self._option_names_}
             is_folder = not isinstance(self.selector_or_folder, CheckpointSelector)
-            if net.history and is_folder and hasattr(self, "selector"):  # `partial_fit` after `set_params`
+            if (
+                net.history and is_folder and hasattr(self, "selector")
+            ):  # `partial_fit` after `set_params`
                 options["resume"] = True
             self.use(make_selector(self.selector_or_folder, self.rule, options))
             self._is_initialized = False
@@ -108,10 +122,18 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
         **kwargs: Any,  # noqa: ARG002
     ) -> None:
         """Update the selector with the last values in the history."""
-        if self.record(lambda: _state(net), epoch=net.history[-1, "epoch"], values=net.history[-1]):
+        if self.record(
+            lambda: _state(net), epoch=net.history[-1, "epoch"], values=net.history[-1]
+        ):
             raise KeyboardInterrupt  # how skorch's EarlyStopping stops
 
-    def on_train_end(self, net: NeuralNet, X: Any = None, y: Any = None, **kwargs: Any) -> None:  # noqa: ARG002, N803
+    def on_train_end(
+        self,
+        net: NeuralNet,
+        X: Any = None,  # noqa: ARG002, N803
+        y: Any = None,  # noqa: ARG002
+        **kwargs: Any,  # noqa: ARG002
+    ) -> None:
         """Load the best epoch if ``load_best`` is set; warn if no epoch was recorded."""
         self.end_training()
         if self.load_best and self.selector.best is not None:
@@ -122,4 +144,7 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
 def _state(net: NeuralNet) -> dict[str, Any]:
     """Return the state dicts of the parts of ``net`` by name: module, criterion and optimizer, or those of the user."""
     names = [*net._modules, *net._criteria, *net._optimizers]
-    return {name.removesuffix("_"): getattr(net, f"{name.removesuffix('_')}_").state_dict() for name in names}
+    return {
+        name.removesuffix("_"): getattr(net, f"{name.removesuffix('_')}_").state_dict()
+        for name in names
+    }

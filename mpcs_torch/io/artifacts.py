@@ -74,7 +74,13 @@ def save_artifact(content: Mapping[str, Any], path: Path, *, kind: str) -> None:
 
 
 def load_artifact(
-    path: Path, restore: Callable[[Any], Restored], *, kind: str, source: str, subject: str, error: type[MpcsError]
+    path: Path,
+    restore: Callable[[Any], Restored],
+    *,
+    kind: str,
+    source: str,
+    subject: str,
+    error: type[MpcsError],
 ) -> Restored:
     """Load the content of a file of `save_artifact`, without running code, and return ``restore(content)``.
 
@@ -87,7 +93,9 @@ def load_artifact(
     except FileNotFoundError:
         raise
     except FileRuleError as problem:
-        raise error(f"{place}: is not a file of {source} as it was written: {problem}") from None
+        raise error(
+            f"{place}: is not a file of {source} as it was written: {problem}"
+        ) from None
     except Exception as problem:  # zip and pickle raise many kinds
         raise error(f"{place}: is not a file of {source}, and cannot be read") from problem
     if not isinstance(content, dict) or content.get("kind") != kind:

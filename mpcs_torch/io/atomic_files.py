@@ -26,7 +26,13 @@ except ImportError:  # Windows has no such locks, so folders are not locked
 
 Write = Callable[[BinaryIO], object]
 """A function that writes the content of a file."""
-NEW = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+NEW = (
+    os.O_CREAT
+    | os.O_EXCL
+    | os.O_RDWR
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_BINARY", 0)
+)
 """Flags that create a file: they follow no link, and fail if there is a file of this name."""
 STALE_SECONDS = 86_400
 """The age from which a temporary file is that of a writer that was killed."""
@@ -69,7 +75,9 @@ def write_whole(path: Path, write: Write, *, flush: bool = True) -> str:
         except RuntimeError as error:
             path.unlink(missing_ok=True)
             first = error.__context__  # torch raises a second error on closing the file
-            if isinstance(first, OSError) or not isinstance(first, Exception | None):  # for example, KeyboardInterrupt
+            if isinstance(first, OSError) or not isinstance(
+                first, Exception | None
+            ):  # for example, KeyboardInterrupt
                 raise first from None
             raise
         except BaseException:
@@ -129,8 +137,15 @@ def replace_text(path: Path, text: str, *, flush: bool = True) -> None:
 
 def save_figure(figure: Any, path: Path) -> None:
     """Replace or create ``path`` atomically by a matplotlib figure, in the format that its suffix names."""
-    metadata = {"Date": None} if path.suffix == ".svg" else {}  # the same figure gives the same file
-    replace_whole(path, lambda file: figure.savefig(file, format=path.suffix[1:], dpi=110, metadata=metadata))
+    metadata = (
+        {"Date": None} if path.suffix == ".svg" else {}
+    )  # the same figure gives the same file
+    replace_whole(
+        path,
+        lambda file: figure.savefig(
+            file, format=path.suffix[1:], dpi=110, metadata=metadata
+        ),
+    )
 
 
 @contextmanager
@@ -142,10 +157,18 @@ def open_lines(path: Path, *, append: bool) -> Iterator[TextIO]:
         OutputError: If ``path`` is not a regular file.
     """
     if append:
-        with naming(path), output_path(path).open("a", buffering=1, newline="", encoding="utf-8") as file:
+        with (
+            naming(path),
+            output_path(path).open("a", buffering=1, newline="", encoding="utf-8") as file,
+        ):
             yield file
     else:
-        with naming(path), os.fdopen(os.open(path, NEW, 0o666), "w", buffering=1, newline="", encoding="utf-8") as file:
+        with (
+            naming(path),
+            os.fdopen(
+                os.open(path, NEW, 0o666), "w", buffering=1, newline="", encoding="utf-8"
+            ) as file,
+        ):
             yield file
 
 
@@ -225,9 +248,13 @@ def acquire(folder: Path) -> None:
             os.close(handle)
             message = f"{folder} is being written by another process: wait for it, or choose another folder"
             raise FolderInUseError(message) from None
-        except OSError as error:  # for example, some network file systems cannot lock folders
+        except (
+            OSError
+        ) as error:  # for example, some network file systems cannot lock folders
             remedy = "make sure that no other process writes to it"
-            warnings.warn(f"{folder} cannot be locked ({error.strerror}): {remedy}", stacklevel=2)
+            warnings.warn(
+                f"{folder} cannot be locked ({error.strerror}): {remedy}", stacklevel=2
+            )
         _handles[key] = [handle]
     else:
         _handles[key].append(_handles[key][0])

@@ -10,7 +10,9 @@ FULL = (ENOSPC, EDQUOT, EFBIG)
 
 
 @contextmanager
-def naming(path: str | PathLike[str], temporary: PathLike[str] | None = None) -> Iterator[None]:
+def naming(
+    path: str | PathLike[str], temporary: PathLike[str] | None = None
+) -> Iterator[None]:
     """Let an OSError in the with block name ``path``, if it is one of `FULL` without a name, or names ``temporary``."""
     try:
         yield

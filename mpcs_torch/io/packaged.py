@@ -16,7 +16,11 @@ from mpcs_torch.errors import InvalidValueError, shown
 def packaged_folder(kind: str) -> Path:
     """Return the folder ``configs/KIND``, such as ``configs/concerns``, of the installed package or the repository."""
     package = Path(__file__).parents[1]
-    root = package / "configs" if (package / "configs").is_dir() else package.parent / "configs"
+    root = (
+        package / "configs"
+        if (package / "configs").is_dir()
+        else package.parent / "configs"
+    )
     return root / kind
 
 
@@ -51,8 +55,12 @@ def import_attribute(path: object) -> Any:
     except (Exception, SystemExit) as error:  # the module's code may raise anything
         problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         remark = _installed_instead(package)
-        raise InvalidValueError("import_fails", "path", path, problem=shown(problem), remark=remark) from error
-    origin = attribute_value.func if isinstance(attribute_value, partial) else attribute_value
+        raise InvalidValueError(
+            "import_fails", "path", path, problem=shown(problem), remark=remark
+        ) from error
+    origin = (
+        attribute_value.func if isinstance(attribute_value, partial) else attribute_value
+    )
     owner = str(getattr(origin, "__module__", None) or module).partition(".")[0]
     if owner in sys.stdlib_module_names:
         raise InvalidValueError("standard_library", "path", path, owner=owner)
@@ -64,13 +72,20 @@ def _search_current_folder(package: str) -> None:
 
     Otherwise the folder stays off the path, so that no other import finds a file in it, such as ``./pyarrow.py``.
     """
-    if package not in sys.modules and find_spec(package) is None and _spec_here(package) is not None:
+    if (
+        package not in sys.modules
+        and find_spec(package) is None
+        and _spec_here(package) is not None
+    ):
         sys.path.append(os.getcwd())
 
 
 def _installed_instead(package: str) -> str:
     """Return a remark if another ``package`` was imported than that in the current folder; else an empty text."""
-    imported, here = getattr(sys.modules.get(package), "__file__", None), _spec_here(package)
+    imported, here = (
+        getattr(sys.modules.get(package), "__file__", None),
+        _spec_here(package),
+    )
     if here is None or imported in (None, here.origin):
         return ""
     return f"; {package} is {imported}, which comes before that in the current folder: rename yours"

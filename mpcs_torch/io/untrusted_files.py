@@ -34,7 +34,12 @@ MAX_LINE_BYTES = 2**24
 """The maximum length in bytes of the first lines of a text table: 167 bytes for each of `MAX_COLUMNS` cells."""
 MAX_TEXT_BYTES = 500_000_000
 """The maximum size of a text file that is read into memory as a whole, such as the records of a million epochs."""
-_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFSOCK: "a socket"}
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFSOCK: "a socket",
+}
 
 
 class FileRuleError(InvalidValueError):
@@ -43,7 +48,11 @@ class FileRuleError(InvalidValueError):
 
 def memory_bytes() -> int:
     """Return the memory of this machine, or of this container, in bytes; on Windows, 8 GiB."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**33
+    memory = (
+        os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if hasattr(os, "sysconf")
+        else 2**33
+    )
     with suppress(OSError, ValueError):  # not in a container, or in one without a limit
         return min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return memory
@@ -78,7 +87,11 @@ class Unpacked:
         """Count ``number`` further bytes; raise a `FileRuleError` if all together are above the limit."""
         self._bytes += number
         if self._bytes > self._limit:
-            sizes: dict[str, Any] = {"maximum": self._limit, "packed": self._packed, "unpacked": self._bytes}
+            sizes: dict[str, Any] = {
+                "maximum": self._limit,
+                "packed": self._packed,
+                "unpacked": self._bytes,
+            }
             raise FileRuleError("unpacked_at_most", variable=VARIABLE, **sizes)
 
 
@@ -110,7 +123,9 @@ def read_text(path: Path) -> str:
         UnicodeDecodeError: If it is not UTF-8 text.
     """
     text = read_limited(path, MAX_TEXT_BYTES).decode("utf-8")
-    return io.StringIO(text, newline=None).read()  # every line ends with a newline character alone
+    return io.StringIO(
+        text, newline=None
+    ).read()  # every line ends with a newline character alone
 
 
 def load_tensors(file: Path | BinaryIO, *, mmap: bool = False) -> Any:
@@ -145,7 +160,13 @@ def check_whole_tensors(values: Iterable[object]) -> None:
     for value in values:
         if not isinstance(value, torch.Tensor):
             continue
-        if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
-            raise FileRuleError("dense_on_cpu", "tensors", layout=value.layout, device=value.device)
+        if (
+            value.layout != torch.strided
+            or value.device.type != "cpu"
+            or value.is_quantized
+        ):
+            raise FileRuleError(
+                "dense_on_cpu", "tensors", layout=value.layout, device=value.device
+            )
         if value.numel() * value.element_size() > value.untyped_storage().nbytes():
             raise FileRuleError("contiguous", "tensors", shape=tuple(value.shape))

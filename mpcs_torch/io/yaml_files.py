@@ -52,7 +52,11 @@ class Document:
         for step in steps:
             if isinstance(node, yaml.MappingNode):
                 node = next((child for key, child in node.value if key.value == step), node)
-            elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            elif (
+                isinstance(node, yaml.SequenceNode)
+                and isinstance(step, int)
+                and step < len(node.value)
+            ):
                 node = node.value[step]
         return (1, 1) if node is None else _place(node.start_mark)
 
@@ -63,7 +67,10 @@ class _PlainLoader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise _refused(f"anchors and aliases such as &{event.anchor} are not supported", event.start_mark)
+            raise _refused(
+                f"anchors and aliases such as &{event.anchor} are not supported",
+                event.start_mark,
+            )
         if event.tag is not None:
             raise _refused(f"tags such as {event.tag} are not supported", event.start_mark)
         if self.depth == MAX_DEPTH:
@@ -71,18 +78,26 @@ class _PlainLoader(yaml.SafeLoader):
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
-        if isinstance(node, yaml.ScalarNode) and node.tag in NUMBERS and len(node.value) > MAX_NUMBER:
+        if (
+            isinstance(node, yaml.ScalarNode)
+            and node.tag in NUMBERS
+            and len(node.value) > MAX_NUMBER
+        ):
             raise _refused(f"a number of {len(node.value)} characters", node.start_mark)
         return node
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(
+        self, node: yaml.MappingNode, deep: bool = False
+    ) -> dict[Any, Any]:
         """Construct a dictionary; raise an error for a repeated key, which would overwrite an earlier value."""
         keys = set()
         for key, _ in node.value:
             if key.tag == "tag:yaml.org,2002:merge":
                 raise _refused("merge keys (<<) are not supported", key.start_mark)
             if not isinstance(key, yaml.ScalarNode):
-                raise _refused("a key must be text, not a list or a mapping", key.start_mark)
+                raise _refused(
+                    "a key must be text, not a list or a mapping", key.start_mark
+                )
             if key.value in keys:
                 raise _refused(f"{key.value} appears twice", key.start_mark)
             keys.add(key.value)
@@ -111,8 +126,14 @@ def read_yaml(text: str) -> Document:
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise YamlError(f"the character U+{int(error.character):04X} is not allowed", place) from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # for example, the date 2024-02-30
+        raise YamlError(
+            f"the character U+{int(error.character):04X} is not allowed", place
+        ) from None
+    except (
+        yaml.YAMLError,
+        ValueError,
+        OverflowError,
+    ) as error:  # for example, the date 2024-02-30
         raise YamlError(str(error), None) from None
 
 
@@ -121,7 +142,9 @@ def read_yaml_file(path: Path) -> Document:
     try:
         text = read_limited(path, MAX_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise YamlError(f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}", None) from None
+        raise YamlError(
+            f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}", None
+        ) from None
     except ValueError as error:
         raise YamlError(str(error), None) from None
     return read_yaml(text)

@@ -9,7 +9,9 @@ from mpcs_torch.learning.decision_rule import Assessment as Assessment
 from mpcs_torch.learning.decision_rule import DecisionFileError as DecisionFileError
 from mpcs_torch.learning.decision_rule import DecisionRule as DecisionRule
 from mpcs_torch.learning.decision_rule import UnfittedRuleWarning as UnfittedRuleWarning
-from mpcs_torch.learning.limited_rate import UnattainableLimitError as UnattainableLimitError
+from mpcs_torch.learning.limited_rate import (
+    UnattainableLimitError as UnattainableLimitError,
+)
 from mpcs_torch.learning.loss_modules import ConcernLoss as ConcernLoss
 from mpcs_torch.learning.loss_modules import GeneralizedMeanLoss as GeneralizedMeanLoss
 from mpcs_torch.learning.loss_modules import MarginRamp as MarginRamp
@@ -28,4 +30,8 @@ from mpcs_torch.learning.sample_size import plan_limit as plan_limit
 from mpcs_torch.learning.selection import SelectionRule as SelectionRule
 
 if not TYPE_CHECKING:  # type checkers take "import A as A" for public
-    __all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith(__name__))
+    __all__ = sorted(
+        name
+        for name, value in globals().items()
+        if getattr(value, "__module__", "").startswith(__name__)
+    )

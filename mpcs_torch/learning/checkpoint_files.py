@@ -38,7 +38,9 @@ MAX_BYTES = 200_000_000
 """The maximum size of ``manifest.json``, enough for a million epochs; the file is read into memory."""
 NAMES = r"(-[1-9][0-9]*)?\.pt"
 """The pattern of a checkpoint's file name after the epoch number: a suffix for repeated epochs, and the extension."""
-TEMPORARY = re.compile(rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(MANIFEST)}\.[0-9a-f]+\.tmp", re.ASCII)
+TEMPORARY = re.compile(
+    rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(MANIFEST)}\.[0-9a-f]+\.tmp", re.ASCII
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ class SavedEpoch(Epoch):
     @property
     def key(self) -> tuple[object, ...]:
         """The number and the metric values of the epoch, to compare it with other epochs; NaN values are equal."""
-        return self.number, *sorted((name, str(value + 0.0)) for name, value in self.values.items())
+        return self.number, *sorted(
+            (name, str(value + 0.0)) for name, value in self.values.items()
+        )
 
     def without_file(self) -> "SavedEpoch":
         """Return the epoch without its checkpoint."""
@@ -93,7 +97,10 @@ class Manifest:
                 raise InvalidValueError("keys_of_line", "its first line", missing=lacking)
             epochs, garbage = list[SavedEpoch](), list[SavedEpoch]()
             places: dict[object, int] = {}
-            for epoch, dropped in [*(Update(_saved_epoch(entry)) for entry in plain["epochs"]), *updates]:
+            for epoch, dropped in [
+                *(Update(_saved_epoch(entry)) for entry in plain["epochs"]),
+                *updates,
+            ]:
                 places[epoch.file] = len(epochs)
                 epochs.append(epoch)
                 for file in dropped:
@@ -101,18 +108,34 @@ class Manifest:
                     garbage.append(epochs[place])
                     epochs[place] = epochs[place].without_file()
             return cls(dict(plain["rule"]), dict(plain["settings"]), epochs, garbage, size)
-        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             raise damaged(path, error) from None
 
     def write(self, folder: Path, *, flush: bool) -> None:
         """Replace ``manifest.json`` in ``folder`` atomically by a line with the rule, the settings and all epochs."""
-        plain = {"format": 2, "rule": self.rule, "settings": self.settings, "epochs": list(self.epochs)}
+        plain = {
+            "format": 2,
+            "rule": self.rule,
+            "settings": self.settings,
+            "epochs": list(self.epochs),
+        }
         replace_text(folder / MANIFEST, json.dumps(plain, default=vars) + "\n", flush=flush)
 
 
 def damaged(path: Path, error: Exception) -> ManifestError:
     """Return the error that says that the manifest ``path`` cannot be used because of ``error``, and what to do."""
-    problem = str(error) if type(error) is InvalidValueError else f"{type(error).__name__}: {error}"
+    problem = (
+        str(error)
+        if type(error) is InvalidValueError
+        else f"{type(error).__name__}: {error}"
+    )
     return ManifestError(
         f"{path} is not the manifest of a CheckpointSelector, or is damaged: {shown(problem.rstrip('.'))}. "
         "Restore a copy of this file, or use another folder."
@@ -145,7 +168,11 @@ def temporary_path(folder: Path, epoch: SavedEpoch) -> Path:
 
 def _is_unfinished(folder: Path, epoch: SavedEpoch) -> bool:
     """Return whether a process recorded ``epoch``, but died before it renamed the temporary checkpoint file."""
-    return epoch.file is not None and temporary_path(folder, epoch).exists() and not (folder / epoch.file).exists()
+    return (
+        epoch.file is not None
+        and temporary_path(folder, epoch).exists()
+        and not (folder / epoch.file).exists()
+    )
 
 
 def _parsed(line: bytes, number: int) -> Any:
@@ -166,16 +193,26 @@ def _saved_epoch(plain: Any) -> SavedEpoch:
     number, file = epoch.number, epoch.file
     if isinstance(number, bool) or not isinstance(number, int):
         raise InvalidValueError("whole", "the number of an epoch", number)
-    if file is not None and not (isinstance(file, str) and re.fullmatch(rf"epoch-{number:05}{NAMES}", file, re.ASCII)):
-        raise InvalidValueError("named_after_epoch", f"the file of epoch {quoted(number)}", file)
+    if file is not None and not (
+        isinstance(file, str) and re.fullmatch(rf"epoch-{number:05}{NAMES}", file, re.ASCII)
+    ):
+        raise InvalidValueError(
+            "named_after_epoch", f"the file of epoch {quoted(number)}", file
+        )
     if not isinstance(epoch.sha256, str):
         raise InvalidValueError("text", "sha256", epoch.sha256)
     if not isinstance(epoch.values, dict):
-        raise InvalidValueError("mapping", f"the values of epoch {quoted(number)}", epoch.values)
+        raise InvalidValueError(
+            "mapping", f"the values of epoch {quoted(number)}", epoch.values
+        )
     for name, value in epoch.values.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InvalidValueError("number", f"{quoted(name)} of epoch {quoted(number)}", value)
-    return replace(epoch, values={name: float(value) for name, value in epoch.values.items()})
+            raise InvalidValueError(
+                "number", f"{quoted(name)} of epoch {quoted(number)}", value
+            )
+    return replace(
+        epoch, values={name: float(value) for name, value in epoch.values.items()}
+    )
 
 
 def delete_checkpoints(folder: Path) -> None:
@@ -209,23 +246,33 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
         OSError: If the file cannot be written.
     """
     if state is None:
-        raise StateError("state must be what to save, such as model.state_dict, but is None.")
+        raise StateError(
+            "state must be what to save, such as model.state_dict, but is None."
+        )
     try:
         leaves = list(_leaves(state))
     except RecursionError:
-        raise StateError("state must not contain itself or be nested deeper than Python's recursion limit.") from None
+        raise StateError(
+            "state must not contain itself or be nested deeper than Python's recursion limit."
+        ) from None
     for place, value in leaves:
         if type(value).__name__ in ("DTensor", "ShardedTensor"):
             gather = "pass update a function that gathers it (get_model_state_dict with full_state_dict=True)"
-            raise StateError(f"{place} must be a whole tensor, but is a {type(value).__name__}: {gather}.")
+            raise StateError(
+                f"{place} must be a whole tensor, but is a {type(value).__name__}: {gather}."
+            )
         if isinstance(value, Tensor) and value.is_meta:
-            raise StateError(f"{place} must have values, but is on the meta device, which has none.")
+            raise StateError(
+                f"{place} must have values, but is on the meta device, which has none."
+            )
     try:
         sha256 = write_whole(path, lambda file: torch.save(state, Sink(file)), flush=flush)  # type: ignore[arg-type]
     except (OSError, MemoryError):
         raise
     except Exception as error:  # pickle and torch raise many kinds of errors
-        raise StateError(f"{_blame(leaves, torch.save)} cannot be saved: {shown(str(error))}") from error
+        raise StateError(
+            f"{_blame(leaves, torch.save)} cannot be saved: {shown(str(error))}"
+        ) from error
     load = partial(torch.load, map_location="cpu", weights_only=weights_only)
     try:
         load(path, mmap=True)  # reads no values of tensors
@@ -245,7 +292,9 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
         load(file)
 
     entry = _blame(leaves, save_and_load)
-    raise StateError(f"{entry} cannot be loaded again{how}, because of {shown(unsafe)}: {remedy}.")
+    raise StateError(
+        f"{entry} cannot be loaded again{how}, because of {shown(unsafe)}: {remedy}."
+    )
 
 
 class Sink:

@@ -31,12 +31,26 @@ from mpcs_torch.learning.checkpoint_files import (
     save_state,
 )
 from mpcs_torch.learning.ranks import is_follower
-from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number, whole_number
+from mpcs_torch.learning.selection import (
+    Contenders,
+    SelectionRule,
+    explain,
+    number,
+    whole_number,
+)
 from mpcs_torch.tables import Table
 
 ARGUMENTS_OF_UPDATE = ("self", "state", "epoch")
 """Names that no metric may have, because `CheckpointSelector.update` takes metrics by keyword."""
-SETTINGS = ("top_k", "keep_last", "keep_every", "keep_best_by", "keep_at_most", "patience", "min_delta")
+SETTINGS = (
+    "top_k",
+    "keep_last",
+    "keep_every",
+    "keep_best_by",
+    "keep_at_most",
+    "patience",
+    "min_delta",
+)
 """Constructor arguments that ``manifest.json`` records besides the rule; `CheckpointSelector.open` restores them."""
 
 
@@ -113,16 +127,33 @@ class CheckpointSelector:
         resume: bool = False,
         flush: bool = True,
     ) -> None:
-        counts = {"top_k": top_k, "keep_every": keep_every, "keep_at_most": keep_at_most, "patience": patience}
+        counts = {
+            "top_k": top_k,
+            "keep_every": keep_every,
+            "keep_at_most": keep_at_most,
+            "patience": patience,
+        }
         for name, value in counts.items():
             require(value is None or isinstance(value, int), "whole", name, value)
         require(top_k >= 1, "at_least", "top_k", top_k, minimum=1)
         require(keep_every >= 0, "at_least", "keep_every", keep_every, minimum=0)
-        require(keep_at_most is None or keep_at_most >= top_k, "at_least", "keep_at_most", keep_at_most, minimum=top_k)
-        require(patience is None or patience >= 1, "at_least", "patience", patience, minimum=1)
-        require(not isinstance(keep_best_by, str), "list_of_names", "keep_best_by", keep_best_by)
+        require(
+            keep_at_most is None or keep_at_most >= top_k,
+            "at_least",
+            "keep_at_most",
+            keep_at_most,
+            minimum=top_k,
+        )
+        require(
+            patience is None or patience >= 1, "at_least", "patience", patience, minimum=1
+        )
+        require(
+            not isinstance(keep_best_by, str), "list_of_names", "keep_best_by", keep_best_by
+        )
         require(0 <= min_delta < inf, "finite_at_least", "min_delta", min_delta, minimum=0)
-        require(not min_delta or patience is not None, "needs_patience", "min_delta", min_delta)
+        require(
+            not min_delta or patience is not None, "needs_patience", "min_delta", min_delta
+        )
         reserved = [name for name in ARGUMENTS_OF_UPDATE if name in rule.metrics]
         if reserved:
             raise InvalidValueError("reserved_metric", "rule", name=reserved[0])
@@ -131,8 +162,17 @@ class CheckpointSelector:
             raise InvalidValueError("directed_metrics", "keep_best_by", unknown[0])
         self.folder = local_path(folder, "folder").absolute()
         self.rule, self.keep_best_by = rule, tuple(keep_best_by)
-        self.top_k, self.keep_last, self.keep_every, self.flush = top_k, keep_last, keep_every, flush
-        self.keep_at_most, self.patience, self.min_delta = keep_at_most, patience, float(min_delta)
+        self.top_k, self.keep_last, self.keep_every, self.flush = (
+            top_k,
+            keep_last,
+            keep_every,
+            flush,
+        )
+        self.keep_at_most, self.patience, self.min_delta = (
+            keep_at_most,
+            patience,
+            float(min_delta),
+        )
         self.weights_only = weights_only
         self._epochs: list[SavedEpoch] = []
         self._has_updated = False
@@ -146,7 +186,9 @@ class CheckpointSelector:
         self._size = 0
         """The size of ``manifest.json`` in bytes, up to the last complete line."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        files = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
+        files = sorted(
+            path.name for path in self.folder.iterdir() if not path.name.startswith(".")
+        )
         if files and not resume and not is_follower():
             content = f"{shown(files[0])}: pass another folder."
             if checkpoint_files.MANIFEST in files:
@@ -154,7 +196,9 @@ class CheckpointSelector:
                     "the checkpoints of an earlier run: pass another folder for another run, or resume=True if this "
                     "run continues the earlier one, from its states."
                 )
-            raise FolderNotEmptyError(f"folder must be empty, but {self.folder} contains {content}")
+            raise FolderNotEmptyError(
+                f"folder must be empty, but {self.folder} contains {content}"
+            )
         self._load_epochs([], {})
         self._last_stamp: object = None
         """The `_stamp` of the manifest as this selector wrote it or continues it."""
@@ -177,14 +221,22 @@ class CheckpointSelector:
         folder = local_path(folder, "folder")
         path = folder / checkpoint_files.MANIFEST
         if not path.exists():
-            raise FileNotFoundError(f"{path} does not exist: {folder} is not the folder of a CheckpointSelector.")
+            raise FileNotFoundError(
+                f"{path} does not exist: {folder} is not the folder of a CheckpointSelector."
+            )
         saved = Manifest.read(folder)
         try:
-            kept = {name: value for name, value in saved.settings.items() if name in SETTINGS}
-            return cls(folder, SelectionRule(**saved.rule), **{**kept, "resume": True, **settings})
+            kept = {
+                name: value for name, value in saved.settings.items() if name in SETTINGS
+            }
+            return cls(
+                folder, SelectionRule(**saved.rule), **{**kept, "resume": True, **settings}
+            )
         except (TypeError, ValueError, AttributeError) as error:
             # A value that breaks a rule is the manifest's fault, unless the caller passed it.
-            is_of_manifest = isinstance(error, InvalidValueError) and error.argument not in settings
+            is_of_manifest = (
+                isinstance(error, InvalidValueError) and error.argument not in settings
+            )
             if isinstance(error, MpcsError) and not is_of_manifest:
                 raise
             raise ManifestError(
@@ -193,7 +245,9 @@ class CheckpointSelector:
 
     def renewed(self, folder: str | Path) -> Self:
         """Create a selector with the same rule and settings on another folder, which must be empty."""
-        settings = {name: getattr(self, name) for name in (*SETTINGS, "weights_only", "flush")}
+        settings = {
+            name: getattr(self, name) for name in (*SETTINGS, "weights_only", "flush")
+        }
         return type(self)(folder, self.rule, **settings)
 
     def __repr__(self) -> str:
@@ -212,7 +266,9 @@ class CheckpointSelector:
         """Return the best epoch that has a checkpoint; None if no such epoch is within the limits of the rule."""
         self._follow_disk()
         kept = {id(self._epochs[place]) for place in self._kept}
-        return next((epoch for epoch in self.rule.ranking(self._epochs) if id(epoch) in kept), None)
+        return next(
+            (epoch for epoch in self.rule.ranking(self._epochs) if id(epoch) in kept), None
+        )
 
     @property
     def best_path(self) -> Path | None:
@@ -273,7 +329,10 @@ class CheckpointSelector:
                 "state_dict, as in update(model.state_dict, epoch=0, name_of_metric=0.1)."
             )
         self.rule.values_in(values)
-        entry = SavedEpoch(whole_number("epoch", epoch), {name: number(name, value) for name, value in values.items()})
+        entry = SavedEpoch(
+            whole_number("epoch", epoch),
+            {name: number(name, value) for name, value in values.items()},
+        )
         if not is_follower():
             self._prepare()
         self._has_updated = True
@@ -286,7 +345,9 @@ class CheckpointSelector:
         if self.keep_last:
             keep.add(place)
         is_kept = place in keep or self._is_nth(entry)
-        dropped = [at for at in sorted(self._kept - keep) if not self._is_nth(self._epochs[at])]
+        dropped = [
+            at for at in sorted(self._kept - keep) if not self._is_nth(self._epochs[at])
+        ]
         files = [str(self._epochs[at].file) for at in dropped]
         content = state
         if is_kept and callable(state) and not isinstance(state, nn.Module):
@@ -316,17 +377,26 @@ class CheckpointSelector:
         """
         epochs = self._on_disk().epochs
         if not epochs:
-            raise FileNotFoundError(f"{self.folder} contains no checkpoint, because no epoch was recorded: call update")
+            raise FileNotFoundError(
+                f"{self.folder} contains no checkpoint, because no epoch was recorded: call update"
+            )
         ranking = self.rule.ranking(epochs)
         if not ranking:
-            raise FileNotFoundError(f"{self.folder}: none of {len(epochs)} epochs is within the limits of the rule")
+            raise FileNotFoundError(
+                f"{self.folder}: none of {len(epochs)} epochs is within the limits of the rule"
+            )
         for entry in ranking:
             if entry.file is None:
                 continue
             if entry.is_whole_in(self.folder):
                 return self._load_file(entry.file, map_location)
-            warn(f"{self.folder / entry.file} is missing or damaged; trying the next best epoch", stacklevel=2)
-        raise FileNotFoundError(f"{self.folder} contains no intact checkpoint within the limits of the rule")
+            warn(
+                f"{self.folder / entry.file} is missing or damaged; trying the next best epoch",
+                stacklevel=2,
+            )
+        raise FileNotFoundError(
+            f"{self.folder} contains no intact checkpoint within the limits of the rule"
+        )
 
     def load(self, epoch: int, map_location: Any = "cpu") -> Any:
         """Load the checkpoint of the epoch with the number ``epoch``; of several intact checkpoints, load the latest.
@@ -337,10 +407,14 @@ class CheckpointSelector:
         for entry in reversed(self._on_disk().epochs):
             if entry.number == epoch and entry.is_whole_in(self.folder):
                 return self._load_file(str(entry.file), map_location)
-        raise FileNotFoundError(f"{self.folder} contains no intact checkpoint of epoch {epoch}")
+        raise FileNotFoundError(
+            f"{self.folder} contains no intact checkpoint of epoch {epoch}"
+        )
 
     def _load_file(self, name: str, map_location: Any) -> Any:
-        return torch.load(self.folder / name, map_location=map_location, weights_only=self.weights_only)
+        return torch.load(
+            self.folder / name, map_location=map_location, weights_only=self.weights_only
+        )
 
     def explain(self) -> Table:
         """Return a table with the epoch that the rule picks, and the epoch that each metric alone would pick.
@@ -370,7 +444,9 @@ class CheckpointSelector:
         self._epochs, self._lost_files = epochs, set(lost.values())
         self._kept = {place for place, epoch in enumerate(epochs) if epoch.file is not None}
         """The indices of the epochs that have a checkpoint."""
-        self._recorded = Counter(epoch.key for place, epoch in enumerate(epochs) if place not in lost)
+        self._recorded = Counter(
+            epoch.key for place, epoch in enumerate(epochs) if place not in lost
+        )
         """The number of times that each `SavedEpoch.key` is recorded, less those that this process has repeated."""
         keepers = [Contenders(self.rule, self.top_k, self.keep_at_most, self.min_delta)]
         keepers += [Contenders(self.rule.alone(name), 1) for name in self.keep_best_by]
@@ -379,7 +455,14 @@ class CheckpointSelector:
         self._keepers = [each.among(self._kept) for each in keepers]
         """The `Contenders` of the rule, then those of each metric in ``keep_best_by``."""
 
-    def _commit(self, entry: SavedEpoch, dropped: list[int], keepers: list[Contenders], *, is_kept: bool) -> None:
+    def _commit(
+        self,
+        entry: SavedEpoch,
+        dropped: list[int],
+        keepers: list[Contenders],
+        *,
+        is_kept: bool,
+    ) -> None:
         """Update all attributes at once after a write to disk, so that an interrupt leaves no outdated attribute."""
         epochs = [*self._epochs, entry]
         garbage = [*self._garbage, *(epochs[at] for at in dropped)]
@@ -390,7 +473,9 @@ class CheckpointSelector:
             kept.add(len(self._epochs))
         self.__dict__.update(_epochs=epochs, _kept=kept, _keepers=keepers, _garbage=garbage)
 
-    def _write(self, entry: SavedEpoch, state: object, dropped: list[str], *, is_kept: bool) -> SavedEpoch:
+    def _write(
+        self, entry: SavedEpoch, state: object, dropped: list[str], *, is_kept: bool
+    ) -> SavedEpoch:
         """Save ``state`` if ``is_kept``, and record an `Update`; return ``entry`` with the file name and the hash."""
         temporary, has_begun = None, False
         try:
@@ -398,13 +483,20 @@ class CheckpointSelector:
                 entry = replace(entry, file=self._free_name(entry))
                 temporary = checkpoint_files.temporary_path(self.folder, entry)
                 entry = replace(
-                    entry, sha256=save_state(state, temporary, weights_only=self.weights_only, flush=self.flush)
+                    entry,
+                    sha256=save_state(
+                        state, temporary, weights_only=self.weights_only, flush=self.flush
+                    ),
                 )
-            self._check_unchanged(self._last_stamp)  # a signal handler may have called update
+            self._check_unchanged(
+                self._last_stamp
+            )  # a signal handler may have called update
             if not self._size:
                 self._begin_manifest([])
             size, has_begun = self._size, True
-            self._size = checkpoint_files.append(self.folder, size, Update(entry, dropped), flush=self.flush)
+            self._size = checkpoint_files.append(
+                self.folder, size, Update(entry, dropped), flush=self.flush
+            )
             if temporary is not None:
                 rename(temporary, self.folder / str(entry.file), flush=self.flush)
         except BaseException as error:
@@ -413,11 +505,15 @@ class CheckpointSelector:
                     os.truncate(self.folder / checkpoint_files.MANIFEST, size)
                 if temporary is not None:
                     temporary.unlink(missing_ok=True)
-                    (self.folder / str(entry.file)).unlink(missing_ok=True)  # no earlier file had this name
+                    (self.folder / str(entry.file)).unlink(
+                        missing_ok=True
+                    )  # no earlier file had this name
             if not isinstance(error, OSError):
                 raise
             message = f"cannot save the checkpoint of epoch {entry.number}; earlier checkpoints are kept"
-            raise OSError(error.errno, f"{message}: {error.strerror}", str(self.folder)) from error
+            raise OSError(
+                error.errno, f"{message}: {error.strerror}", str(self.folder)
+            ) from error
         self._last_stamp = self._stamp()
         return entry
 
@@ -442,15 +538,24 @@ class CheckpointSelector:
         return status.st_ino, status.st_size
 
     def _begin_manifest(self, epochs: Sequence[SavedEpoch]) -> None:
-        Manifest(asdict(self.rule), self._settings(), epochs).write(self.folder, flush=self.flush)
-        self._size, self._is_current = (self.folder / checkpoint_files.MANIFEST).stat().st_size, True
+        Manifest(asdict(self.rule), self._settings(), epochs).write(
+            self.folder, flush=self.flush
+        )
+        self._size, self._is_current = (
+            (self.folder / checkpoint_files.MANIFEST).stat().st_size,
+            True,
+        )
         self._last_stamp = self._stamp()
 
     def _check_unchanged(self, stamp: object) -> None:
         if self._stamp() == stamp:
             return
         if self._stamp() is None:
-            raise FileNotFoundError(ENOENT, "the manifest is gone: the folder was moved or emptied", str(self.folder))
+            raise FileNotFoundError(
+                ENOENT,
+                "the manifest is gone: the folder was moved or emptied",
+                str(self.folder),
+            )
         raise FolderInUseError(
             f"another selector has written epochs to {self.folder} since this one was created: give each run "
             "its own folder, or pass resume=True to continue from those epochs."
@@ -469,12 +574,19 @@ class CheckpointSelector:
         epochs, lost = list(saved.epochs), dict[int, str]()
         for place, epoch in enumerate(epochs):
             if epoch.file is not None and not epoch.is_whole_in(self.folder):
-                warn(f"{self.folder / epoch.file} is missing or damaged: epoch {epoch.number} is lost", stacklevel=3)
+                warn(
+                    f"{self.folder / epoch.file} is missing or damaged: epoch {epoch.number} is lost",
+                    stacklevel=3,
+                )
                 epochs[place] = epoch.without_file()
                 lost[place] = epoch.file
         self._load_epochs(epochs, lost)
         names = {epoch.file for epoch in epochs}
-        self._garbage = [each for each in saved.dropped if each.file not in names and each.is_whole_in(self.folder)]
+        self._garbage = [
+            each
+            for each in saved.dropped
+            if each.file not in names and each.is_whole_in(self.folder)
+        ]
         self._size = saved.size
         self._is_current = saved.settings == json.loads(json.dumps(self._settings()))
 
@@ -486,11 +598,15 @@ class CheckpointSelector:
             there, here = saved.rule.get(name), rule.get(name)
             if there != here:
                 differs = f"with {name}={quoted(there)}, not {quoted(here)}"
-                raise ManifestError(f"{path} was written for another rule, {differs}: choose another folder.")
+                raise ManifestError(
+                    f"{path} was written for another rule, {differs}: choose another folder."
+                )
         for epoch in saved.epochs:
             missing = [name for name in self.rule.metrics if name not in epoch.values]
             if missing:
-                raise ManifestError(f"{path} lacks {missing[0]} for epoch {quoted(epoch.number)}.")
+                raise ManifestError(
+                    f"{path} lacks {missing[0]} for epoch {quoted(epoch.number)}."
+                )
 
     def _prepare(self) -> None:
         """Lock the folder, and finish or roll back an interrupted update."""
@@ -500,11 +616,15 @@ class CheckpointSelector:
             self._has_lock = True
         elif self._stamp() == self._last_stamp and not self._is_writing:
             return
-        if self._is_writing or (self._resumes and self._stamp() not in (None, self._last_stamp)):
+        if self._is_writing or (
+            self._resumes and self._stamp() not in (None, self._last_stamp)
+        ):
             self._continue_from_disk()  # an interrupted update, or another process, may have written since
         self._check_unchanged(self._last_stamp)
         self._garbage = checkpoint_files.delete_files(self.folder, self._garbage)
-        if self._last_stamp is not None:  # first, because only the temporary file shows that a line is unfinished
+        if (
+            self._last_stamp is not None
+        ):  # first, because only the temporary file shows that a line is unfinished
             os.truncate(self.folder / checkpoint_files.MANIFEST, self._size)
         for temporary in self.folder.glob(".*.tmp"):
             if checkpoint_files.TEMPORARY.fullmatch(temporary.name):

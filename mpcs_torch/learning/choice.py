@@ -66,7 +66,9 @@ def best_calibration(logits: Tensor, target: Tensor, harm: Tensor) -> Calibrated
     tried = []
     for method in methods:
         probs = calibrated(logits, target, method)
-        tried.append(Calibrated(method, probs, log_score(probs, target, harm).mean().item()))
+        tried.append(
+            Calibrated(method, probs, log_score(probs, target, harm).mean().item())
+        )
     return min(tried, key=lambda each: each.score)
 
 
@@ -76,7 +78,9 @@ def calibrated(logits: Tensor, target: Tensor, method: ScalingMethod) -> Tensor:
     logits = logits.double()
     probs = torch.empty_like(logits)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)  # a fold whose fit has no finite optimum stays uncalibrated
+        warnings.simplefilter(
+            "ignore", CalibrationWarning
+        )  # a fold whose fit has no finite optimum stays uncalibrated
         for fold in order.tensor_split(FOLDS):
             is_fit = torch.ones(len(target), dtype=torch.bool)
             is_fit[fold] = False
@@ -97,10 +101,14 @@ def log_score(probs: Tensor, target: Tensor, harm: Tensor) -> Tensor:
     stakes = torch.ones_like(probs[:, 0]) if harm.ndim == 2 else harm.amax(dim=(1, 2))
     unharmed = 1 - (probs * of_true).sum(dim=1) / stakes.clamp(min=MIN_PROBABILITY)
     right = probs.gather(1, target.unsqueeze(1)).squeeze(1)
-    return -stakes * (right.clamp(min=MIN_PROBABILITY).log() + unharmed.clamp(min=MIN_PROBABILITY).log())
+    return -stakes * (
+        right.clamp(min=MIN_PROBABILITY).log() + unharmed.clamp(min=MIN_PROBABILITY).log()
+    )
 
 
-def effects_of_factors(probs: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS) -> list[FactorEffect]:
+def effects_of_factors(
+    probs: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS
+) -> list[FactorEffect]:
     """Return the changes by each factor that the probabilities (N, C) of a model let expect.
 
     ``harm`` (C, C), in [0, 1], is the harm of each decision (column) for each true class (row), such as 1 for a
@@ -108,7 +116,9 @@ def effects_of_factors(probs: Tensor, harm: Tensor, factors: Sequence[float] = F
     ``harm`` may also be costs (C, C + A + 1), with A coarse answers and a referral, divided by the highest cost; or
     costs of each sample, with one more dimension (`harm_of_rows`).
     """
-    expected = torch.stack([mixed(probs, outcome) for outcome in _outcomes(harm)])  # (2, N, decisions)
+    expected = torch.stack(
+        [mixed(probs, outcome) for outcome in _outcomes(harm)]
+    )  # (2, N, decisions)
     every, first = torch.arange(len(probs)), decide(probs, harm, factors[0])
     effects = []
     for factor in factors:
@@ -144,10 +154,16 @@ def choose_factor(
         clusters: ``(N,)`` cluster codes of the samples.
     """
     every = torch.arange(len(probs))
-    by_decision = torch.stack([costs_by_label(outcome, target) for outcome in _outcomes(harm)])
+    by_decision = torch.stack(
+        [costs_by_label(outcome, target) for outcome in _outcomes(harm)]
+    )
     if before is None:
         before = decide(probs, harm, factors[0])
-    effects = [each for each in effects_of_factors(probs, harm, factors) if each.right >= -max_accuracy_loss]
+    effects = [
+        each
+        for each in effects_of_factors(probs, harm, factors)
+        if each.right >= -max_accuracy_loss
+    ]
     # The first of equals is the highest factor, which changes the fewest decisions.
     for effect in sorted(effects, key=lambda each: each.harm):
         decision = decide(probs, harm, effect.factor)
@@ -198,6 +214,14 @@ def harm_of_rows(costs: Tensor, concern: ConcernSpec) -> Tensor:
 
 def with_factor(concern: ConcernSpec, factor: float) -> ConcernSpec:
     """Return ``concern`` with costs `softened` by ``factor`` and with the same dangerous errors."""
-    pairs = [(true, *row.nonzero().flatten().tolist()) for true, row in enumerate(concern.dangerous_pairs())]
-    errors: dict[str, Any] = {"releases": (), "weights": softened(harm_matrix(concern), factor).tolist()}
-    return replace(concern, **errors, dangerous=tuple(pair for pair in pairs if len(pair) > 1))
+    pairs = [
+        (true, *row.nonzero().flatten().tolist())
+        for true, row in enumerate(concern.dangerous_pairs())
+    ]
+    errors: dict[str, Any] = {
+        "releases": (),
+        "weights": softened(harm_matrix(concern), factor).tolist(),
+    }
+    return replace(
+        concern, **errors, dangerous=tuple(pair for pair in pairs if len(pair) > 1)
+    )

@@ -19,8 +19,19 @@ from mpcs_torch.functional.concern.decision import Choices, ranked_choices, roun
 from mpcs_torch.functional.inputs.arrays import by_class
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.functional.inputs.evaluation_warnings import hash_rows, known_rows, rare_classes, warn_of_known
-from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, flat_costs, group_codes, row_weights
+from mpcs_torch.functional.inputs.evaluation_warnings import (
+    hash_rows,
+    known_rows,
+    rare_classes,
+    warn_of_known,
+)
+from mpcs_torch.functional.inputs.groups import (
+    Groups,
+    codes_by_column,
+    flat_costs,
+    group_codes,
+    row_weights,
+)
 from mpcs_torch.io.artifacts import load_artifact, save_artifact
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import check_whole_tensors
@@ -153,11 +164,18 @@ class DecisionRule(nn.Module):
         if priors is not None:
             priors = torch.as_tensor(priors, dtype=torch.float32)
             check_priors(priors, classes, name="priors")
-            others = [str(limit) for limit in self.limits if not limit.is_of_one_class(concern)]
+            others = [
+                str(limit) for limit in self.limits if not limit.is_of_one_class(concern)
+            ]
             require(not others, "limits_of_one_class", "priors", limits=others)
         if refers_whole and concern.answers:
             raise InvalidValueError("no_whole", "refers_whole")
-        self.concern, self.calibration_method, self.priors, self.seed = concern, calibration, priors, seed
+        self.concern, self.calibration_method, self.priors, self.seed = (
+            concern,
+            calibration,
+            priors,
+            seed,
+        )
         self.refers_whole = refers_whole
         self.calibration: nn.Module = nn.Identity()
         if calibration is not None:
@@ -177,7 +195,9 @@ class DecisionRule(nn.Module):
             loss = limit.losses(concern)
             highest = float(loss.max())
             if limit.at_most >= highest:
-                raise InvalidValueError("below_highest_loss", "limits", str(limit), highest=highest)
+                raise InvalidValueError(
+                    "below_highest_loss", "limits", str(limit), highest=highest
+                )
             losses[number] = loss / highest
         self.register_buffer("costs", (costs / costs.max()).float())
         self.register_buffer("dangerous", concern.dangerous_pairs().float())
@@ -208,34 +228,51 @@ class DecisionRule(nn.Module):
         """
         shape, classes = tuple(preds.shape), len(self.costs)
         is_by_class = len(shape) >= 2 and shape[1] == classes
-        require(is_by_class, "shape", "preds", preds, shape=f"(N, {classes}) or (N, {classes}, ...)")
+        require(
+            is_by_class,
+            "shape",
+            "preds",
+            preds,
+            shape=f"(N, {classes}) or (N, {classes}, ...)",
+        )
         self._warn_if_unfitted()
         if self.has_row_costs or (self.limits and self.is_fitted):
             require((costs is not None) == self.has_row_costs, "costs_as_fitted", "costs")
         flat = None if costs is None else flat_costs(costs, shape).to(preds.device).float()
         assessed = self._assess(by_class(preds, classes), flat, prod(shape[2:]))
-        in_shape = Assessment(*(values.reshape(shape[:1] + shape[2:]) for values in assessed[:-1]))
+        in_shape = Assessment(
+            *(values.reshape(shape[:1] + shape[2:]) for values in assessed[:-1])
+        )
         return in_shape._replace(costs=costs)
 
     def _assess(self, preds: Tensor, costs: Tensor | None, positions: int) -> Assessment:
         """Return the `Assessment` of M logits (M, C); each sample has so many successive ``positions`` among them."""
         (answers, is_worth), probs, expected = self._weigh(preds, costs, positions)
-        best = answers.amin(dim=1, keepdim=True)  # coarse answers have higher indices than classes
+        best = answers.amin(
+            dim=1, keepdim=True
+        )  # coarse answers have higher indices than classes
         is_best = answers == best
         is_allowed = is_worth
         reason = torch.where((is_worth & is_best).any(dim=1), IS_DECIDED, IS_CHEAPER)
         for number in range(len(self.limits)):
             losses, threshold = self.losses[number], self.thresholds[number]
-            can_harm = self._over_sample((losses.amax(dim=0) > 0)[answers].to(probs), positions) > 0
+            can_harm = (
+                self._over_sample((losses.amax(dim=0) > 0)[answers].to(probs), positions)
+                > 0
+            )
             risk = self._over_sample(self._expected(probs, losses, answers), positions)
             is_below = (risk < threshold) | (~can_harm & (threshold >= 0))
             is_too_high = (is_best & ~is_below).any(dim=1) & (reason == IS_DECIDED)
             is_allowed = is_allowed & is_below
             reason = torch.where(is_too_high, IS_LIMITED + number, reason)
-        cheapest_allowed = answers.gather(1, is_allowed.int().argmax(dim=1, keepdim=True)).squeeze(1)
+        cheapest_allowed = answers.gather(
+            1, is_allowed.int().argmax(dim=1, keepdim=True)
+        ).squeeze(1)
         decision = torch.where(is_allowed.any(dim=1), cheapest_allowed, REFERRED)
         best_class = best.squeeze(1)
-        reason = torch.where((reason == IS_DECIDED) & (decision != best_class), IS_CHEAPER, reason)
+        reason = torch.where(
+            (reason == IS_DECIDED) & (decision != best_class), IS_CHEAPER, reason
+        )
         risk = self._expected(probs, self.dangerous, best).squeeze(1)
         is_sound = risk.isfinite() & expected.isfinite().all(dim=1)
         decision = torch.where(is_sound, decision, REFERRED)
@@ -246,22 +283,36 @@ class DecisionRule(nn.Module):
             cost = expected.gather(1, best)
         return Assessment(decision, best_class, risk, cost.squeeze(1), reason)
 
-    def _weigh(self, preds: Tensor, costs: Tensor | None, positions: int) -> tuple[Choices, Tensor, Tensor]:
+    def _weigh(
+        self, preds: Tensor, costs: Tensor | None, positions: int
+    ) -> tuple[Choices, Tensor, Tensor]:
         """Return, for logits ``preds`` (M, C), candidates, cheapest first, probabilities, and expected costs."""
-        with torch.autocast(preds.device.type, enabled=False):  # the guarantee must not depend on autocast precision
+        with torch.autocast(
+            preds.device.type, enabled=False
+        ):  # the guarantee must not depend on autocast precision
             # Use log-probabilities: adding a constant to the logits of a row must change nothing.
-            log_probs = self.calibration(preds.float().log_softmax(dim=1)).log_softmax(dim=1)
+            log_probs = self.calibration(preds.float().log_softmax(dim=1)).log_softmax(
+                dim=1
+            )
             probs = (log_probs + self.prior_ratio.float().log()).softmax(dim=1)
             weighed = expected = probs @ self.costs.float()
             if costs is not None:
                 known = (probs.unsqueeze(2) * costs).sum(1)
-                expected = torch.cat([known, expected[:, known.shape[1] :] * self.highest_cost], dim=1)
+                expected = torch.cat(
+                    [known, expected[:, known.shape[1] :] * self.highest_cost], dim=1
+                )
                 highest_gain = costs.flatten(1).amin(dim=1, keepdim=True).clamp(max=0)
-                weighed = expected - highest_gain  # because ties are relative, costs must be at least 0
+                weighed = (
+                    expected - highest_gain
+                )  # because ties are relative, costs must be at least 0
             choices = ranked_choices(weighed, probs)
             if self.refers_whole and weighed.shape[1] > probs.shape[1]:
-                least = weighed[:, :-1].amin(dim=1, keepdim=True) * (1 - rounding_bound(probs))
-                choices = choices._replace(is_worth=self._over_sample(weighed[:, -1:] - least, positions) >= 0)
+                least = weighed[:, :-1].amin(dim=1, keepdim=True) * (
+                    1 - rounding_bound(probs)
+                )
+                choices = choices._replace(
+                    is_worth=self._over_sample(weighed[:, -1:] - least, positions) >= 0
+                )
             return choices, probs, expected
 
     def _over_sample(self, values: Tensor, positions: int) -> Tensor:
@@ -273,7 +324,9 @@ class DecisionRule(nn.Module):
 
     def _expected(self, probs: Tensor, losses: Tensor, answers: Tensor) -> Tensor:
         """Return the expected loss (N, K), by ``probs``, of ``answers`` (N, K): column numbers of ``losses``."""
-        with torch.autocast(probs.device.type, enabled=False):  # each row is summed alone, whatever the batch size
+        with torch.autocast(
+            probs.device.type, enabled=False
+        ):  # each row is summed alone, whatever the batch size
             return (probs.unsqueeze(1) * losses.float().T[answers]).sum(dim=2)
 
     @torch.no_grad()
@@ -322,9 +375,15 @@ class DecisionRule(nn.Module):
         number, positions = len(preds), prod(preds.shape[2:])
         if preds.ndim > 2 and clusters is None:
             clusters = range(number)
-        flat = None if costs is None else flat_costs(costs, preds.shape).to(preds.device).float()
+        flat = (
+            None
+            if costs is None
+            else flat_costs(costs, preds.shape).to(preds.device).float()
+        )
         calibrates = self.calibration_method is not None
-        preds, labels = checked_logits(preds, target, len(self.costs), ignore_index, calibrates=calibrates)
+        preds, labels = checked_logits(
+            preds, target, len(self.costs), ignore_index, calibrates=calibrates
+        )
         labelled = labels.counted.nonzero().squeeze(1)
         require(len(labelled), "some_label", "target", ignore_index)
         target, sample = labels.target[labelled], labelled.cpu() // positions
@@ -335,8 +394,13 @@ class DecisionRule(nn.Module):
         columns = {limit.by for limit in self.limits if limit.by is not None}
         by_sample = codes_by_column(groups, number)
         if not columns <= set(by_sample):
-            raise InvalidValueError("columns_of_limits", "groups", list(by_sample), columns=sorted(columns))
-        codes = {column: Groups(each.names, each.codes[sample]) for column, each in by_sample.items()}
+            raise InvalidValueError(
+                "columns_of_limits", "groups", list(by_sample), columns=sorted(columns)
+            )
+        codes = {
+            column: Groups(each.names, each.codes[sample])
+            for column, each in by_sample.items()
+        }
         cluster_codes = None
         if clusters is not None:  # some clusters may have no sample with a label
             codes_of_rows = group_codes("clusters", clusters, number).codes[sample]
@@ -347,12 +411,16 @@ class DecisionRule(nn.Module):
         require(is_valid, "clusters_of_limits", "clusters", limits=per_cluster)
         before = {name: value.clone() for name, value in self.state_dict().items()}
         was_fitted, self.is_fitted = self.is_fitted, True
-        samples = FitSamples(preds, labelled, target, codes, cluster_codes, weights, flat, positions)
+        samples = FitSamples(
+            preds, labelled, target, codes, cluster_codes, weights, flat, positions
+        )
         try:
             self._fit(samples)
         except BaseException:
             self.is_fitted = was_fitted
-            self.load_state_dict(before)  # an error must not leave thresholds that guarantee nothing
+            self.load_state_dict(
+                before
+            )  # an error must not leave thresholds that guarantee nothing
             raise
         self.has_row_costs = costs is not None
         self.known_rows = known_rows(hash_rows(preds))
@@ -375,17 +443,34 @@ class DecisionRule(nn.Module):
         calibration_rows, threshold_rows = split_rows(*split, is_fitted=is_fitted)
         is_split = len(threshold_rows) < len(target)
         if isinstance(self.calibration, TemperatureScaling | VectorScaling):
-            self.calibration.fit(preds[labelled[calibration_rows]].log_softmax(dim=1), target[calibration_rows])
+            self.calibration.fit(
+                preds[labelled[calibration_rows]].log_softmax(dim=1),
+                target[calibration_rows],
+            )
         if self.priors is not None:
             frequencies = class_frequencies(target[calibration_rows], self.concern.classes)
             self.prior_ratio.copy_(self.priors.to(preds) / frequencies.to(preds))
         if self.limits:
             (answers, is_worth), probs, _ = self._weigh(preds, costs, positions)
-            risks = [self._over_sample(self._expected(probs, losses, answers), positions) for losses in self.losses]
-            risk = torch.where(is_worth.unsqueeze(2), torch.stack(risks, dim=2), torch.inf)[labelled].cpu().double()
+            risks = [
+                self._over_sample(self._expected(probs, losses, answers), positions)
+                for losses in self.losses
+            ]
+            risk = (
+                torch.where(is_worth.unsqueeze(2), torch.stack(risks, dim=2), torch.inf)[
+                    labelled
+                ]
+                .cpu()
+                .double()
+            )
             of_limits = samples._replace(target=target.cpu(), clusters=clusters)
-            of_answers, rows = (answers[labelled].cpu(), risk), (calibration_rows, threshold_rows)
-            self.thresholds.copy_(choose_thresholds(self.limits, self.concern, of_limits, *of_answers, *rows))
+            of_answers, rows = (
+                (answers[labelled].cpu(), risk),
+                (calibration_rows, threshold_rows),
+            )
+            self.thresholds.copy_(
+                choose_thresholds(self.limits, self.concern, of_limits, *of_answers, *rows)
+            )
         judged = labelled[threshold_rows]
         report = report_on(
             self._assess(preds, costs, positions).decision[judged],
@@ -400,19 +485,29 @@ class DecisionRule(nn.Module):
         self.report = report._replace(seed=self.seed if is_split else None)
 
     def _warn_if_unfitted(self) -> None:
-        if not (self.is_fitted or self.limits) and (self.calibration_method is not None or self.priors is not None):
-            warnings.warn("the rule was not fitted: call fit first.", UnfittedRuleWarning, stacklevel=4)
+        if not (self.is_fitted or self.limits) and (
+            self.calibration_method is not None or self.priors is not None
+        ):
+            warnings.warn(
+                "the rule was not fitted: call fit first.",
+                UnfittedRuleWarning,
+                stacklevel=4,
+            )
 
     def _warn_of_rare_classes(self, target: Tensor, clusters: Tensor | None) -> None:
         if not self.limits:
             return
-        limited = {limit.of for limit in self.limits if limit.errors in ("dangerous", "any")}
+        limited = {
+            limit.of for limit in self.limits if limit.errors in ("dangerous", "any")
+        }
         units = "samples" if clusters is None else "clusters with samples"
         if clusters is not None:
             pairs = torch.stack([target.cpu(), clusters.cpu()])
             target = pairs.unique(dim=1)[0]  # type: ignore[no-untyped-call]
         counts = target.bincount(minlength=len(self.costs))
-        for caution in rare_classes(self.concern.classes, counts, self.dangerous, limited, units):
+        for caution in rare_classes(
+            self.concern.classes, counts, self.dangerous, limited, units
+        ):
             warnings.warn(caution, stacklevel=3)
 
     def warn_of_fitted(self, preds: Tensor) -> None:
@@ -421,7 +516,9 @@ class DecisionRule(nn.Module):
         Call this before you evaluate the decisions for these rows.
         """
         rows = by_class(preds, len(self.costs))
-        for caution in warn_of_known(self.known_rows, hash_rows(rows), "the fit of the rule"):
+        for caution in warn_of_known(
+            self.known_rows, hash_rows(rows), "the fit of the rule"
+        ):
             warnings.warn(caution, stacklevel=3)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -434,7 +531,9 @@ class DecisionRule(nn.Module):
         path = local_path(path, "path")
         self._warn_if_unfitted()
         if path.exists() and not overwrite:
-            raise FileExistsError(f"{path} exists: choose another file or pass overwrite=True")
+            raise FileExistsError(
+                f"{path} exists: choose another file or pass overwrite=True"
+            )
         content = {
             "concern": concern_as_plain(self.concern),
             "settings": {
@@ -471,8 +570,14 @@ class DecisionRule(nn.Module):
 
     @classmethod
     def _restored(cls, content: dict[str, Any]) -> Self:
-        classes, state, report = content["concern"]["classes"], content["state"], content["report"]
-        check_whole_tensors([*state.values(), *content["settings"].values(), content["known_rows"]])
+        classes, state, report = (
+            content["concern"]["classes"],
+            content["state"],
+            content["report"],
+        )
+        check_whole_tensors(
+            [*state.values(), *content["settings"].values(), content["known_rows"]]
+        )
         # A small file must not ask for large matrices.
         if not isinstance(classes, list) or len(state["costs"]) != len(classes):
             raise InvalidValueError("row_for_each_class", "costs")
@@ -480,7 +585,9 @@ class DecisionRule(nn.Module):
         if len(state["losses"]) != len(limits):
             raise InvalidValueError("matrix_for_each_limit", "losses")
         rule = cls(ConcernSpec(**content["concern"]), limits, **content["settings"])
-        computed = {name: rule.get_buffer(name).clone() for name in ("costs", "dangerous", "losses")}
+        computed = {
+            name: rule.get_buffer(name).clone() for name in ("costs", "dangerous", "losses")
+        }
         rule.load_state_dict(state)
         for name, value in rule.state_dict().items():
             if name in computed and not torch.equal(value, computed[name]):

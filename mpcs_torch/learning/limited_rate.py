@@ -90,14 +90,20 @@ class LimitedRate(NamedTuple):
         """Return whether the test passes at each step: (steps,), bool; ``decided_at`` is described at `last_step`."""
         if self.confidence is None:
             if self.clusters is None:
-                unused = self.at_most * self._samples(decided_at, steps) - self._errors(decided_at, steps)
+                unused = self.at_most * self._samples(decided_at, steps) - self._errors(
+                    decided_at, steps
+                )
             else:  # (steps,)
-                unused = self._over_clusters(decided_at, steps, lambda errors, of: self.at_most * of - errors)
+                unused = self._over_clusters(
+                    decided_at, steps, lambda errors, of: self.at_most * of - errors
+                )
             # A sum of losses that meets the limit exactly must pass, whatever the rounding.
             return unused >= (1 - 1e-9 - self.at_most) * self.largest
         return self.p_values(decided_at, steps) <= (1 - self.confidence) * (1 + 1e-12)
 
-    def p_values(self, decided_at: Tensor, steps: int, *, times: float | None = None) -> Tensor:
+    def p_values(
+        self, decided_at: Tensor, steps: int, *, times: float | None = None
+    ) -> Tensor:
         """Return the p-value at each step, (steps,): of a binomial test, or 1 / wealth if there are clusters.
 
         With ``times``, predict the p-values on a set ``times`` as large, as if this set had one more error.
@@ -107,15 +113,25 @@ class LimitedRate(NamedTuple):
         factor = 1.0 if times is None else times
         if self.clusters is not None:
             grid, place = self.bets.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-            gains = self._over_clusters(decided_at, steps, partial(self.gain, grid.unsqueeze(1)))
+            gains = self._over_clusters(
+                decided_at, steps, partial(self.gain, grid.unsqueeze(1))
+            )
             error = 0 if times is None else -torch.log1p(-self.bets / (self.largest + 1e-9))
-            return (factor * (error - gains.gather(0, place.expand(1, steps))[0])).exp().clamp(max=1)
+            return (
+                (factor * (error - gains.gather(0, place.expand(1, steps))[0]))
+                .exp()
+                .clamp(max=1)
+            )
         extra = 0.0 if times is None else 1.0
         units = self._samples(decided_at, steps).numpy() * factor
         wrong = (self._errors(decided_at, steps).numpy() + extra) * factor
         wrong = np.round(wrong) if times is None else np.ceil(wrong - 1e-9)
         rest = units - wrong
-        return torch.from_numpy(np.where(rest > 0, betaincc(wrong + 1, np.maximum(rest, 1e-9), self.at_most), 1.0))
+        return torch.from_numpy(
+            np.where(
+                rest > 0, betaincc(wrong + 1, np.maximum(rest, 1e-9), self.at_most), 1.0
+            )
+        )
 
     def gain(self, bets: Tensor | float, errors: Tensor, of: Tensor) -> Tensor:
         """Return the log of each cluster's factor in the wealth, (B, K), for each of ``bets`` (B, 1).
@@ -129,8 +145,12 @@ class LimitedRate(NamedTuple):
         """Return the bet of `roomiest` at each step, (steps,), for a test on ``times`` as many clusters as these."""
         if self.clusters is None or self.confidence is None:
             return self.bets
-        right = self._over_clusters(decided_at, steps, lambda _, of: self.gain(BETS, 0 * of, of))
-        wrong = self._over_clusters(decided_at, steps, lambda _, of: self.gain(BETS, of, of))
+        right = self._over_clusters(
+            decided_at, steps, lambda _, of: self.gain(BETS, 0 * of, of)
+        )
+        wrong = self._over_clusters(
+            decided_at, steps, lambda _, of: self.gain(BETS, of, of)
+        )
         return self.roomiest(times * right, wrong)
 
     def roomiest(self, right: Tensor, wrong: Tensor) -> Tensor:
@@ -154,7 +174,12 @@ class LimitedRate(NamedTuple):
         """Return the limit for the samples with the indices ``places``."""
         clusters = None if self.clusters is None else self.clusters[places]
         weights = None if self.weights is None else self.weights[places]
-        return self._replace(loss=self.loss[places], counted=self.counted[places], clusters=clusters, weights=weights)
+        return self._replace(
+            loss=self.loss[places],
+            counted=self.counted[places],
+            clusters=clusters,
+            weights=weights,
+        )
 
     def check_attainable(self, like: "LimitedRate | None" = None) -> None:
         """Raise `UnattainableLimitError` if the samples are too few to guarantee the limit, even without errors.
@@ -177,18 +202,31 @@ class LimitedRate(NamedTuple):
                 high = middle
             else:
                 low = middle
-        is_over_clusters = self.clusters is not None and not self.per_cluster and self.confidence is not None and units
-        per_cluster = -expm1(log(1 - (self.confidence or 0)) / units) * self.scale if is_over_clusters else None
+        is_over_clusters = (
+            self.clusters is not None
+            and not self.per_cluster
+            and self.confidence is not None
+            and units
+        )
+        per_cluster = (
+            -expm1(log(1 - (self.confidence or 0)) / units) * self.scale
+            if is_over_clusters
+            else None
+        )
         limit = self.at_most * self.scale
         lowest = high * self.scale
-        raise UnattainableLimitError(self.name, limit, units, lowest, max(needed, units + 1), self.unit, per_cluster)
+        raise UnattainableLimitError(
+            self.name, limit, units, lowest, max(needed, units + 1), self.unit, per_cluster
+        )
 
     def attained(self, at_most: float, sizes: Tensor) -> float:
         """Return the evidence of error-free clusters of ``sizes`` (K,), divided by that needed for ``at_most``."""
         if self.confidence is None:
             return at_most * sizes.sum().item() / max(1e-300, (1 - at_most) * self.largest)
         rate = self._replace(at_most=at_most)
-        return rate.gain(1.0, torch.zeros_like(sizes), sizes).sum().item() / -log(1 - self.confidence)
+        return rate.gain(1.0, torch.zeros_like(sizes), sizes).sum().item() / -log(
+            1 - self.confidence
+        )
 
     def _sizes(self) -> Tensor:
         """Return the weighted sizes (K,) of clusters with counted samples; all 1 if ``per_cluster`` or no clusters."""
@@ -199,10 +237,14 @@ class LimitedRate(NamedTuple):
         sizes = self.clusters.bincount(weights)
         return sizes[sizes > 0] ** (not self.per_cluster)
 
-    def _errors(self, decided_at: Tensor, steps: int) -> Tensor:  # the sum of losses at each step, (steps,)
+    def _errors(
+        self, decided_at: Tensor, steps: int
+    ) -> Tensor:  # the sum of losses at each step, (steps,)
         begins, ends = _in_use(decided_at, steps)
         values = (self.loss.double() * self.counted).flatten()
-        return _cumulated(begins.flatten(), values, steps) - _cumulated(ends.flatten(), values, steps)
+        return _cumulated(begins.flatten(), values, steps) - _cumulated(
+            ends.flatten(), values, steps
+        )
 
     def _samples(self, decided_at: Tensor, steps: int) -> Tensor:
         """Return the number of samples in the denominator at each step: (steps,), float64."""
@@ -210,7 +252,9 @@ class LimitedRate(NamedTuple):
             return self._replace(loss=torch.ones_like(self.loss))._errors(decided_at, steps)
         return self.counted[:, 0].sum().double().expand(steps)
 
-    def _over_clusters(self, decided_at: Tensor, steps: int, value: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    def _over_clusters(
+        self, decided_at: Tensor, steps: int, value: Callable[[Tensor, Tensor], Tensor]
+    ) -> Tensor:
         """Return the sum over clusters of ``value(errors, samples)``, for each step: (..., steps)."""
         assert self.clusters is not None
         of = self.counted.double() * (1 if self.weights is None else self.weights[:, None])
@@ -222,10 +266,15 @@ class LimitedRate(NamedTuple):
         cluster = self.clusters[:, None].expand(decided_at.shape).flatten().repeat(2)
         is_change = (at < steps) & (change != 0).any(dim=0)
         key, place = (cluster * steps + at)[is_change].unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        change = torch.zeros(2, len(key), dtype=torch.float64).index_add_(1, place, change[:, is_change])
+        change = torch.zeros(2, len(key), dtype=torch.float64).index_add_(
+            1, place, change[:, is_change]
+        )
         cluster = key // steps
         after = change.cumsum(dim=1)
-        after += initial[:, cluster] - (after - change)[:, torch.searchsorted(key, cluster * steps)]
+        after += (
+            initial[:, cluster]
+            - (after - change)[:, torch.searchsorted(key, cluster * steps)]
+        )
         first = value(*self.rates(*initial))
         gained = value(*self.rates(*after)) - value(*self.rates(*(after - change)))
         return first.sum(dim=-1, keepdim=True) + _cumulated(key % steps, gained, steps)
@@ -233,7 +282,11 @@ class LimitedRate(NamedTuple):
     def rates(self, errors: Tensor, of: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``errors`` and ``of`` unchanged or, if ``per_cluster``, each divided by ``of`` (0 / 0 gives 0)."""
         counts = (of > 1e-9).double()
-        return (errors / of.clamp(min=1e-9) * counts, counts) if self.per_cluster else (errors, of)
+        return (
+            (errors / of.clamp(min=1e-9) * counts, counts)
+            if self.per_cluster
+            else (errors, of)
+        )
 
 
 def _in_use(decided_at: Tensor, steps: int) -> tuple[Tensor, Tensor]:

@@ -30,15 +30,28 @@ from mpcs_torch.functional.probability.scores import generalized_mean_loss
 class _LossOfLogits(nn.CrossEntropyLoss):
     """A `torch.nn.CrossEntropyLoss` whose class weights are validated, and are not saved in checkpoints."""
 
-    def __init__(self, num_classes: int | None, weight: Tensor | None, **settings: Any) -> None:
+    def __init__(
+        self, num_classes: int | None, weight: Tensor | None, **settings: Any
+    ) -> None:
         super().__init__(check_class_weight(weight, num_classes), **settings)
         self.register_buffer("weight", self.weight, persistent=False)
 
-    def _batch(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None, matrix: Tensor | None) -> LossBatch:
-        settings = LossSettings(self.weight, self.ignore_index, self.label_smoothing, self.reduction)  # type: ignore[arg-type]
+    def _batch(
+        self,
+        logits: Tensor,
+        target: Tensor,
+        sample_weight: Tensor | None,
+        matrix: Tensor | None,
+    ) -> LossBatch:
+        reduction: Any = self.reduction  # a str in torch
+        settings = LossSettings(
+            self.weight, self.ignore_index, self.label_smoothing, reduction
+        )
         batch = loss_batch(logits, target, settings, sample_weight)
         if matrix is not None and len(matrix) != batch.scores.shape[1]:
-            raise InvalidValueError("covers_classes", "concern", len(matrix), classes=batch.scores.shape[1])
+            raise InvalidValueError(
+                "covers_classes", "concern", len(matrix), classes=batch.scores.shape[1]
+            )
         return batch
 
 
@@ -89,19 +102,30 @@ class ConcernLoss(_LossOfLogits):
         label_smoothing: float = 0.0,
         reduction: LossReduction = "mean",
     ) -> None:
-        matrix = None if concern is None else concern_weights(concern).float()  # some devices do not support float64
+        matrix = (
+            None if concern is None else concern_weights(concern).float()
+        )  # some devices do not support float64
         if matrix is not None:
             check_concern(matrix, len(matrix))
             matrix = penalty_matrix(without_diagonal(matrix))
         classes = None if matrix is None else len(matrix)
         super().__init__(
-            classes, weight, ignore_index=ignore_index, label_smoothing=label_smoothing, reduction=reduction
+            classes,
+            weight,
+            ignore_index=ignore_index,
+            label_smoothing=label_smoothing,
+            reduction=reduction,
         )
         self.register_buffer("penalties", matrix, persistent=False)
         self.concern_share = concern_share
 
     def forward(
-        self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None, *, costs: Tensor | None = None
+        self,
+        logits: Tensor,
+        target: Tensor,
+        sample_weight: Tensor | None = None,
+        *,
+        costs: Tensor | None = None,
     ) -> Tensor:
         """Return the loss of a batch: float32, or float64 for float64 logits.
 
@@ -119,7 +143,11 @@ class ConcernLoss(_LossOfLogits):
                 costs count: if some samples cost more than others, pass ``sample_weight``, too.
         """
         batch = self._batch(logits, target, sample_weight, self.penalties)
-        penalties = self.penalties if costs is None else penalty_matrix(costs_of_errors(batch, logits, costs))
+        penalties = (
+            self.penalties
+            if costs is None
+            else penalty_matrix(costs_of_errors(batch, logits, costs))
+        )
         return concern_loss(batch, penalties, self.concern_share)
 
 
@@ -176,7 +204,11 @@ class SoftmaxMarginLoss(_LossOfLogits):
         matrix = concern_weights(concern).float()  # some devices do not support float64
         check_costs(matrix, len(matrix))
         super().__init__(
-            len(matrix), weight, ignore_index=ignore_index, label_smoothing=label_smoothing, reduction=reduction
+            len(matrix),
+            weight,
+            ignore_index=ignore_index,
+            label_smoothing=label_smoothing,
+            reduction=reduction,
         )
         self.register_buffer("costs", without_diagonal(matrix), persistent=False)
         self.margin, self.margin_share = margin, 1.0
@@ -196,7 +228,12 @@ class SoftmaxMarginLoss(_LossOfLogits):
         return f"margin={self.margin:g}, full_margin={self.full_margin:g}"
 
     def forward(
-        self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None, *, costs: Tensor | None = None
+        self,
+        logits: Tensor,
+        target: Tensor,
+        sample_weight: Tensor | None = None,
+        *,
+        costs: Tensor | None = None,
     ) -> Tensor:
         """Return the loss of a batch; arguments and result are those of `ConcernLoss.forward`.
 
@@ -234,7 +271,9 @@ class MarginRamp:
         [0.0, 0.0, 0.4, 0.8, 1.2, 1.6, 2.0, 2.0, 2.0, 2.0]
     """
 
-    def __init__(self, loss: SoftmaxMarginLoss, steps: int, *, begin: float = 0.1, end: float = 0.6) -> None:
+    def __init__(
+        self, loss: SoftmaxMarginLoss, steps: int, *, begin: float = 0.1, end: float = 0.6
+    ) -> None:
         require(steps >= 1, "at_least", "steps", steps, minimum=1)
         require(0 <= begin < end <= 1, "shares_in_order", "begin and end", [begin, end])
         self._loss, self._steps, self._begin, self._end = loss, steps, begin, end
@@ -287,11 +326,17 @@ class GeneralizedMeanLoss(_LossOfLogits):
         [0.6153, 0.4963, 0.3556]
     """
 
-    def __init__(self, power: float, *, weight: Tensor | None = None, ignore_index: int = -100) -> None:
+    def __init__(
+        self, power: float, *, weight: Tensor | None = None, ignore_index: int = -100
+    ) -> None:
         super().__init__(None, weight, ignore_index=ignore_index)
         require(isfinite(power), "finite", "power", power)
         self.power = power
 
-    def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the loss of a batch; arguments and result are those of `ConcernLoss.forward`."""
-        return generalized_mean_loss(self._batch(logits, target, sample_weight, None), self.power)
+        return generalized_mean_loss(
+            self._batch(logits, target, sample_weight, None), self.power
+        )

@@ -17,7 +17,15 @@ class RepeatedStepError(MpcsError, RuntimeError):
     """Accelerate would step a scheduler more than once for one score."""
 
 
-SETTINGS = ("power", "reference", "lowest", "highest", "smoothing", "warmup_steps", "sets_rates")
+SETTINGS = (
+    "power",
+    "reference",
+    "lowest",
+    "highest",
+    "smoothing",
+    "warmup_steps",
+    "sets_rates",
+)
 PROGRESS = ("score", "factor", "reason", "last_epoch")
 """The attributes in `MPCSLR.state_dict` besides the settings."""
 
@@ -128,14 +136,31 @@ class MPCSLR(ReduceLROnPlateau):
         last_epoch: int = -1,
     ) -> None:
         require(0 <= power < inf, "finite_at_least", "power", power, minimum=0)
-        require(reference is None or 0 < reference < inf, "finite_above", "reference", reference, minimum=0)
-        require(0 <= lowest <= highest < inf, "finite_in_order", "lowest and highest", [lowest, highest])
-        require(0 <= smoothing < 1, "from_below", "smoothing", smoothing, minimum=0, maximum=1)
+        require(
+            reference is None or 0 < reference < inf,
+            "finite_above",
+            "reference",
+            reference,
+            minimum=0,
+        )
+        require(
+            0 <= lowest <= highest < inf,
+            "finite_in_order",
+            "lowest and highest",
+            [lowest, highest],
+        )
+        require(
+            0 <= smoothing < 1, "from_below", "smoothing", smoothing, minimum=0, maximum=1
+        )
         require(warmup_steps >= 0, "at_least", "warmup_steps", warmup_steps, minimum=0)
         require(last_epoch >= -1, "at_least", "last_epoch", last_epoch, minimum=-1)
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"optimizer must be a torch Optimizer, but is {quoted(optimizer)}.")
-        self.optimizer = optimizer  # first, because the parent sets `factor`, which is stored in it
+            raise TypeError(
+                f"optimizer must be a torch Optimizer, but is {quoted(optimizer)}."
+            )
+        self.optimizer = (
+            optimizer  # first, because the parent sets `factor`, which is stored in it
+        )
         earlier_factor = optimizer.param_groups[0].get("last_factor")
         super().__init__(optimizer)
         self.power, self.smoothing = float(power), float(smoothing)
@@ -184,7 +209,9 @@ class MPCSLR(ReduceLROnPlateau):
             self.reference = score
         unbounded = (max(smoothed, 0.0) / self.reference) ** self.power
         factor = min(max(unbounded, self.lowest), self.highest)
-        self.reason = f"score {smoothed:g} of reference {self.reference:g}: factor {factor:g}"
+        self.reason = (
+            f"score {smoothed:g} of reference {self.reference:g}: factor {factor:g}"
+        )
         self._warn_of_overwritten_rates()
         self._set_factor(factor)
         self._has_set = True
@@ -193,7 +220,10 @@ class MPCSLR(ReduceLROnPlateau):
     @property
     def base_lrs(self) -> list[float]:  # type: ignore[override]  # an attribute in torch; here read from the groups
         """The ``initial_lr`` of each parameter group. If a later group has none, it is first set to its rate."""
-        return [float(group.setdefault("initial_lr", _rate(group))) for group in self.optimizer.param_groups]
+        return [
+            float(group.setdefault("initial_lr", _rate(group)))
+            for group in self.optimizer.param_groups
+        ]
 
     def get_last_lr(self) -> list[float]:  # type: ignore[override]  # floats also of rates that are tensors
         """Return the current learning rate of each parameter group."""

@@ -9,7 +9,11 @@ Value = TypeVar("Value")
 
 def has_other_ranks() -> bool:
     """Return whether ``torch.distributed`` is initialized with more than one process."""
-    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+    return (
+        distributed.is_available()
+        and distributed.is_initialized()
+        and distributed.get_world_size() > 1
+    )
 
 
 def is_follower() -> bool:

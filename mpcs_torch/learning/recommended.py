@@ -80,12 +80,30 @@ class Step(NamedTuple):
         """Return the row of the table of steps."""
         right, dangerous = f"{100 * self.right:.2f} %", f"{1e4 * self.dangerous:.1f}"
         referred = f"{100 * self.referred:.1f} %"
-        more_dangerous = "" if self.more_dangerous is None else self.more_dangerous.text(1e4, 1)
+        more_dangerous = (
+            "" if self.more_dangerous is None else self.more_dangerous.text(1e4, 1)
+        )
         more_right = "" if self.more_right is None else self.more_right.text(100, 2)
-        return [self.name, right, dangerous, f"{self.cost:.4g}", referred, more_dangerous, more_right]
+        return [
+            self.name,
+            right,
+            dangerous,
+            f"{self.cost:.4g}",
+            referred,
+            more_dangerous,
+            more_right,
+        ]
 
 
-STEPS = ("", "correct", "dangerous in 10 000", "cost", "referred", "dangerous, change", "points of accuracy, change")
+STEPS = (
+    "",
+    "correct",
+    "dangerous in 10 000",
+    "cost",
+    "referred",
+    "dangerous, change",
+    "points of accuracy, change",
+)
 EFFECTS = ("a harmless error costs", "points of accuracy", "harm in 10 000", "")
 
 
@@ -118,7 +136,14 @@ class Recommendation:
             verdict = "chosen" if effect.factor == self.factor else ""
             if effect.right < -self.max_accuracy_loss:
                 verdict = "costs more accuracy than allowed"
-            rows.append([f"{effect.factor:g}", f"{100 * effect.right:+.2f}", f"{1e4 * effect.harm:+.1f}", verdict])
+            rows.append(
+                [
+                    f"{effect.factor:g}",
+                    f"{100 * effect.right:+.2f}",
+                    f"{1e4 * effect.harm:+.1f}",
+                    verdict,
+                ]
+            )
         return Table(EFFECTS, rows)
 
     def __str__(self) -> str:
@@ -132,7 +157,9 @@ class Recommendation:
         ]
         if self.effects:
             points = f"{100 * self.max_accuracy_loss:g} points"
-            lines += [f"\nWhat other costs let expect, if {points} of accuracy may be lost:\n"]
+            lines += [
+                f"\nWhat other costs let expect, if {points} of accuracy may be lost:\n"
+            ]
             lines += [self.table_of_factors().markdown()]
         return "\n".join(lines)
 
@@ -188,17 +215,32 @@ class Recipe:
                 as in `DecisionRule.fit`.
         """
         require(PLAIN in logits, "includes", "logits", list(logits), name=PLAIN)
-        models = {name: self._checked(name, logits[name], target) for name in [PLAIN, *logits]}
-        codes = None if clusters is None else group_codes("clusters", clusters, len(target)).codes
-        flat = None if costs is None else flat_costs(costs, (len(target), len(self.concern.classes))).cpu()
+        models = {
+            name: self._checked(name, logits[name], target) for name in [PLAIN, *logits]
+        }
+        codes = (
+            None
+            if clusters is None
+            else group_codes("clusters", clusters, len(target)).codes
+        )
+        flat = (
+            None
+            if costs is None
+            else flat_costs(costs, (len(target), len(self.concern.classes))).cpu()
+        )
         samples = _Samples(target.cpu().long(), codes, flat)
         if flat is not None:
             check_row_costs(flat, samples.target)
-        rows, _ = split_rows(self.limits, self.concern, len(target), codes, seed=0, is_fitted=True)
+        rows, _ = split_rows(
+            self.limits, self.concern, len(target), codes, seed=0, is_fitted=True
+        )
         means = {name: average_logits(each) for name, each in models.items()}
         of_choice = at_rows(samples, rows)
         harm, factors = self._goal(of_choice.costs)
-        suited = {name: best_calibration(mean[rows], of_choice.target, harm) for name, mean in means.items()}
+        suited = {
+            name: best_calibration(mean[rows], of_choice.target, harm)
+            for name, mean in means.items()
+        }
         name, factor = self._chosen(suited, of_choice)
         concern = self.concern
         if factor not in (None, self._factor_of_concern):
@@ -208,17 +250,30 @@ class Recipe:
         decisions = self._decisions(models, samples, name, factor)
         if self.limits:
             decisions["+ referrals that keep the limits"] = rule(means[name], flat)
-        effects = () if factor is None else tuple(effects_of_factors(suited[name].probs, harm, factors))
+        effects = (
+            ()
+            if factor is None
+            else tuple(effects_of_factors(suited[name].probs, harm, factors))
+        )
         steps = tuple(samples.steps(decisions, self.concern))
         return Recommendation(name, rule, factor, steps, effects, self.max_accuracy_loss)
 
     def _checked(self, name: str, given: Models, target: Tensor) -> list[Tensor]:
-        each_model = [given] if isinstance(given, Tensor) and given.ndim == 2 else list(given)
+        each_model = (
+            [given] if isinstance(given, Tensor) and given.ndim == 2 else list(given)
+        )
         require(
-            len(each_model) == self.members, "of_members", f"logits[{name!r}]", len(each_model), members=self.members
+            len(each_model) == self.members,
+            "of_members",
+            f"logits[{name!r}]",
+            len(each_model),
+            members=self.members,
         )
         classes = len(self.concern.classes)
-        return [checked_logits(logits, target, classes, calibrates=True)[0].cpu() for logits in each_model]
+        return [
+            checked_logits(logits, target, classes, calibrates=True)[0].cpu()
+            for logits in each_model
+        ]
 
     @property
     def _factor_of_concern(self) -> float:
@@ -231,12 +286,18 @@ class Recipe:
         """
         if costs is not None:
             return harm_of_rows(costs, self.concern), (0.0,)
-        if self.concern.refer is not None or any(limit.errors == "cost" for limit in self.limits):
+        if self.concern.refer is not None or any(
+            limit.errors == "cost" for limit in self.limits
+        ):
             of_concern = self.concern.costs()
             return of_concern / of_concern.max(), (0.0,)
-        return harm_matrix(self.concern), tuple(sorted({*FACTORS, self._factor_of_concern}, reverse=True))
+        return harm_matrix(self.concern), tuple(
+            sorted({*FACTORS, self._factor_of_concern}, reverse=True)
+        )
 
-    def _chosen(self, suited: Mapping[str, Calibrated], samples: "_Samples") -> tuple[str, float | None]:
+    def _chosen(
+        self, suited: Mapping[str, Calibrated], samples: "_Samples"
+    ) -> tuple[str, float | None]:
         """Return the name of the best loss that has an admissible factor, and this factor, if there are several."""
         harm, factors = self._goal(samples.costs)
         before = decide(suited[PLAIN].probs, harm, factors[0])
@@ -255,13 +316,19 @@ class Recipe:
         raise AssertionError("the first factor is always admissible for the plain models")
 
     def _decisions(
-        self, models: Mapping[str, Sequence[Tensor]], samples: "_Samples", chosen: str, factor: float | None
+        self,
+        models: Mapping[str, Sequence[Tensor]],
+        samples: "_Samples",
+        chosen: str,
+        factor: float | None,
     ) -> dict[str, Tensor]:
         """Return the decisions (N,) of each step, by its name. Each sample is calibrated by others."""
         harm, _ = self._goal(samples.costs)
 
         def by_cost(logits: Tensor) -> Tensor:
-            return decide(best_calibration(logits, samples.target, harm).probs, harm, factor or 0.0)
+            return decide(
+                best_calibration(logits, samples.target, harm).probs, harm, factor or 0.0
+            )
 
         decisions = {f"{PLAIN}, most probable class": models[PLAIN][0].argmax(dim=1)}
         decisions["+ decided by cost"] = by_cost(models[PLAIN][0])
@@ -346,7 +413,14 @@ def recommended(
         >>> decisions = choice.rule(logits[choice.name])
     """
     require(members >= 1, "at_least", "members", members, minimum=1)
-    require(0 <= max_accuracy_loss <= 1, "between", "max_accuracy_loss", max_accuracy_loss, minimum=0, maximum=1)
+    require(
+        0 <= max_accuracy_loss <= 1,
+        "between",
+        "max_accuracy_loss",
+        max_accuracy_loss,
+        minimum=0,
+        maximum=1,
+    )
     if isinstance(refer, bool):
         limits: tuple[Limit, ...] = (REFERRAL_LIMIT,) if refer else ()
     else:
@@ -374,10 +448,14 @@ def average_logits(logits: Sequence[Tensor]) -> Tensor:
     """
     shapes = {tuple(each.shape) for each in logits}
     require(len(shapes) == 1, "equal_shapes", "logits", sorted(shapes))
-    return torch.stack([each.log_softmax(dim=1) for each in logits]).logsumexp(dim=0) - log(len(logits))
+    return torch.stack([each.log_softmax(dim=1) for each in logits]).logsumexp(dim=0) - log(
+        len(logits)
+    )
 
 
-def margin_loss(concern: ConcernSpec, margin: float, label_smoothing: float = 0.0) -> SoftmaxMarginLoss:
+def margin_loss(
+    concern: ConcernSpec, margin: float, label_smoothing: float = 0.0
+) -> SoftmaxMarginLoss:
     """Return the loss whose margin is ``margin`` nats for the most harmful errors, and half of it for harmless ones."""
     costs = softened(harm_matrix(concern), FLOOR)
     return SoftmaxMarginLoss(costs.float(), margin=margin, label_smoothing=label_smoothing)

@@ -50,12 +50,18 @@ class Estimate(NamedTuple):
         if self.labelled:
             ends = f"{self.sure}: {in_digits(self.low, 3)} to {in_digits(self.high, 3)}"
             text += f"; measured minus estimated: {in_digits(self.difference, 3, '+')} ({ends}; {self.labelled} labels)"
-        return f"{text}. CALIBRATION ALARM: do not rely on this estimate" if self.is_alarm else text
+        return (
+            f"{text}. CALIBRATION ALARM: do not rely on this estimate"
+            if self.is_alarm
+            else text
+        )
 
 
 def estimate_lines(estimates: Sequence[Estimate]) -> list[str]:
     """Return a line for each estimate, after a line that says when they are right; an empty list without estimates."""
-    return [ABOUT_ESTIMATES, *(f"- {estimate}" for estimate in estimates)] if estimates else []
+    return (
+        [ABOUT_ESTIMATES, *(f"- {estimate}" for estimate in estimates)] if estimates else []
+    )
 
 
 def estimate_decisions(
@@ -107,31 +113,51 @@ def estimate_decisions(
     labels = torch.full(shape, -1) if target is None else target.cpu().long()
     require(labels.shape == shape, "shape", "target", labels, shape=shape)
     highest_class, known = int(labels.max()) if labels.numel() else 0, len(concern.classes)
-    require(highest_class < known, "below_where_known", "target", highest_class, maximum=known)
+    require(
+        highest_class < known, "below_where_known", "target", highest_class, maximum=known
+    )
     labels, decisions = labels.flatten(), assessed.decision.cpu().flatten()
     of_best = torch.stack([assessed.risk, assessed.cost]).detach().cpu().double().flatten(1)
     highest, flat = [1.0, float(concern.costs().max())], None
     if assessed.costs is not None:
-        flat = flat_costs(assessed.costs, (number, len(concern.classes), *positions)).cpu().double()
+        flat = (
+            flat_costs(assessed.costs, (number, len(concern.classes), *positions))
+            .cpu()
+            .double()
+        )
         highest[1] = max(highest[1], float(flat.abs().max()))
     estimated, measured = estimated_and_measured(concern, decisions, labels, of_best, flat)
-    codes = torch.arange(number) if clusters is None else group_codes("clusters", clusters, number).codes
+    codes = (
+        torch.arange(number)
+        if clusters is None
+        else group_codes("clusters", clusters, number).codes
+    )
     codes = codes.repeat_interleave(prod(positions))
     estimates = list[Estimate]()
-    for name, limit, expected, gaps in zip((DANGEROUS, COST), highest, estimated, measured - estimated, strict=True):
+    for name, limit, expected, gaps in zip(
+        (DANGEROUS, COST), highest, estimated, measured - estimated, strict=True
+    ):
         known = int(expected.isfinite().sum())
-        estimate = Estimate(name, expected.nanmean().item(), known, without=len(expected) - known)
+        estimate = Estimate(
+            name, expected.nanmean().item(), known, without=len(expected) - known
+        )
         is_known = gaps.isfinite()
         if is_known.any():
             mean = estimate_mean(gaps[is_known], (-limit, limit), codes[is_known])
             low, high = mean.interval(CONFIDENCE)
-            estimate = estimate._replace(labelled=int(is_known.sum()), difference=mean.value, low=low, high=high)
+            estimate = estimate._replace(
+                labelled=int(is_known.sum()), difference=mean.value, low=low, high=high
+            )
         estimates.append(estimate)
     return estimates
 
 
 def estimated_and_measured(
-    concern: ConcernSpec, decisions: Tensor, target: Tensor, of_best: Tensor, costs: Tensor | None = None
+    concern: ConcernSpec,
+    decisions: Tensor,
+    target: Tensor,
+    of_best: Tensor,
+    costs: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the estimated and the measured losses of decisions (M,), whether they are dangerous and their costs.
 
@@ -143,5 +169,7 @@ def estimated_and_measured(
     low, high = decision_values(concern)[1:3, :, -1].aminmax(dim=1)
     of_referral = torch.where(low == high, low, nan).unsqueeze(1)
     estimated = of_best.where(decisions < len(concern.classes), nan)
-    measured = values_of(decisions, target.clamp(min=0), concern, costs)[1:3].where(target >= 0, nan)
+    measured = values_of(decisions, target.clamp(min=0), concern, costs)[1:3].where(
+        target >= 0, nan
+    )
     return torch.where(decisions < 0, of_referral, estimated), measured

@@ -17,7 +17,12 @@ from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 from mpcs_torch.learning.limited_rate import LimitedRate, UnattainableLimitError
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit
-from mpcs_torch.learning.threshold_testing import RiskPath, ends_of_steps, first_step, last_step
+from mpcs_torch.learning.threshold_testing import (
+    RiskPath,
+    ends_of_steps,
+    first_step,
+    last_step,
+)
 
 CALIBRATION_SHARE = 0.2
 MAX_STEPS = 500
@@ -77,18 +82,25 @@ def choose_thresholds(
     `needs_path`, the samples ``calibration_rows`` fix a path (a sequence of threshold vectors). The samples
     ``threshold_rows`` choose a step of this path.
     """
-    counted = torch.stack([limit.counted(samples.target, answers, concern) for limit in limits], dim=2)
+    counted = torch.stack(
+        [limit.counted(samples.target, answers, concern) for limit in limits], dim=2
+    )
     highest = [float(limit.losses(concern).max()) for limit in limits]
     path, places = None, risk[..., 0]
     if needs_path(limits, concern):
-        path = _path(limits, highest, risk[calibration_rows, 0], counted[calibration_rows, 0])
+        path = _path(
+            limits, highest, risk[calibration_rows, 0], counted[calibration_rows, 0]
+        )
         places = path.first_place(risk)
     places = torch.where(risk.isfinite().all(dim=2), places, torch.inf)
     if _needs_steps(limits, concern):
         ends = ends_of_steps(places[calibration_rows], rounding=1e-5, most=MAX_STEPS)
     else:
         ends = ends_of_steps(places[threshold_rows], rounding=1e-5)
-    steps, decided_at = len(ends), torch.bucketize(places, ends, right=True)  # infinite places are behind all steps
+    steps, decided_at = (
+        len(ends),
+        torch.bucketize(places, ends, right=True),
+    )  # infinite places are behind all steps
     times = _units(samples, threshold_rows) / _units(samples, calibration_rows)
     pilots, rates = list[LimitedRate](), list[LimitedRate]()
     for rate in _rates(limits, highest, concern, samples, answers, counted):
@@ -109,7 +121,9 @@ def choose_thresholds(
 
 def _units(samples: FitSamples, rows: Tensor) -> int:
     """Return the number of clusters among the samples ``rows``, or without clusters, of samples."""
-    return len(rows) if samples.clusters is None else len(set(samples.clusters[rows].tolist()))
+    return (
+        len(rows) if samples.clusters is None else len(set(samples.clusters[rows].tolist()))
+    )
 
 
 def _rates(
@@ -132,11 +146,14 @@ def _rates(
                 f"the limit '{limit}'{group}",
                 limit.at_most / highest[number],
                 limit.confidence,
-                limit.losses(concern)[samples.target.unsqueeze(1), answers] / highest[number],
+                limit.losses(concern)[samples.target.unsqueeze(1), answers]
+                / highest[number],
                 counted[..., number] & (codes == code).unsqueeze(1),
                 limit.is_of_decided,
                 samples.clusters,
-                unit=limit.unit if samples.clusters is None else f"clusters with {limit.unit}",
+                unit=limit.unit
+                if samples.clusters is None
+                else f"clusters with {limit.unit}",
                 scale=highest[number],
                 per_cluster=limit.per == CLUSTER,
                 weights=samples.weights,
@@ -145,7 +162,9 @@ def _rates(
     return rates
 
 
-def _path(limits: Sequence[Limit], highest: Sequence[float], risk: Tensor, counted: Tensor) -> RiskPath:
+def _path(
+    limits: Sequence[Limit], highest: Sequence[float], risk: Tensor, counted: Tensor
+) -> RiskPath:
     """Return the path for the risks (N, J) of the cheapest answers of samples, of which each limit counts some."""
     of_decided = [limit.is_of_decided for limit in limits]
     at_most = torch.tensor([limit.at_most for limit in limits], dtype=torch.float64)
@@ -167,7 +186,12 @@ def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: boo
 
 
 def checked_logits(
-    preds: Tensor, target: Tensor, num_classes: int, ignore_index: int | None = None, *, calibrates: bool
+    preds: Tensor,
+    target: Tensor,
+    num_classes: int,
+    ignore_index: int | None = None,
+    *,
+    calibrates: bool,
 ) -> tuple[Tensor, Labels]:
     """Validate logits (N, C, ...), finite if ``calibrates``, and labels (N, ...); return logits (M, C), and labels.
 
@@ -206,7 +230,13 @@ def calibration_units(total: int) -> int:
 
 
 def split_rows(
-    limits: Sequence[Limit], concern: ConcernSpec, samples: int, clusters: Tensor | None, seed: int, *, is_fitted: bool
+    limits: Sequence[Limit],
+    concern: ConcernSpec,
+    samples: int,
+    clusters: Tensor | None,
+    seed: int,
+    *,
+    is_fitted: bool,
 ) -> tuple[Tensor, Tensor]:
     """Return the rows for the calibration and those for the thresholds; all rows for both if no split is needed.
 

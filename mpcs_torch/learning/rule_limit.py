@@ -14,7 +14,11 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import InvalidValueError, quoted, require
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT, check_confidence
+from mpcs_torch.functional.inputs.confidence import (
+    CONFIDENCE,
+    CONFIDENCE_TEXT,
+    check_confidence,
+)
 from mpcs_torch.functional.inputs.groups import costs_by_label
 from mpcs_torch.tables import Table, in_table
 
@@ -68,14 +72,20 @@ class Limit:
 
     def __post_init__(self) -> None:
         require(isinstance(self.at_most, Real), "number", "at_most", self.at_most)
-        object.__setattr__(self, "at_most", float(self.at_most))  # a rule with a NumPy number could not be loaded
+        object.__setattr__(
+            self, "at_most", float(self.at_most)
+        )  # a rule with a NumPy number could not be loaded
         if self.confidence is not None:
-            require(isinstance(self.confidence, Real), "number", "confidence", self.confidence)
+            require(
+                isinstance(self.confidence, Real), "number", "confidence", self.confidence
+            )
             object.__setattr__(self, "confidence", float(self.confidence))
             check_confidence(self.confidence)
         if not isinstance(self.errors, str):
             pairs = tuple(tuple(map(str, pair)) for pair in self.errors)
-            are_pairs = pairs and not any(isinstance(pair, str) or len(pair) != 2 for pair in self.errors)
+            are_pairs = pairs and not any(
+                isinstance(pair, str) or len(pair) != 2 for pair in self.errors
+            )
             require(are_pairs, "pairs_of_names", "errors", self.errors)
             object.__setattr__(self, "errors", pairs)
         else:
@@ -83,10 +93,18 @@ class Limit:
             require(is_known, "kind_of_errors", "errors", self.errors)
         require(0 < self.at_most < inf, "finite_above", "at_most", self.at_most, minimum=0)
         is_share = self.errors != "cost"
-        require(not is_share or self.at_most < 1, "below", "at_most", self.at_most, maximum=1)
+        require(
+            not is_share or self.at_most < 1, "below", "at_most", self.at_most, maximum=1
+        )
         are_texts = isinstance(self.of, str) and isinstance(self.by, str | None)
         require(are_texts, "text", "of and by", [self.of, self.by])
-        require(self.per in (SAMPLE, CLUSTER), "one_of", "per", self.per, choices=[SAMPLE, CLUSTER])
+        require(
+            self.per in (SAMPLE, CLUSTER),
+            "one_of",
+            "per",
+            self.per,
+            choices=[SAMPLE, CLUSTER],
+        )
         if not is_share and self.confidence is not None:
             raise InvalidValueError("none_for_costs", "confidence", self.confidence)
         if self.is_of_decided and self.confidence is None:
@@ -94,9 +112,17 @@ class Limit:
 
     def __str__(self) -> str:
         """Return the limit as text that `parse` reads."""
-        errors = self.errors if isinstance(self.errors, str) else ", ".join("->".join(pair) for pair in self.errors)
+        errors = (
+            self.errors
+            if isinstance(self.errors, str)
+            else ", ".join("->".join(pair) for pair in self.errors)
+        )
         by = "" if self.by is None else f" by {self.by}"
-        sure = "in expectation" if self.confidence is None else f"with confidence {self.confidence:.12g}"
+        sure = (
+            "in expectation"
+            if self.confidence is None
+            else f"with confidence {self.confidence:.12g}"
+        )
         per = " per cluster" if self.per == CLUSTER else ""
         return f"{errors} <= {self.at_most:.12g} of {self.of}{per}{by} {sure}"
 
@@ -113,7 +139,10 @@ class Limit:
                 raise InvalidValueError("reads_like", example=repr(RULE))
             errors: Any = match["errors"]
             if "->" in errors:
-                errors = tuple(tuple(name.strip() for name in pair.split("->")) for pair in errors.split(","))
+                errors = tuple(
+                    tuple(name.strip() for name in pair.split("->"))
+                    for pair in errors.split(",")
+                )
                 if any(len(pair) != 2 for pair in errors):
                     raise InvalidValueError("pairs_with_arrows", "errors")
             at_most = float(match["at_most"])
@@ -127,7 +156,9 @@ class Limit:
             elif match["mean"] or errors == "cost":
                 confidence = None
             per = CLUSTER if match["per"] else SAMPLE
-            return cls(at_most, errors, match["of"] or SAMPLES, match["by"], confidence, per)
+            return cls(
+                at_most, errors, match["of"] or SAMPLES, match["by"], confidence, per
+            )
         except ValueError as error:
             raise ValueError(f"limit {quoted(text)}: {error}") from None
 
@@ -167,7 +198,9 @@ class Limit:
             return None
         if name not in members:
             known = [SAMPLES, DECIDED, *members]
-            raise InvalidValueError("limited_samples", "of", self.of, choices=known, decided=DECIDED)
+            raise InvalidValueError(
+                "limited_samples", "of", self.of, choices=known, decided=DECIDED
+            )
         return members[name]
 
     def losses(self, concern: ConcernSpec) -> Tensor:
@@ -208,13 +241,17 @@ class Limit:
         labels = self.limited_classes(concern)
         if labels is None:
             return torch.ones_like(answers, dtype=torch.bool)
-        classes = answers if self.is_of_decided else target.unsqueeze(1).expand(answers.shape)
+        classes = (
+            answers if self.is_of_decided else target.unsqueeze(1).expand(answers.shape)
+        )
         return torch.isin(classes, torch.tensor(labels, device=classes.device))
 
 
 def _labels_by_name(concern: ConcernSpec) -> dict[str, tuple[int, ...]]:
     """Return the indices of the classes that the name of a class, or of a group of classes, stands for."""
-    return {name: (label,) for label, name in enumerate(concern.classes)} | dict(concern.class_groups)
+    return {name: (label,) for label, name in enumerate(concern.classes)} | dict(
+        concern.class_groups
+    )
 
 
 class ClassErrors(NamedTuple):
@@ -229,7 +266,11 @@ class ClassErrors(NamedTuple):
         if not self.samples:
             return "no samples"
         low, high = clopper_pearson(self.errors, self.samples)
-        interval = f"{CONFIDENCE_TEXT}: {low:.3g} to {high:.3g}" if self.has_interval else "in clusters: no interval"
+        interval = (
+            f"{CONFIDENCE_TEXT}: {low:.3g} to {high:.3g}"
+            if self.has_interval
+            else "in clusters: no interval"
+        )
         return f"{self.errors} of {self.samples}, {self.errors / self.samples:.3g} ({interval})"
 
 
@@ -279,8 +320,13 @@ class RuleReport(NamedTuple):
         rows = []
         for name, value in values.items():
             if value is not None:
-                rows.append([name, str(value) if isinstance(value, int) else in_table(value)])
-        rows += [[f"dangerous errors of {name}", str(errors)] for name, errors in self.by_class.items()]
+                rows.append(
+                    [name, str(value) if isinstance(value, int) else in_table(value)]
+                )
+        rows += [
+            [f"dangerous errors of {name}", str(errors)]
+            for name, errors in self.by_class.items()
+        ]
         return Table(["", "value"], rows)
 
     @classmethod
@@ -290,9 +336,15 @@ class RuleReport(NamedTuple):
         Raises:
             ValueError: If a value is invalid.
         """
-        by_class = {str(name): ClassErrors(*errors) for name, errors in plain["by_class"].items()}
+        by_class = {
+            str(name): ClassErrors(*errors) for name, errors in plain["by_class"].items()
+        }
         report = cls(**{**plain, "by_class": by_class})
-        values: list[object] = [value for name, value in report._asdict().items() if name not in ("by_class", "seed")]
+        values: list[object] = [
+            value
+            for name, value in report._asdict().items()
+            if name not in ("by_class", "seed")
+        ]
         if report.seed is not None:
             values.append(report.seed)
         for errors in by_class.values():
@@ -330,17 +382,23 @@ def report_on(
         coverage=mean(1 - referred),
         dangerous_rate=mean(dangerous),
         cost=mean(cost),
-        by_class=_errors_by_class(target, dangerous == 1, concern, is_clustered=is_clustered),
+        by_class=_errors_by_class(
+            target, dangerous == 1, concern, is_clustered=is_clustered
+        ),
         coarse=mean((decisions >= len(concern.classes)).double()),
     )
 
 
-def values_of(decisions: Tensor, target: Tensor, concern: ConcernSpec, costs: Tensor | None = None) -> Tensor:
+def values_of(
+    decisions: Tensor, target: Tensor, concern: ConcernSpec, costs: Tensor | None = None
+) -> Tensor:
     """Return the four values of `decision_values` for decisions (N,) and true classes (N,): (4, N), float64.
 
     ``costs`` of rows by true class, (N, C, C), replace those of the concern, except of coarse answers and referrals.
     """
-    values = decision_values(concern).to(target.device)[:, target, decisions]  # -1 is the last column
+    values = decision_values(concern).to(target.device)[
+        :, target, decisions
+    ]  # -1 is the last column
     if costs is not None:
         known = costs_by_label(costs, target).to(values)
         is_class = (decisions >= 0) & (decisions < known.shape[1])
@@ -360,7 +418,10 @@ def _errors_by_class(
     by_class = dict[str, ClassErrors]()
     for name, labels in _labels_by_name(concern).items():
         if can_be_dangerous[list(labels)].any():
-            of_name = sum(errors[label] for label in labels), sum(samples[label] for label in labels)
+            of_name = (
+                sum(errors[label] for label in labels),
+                sum(samples[label] for label in labels),
+            )
             by_class[name] = ClassErrors(*of_name, has_interval=not is_clustered)
     return by_class
 
@@ -371,7 +432,11 @@ def decision_values(concern: ConcernSpec) -> Tensor:
     The shape is (4, C, C + A + 1), float64. Rows are true classes. Columns are decisions: C classes, A coarse answers
     and a referral, which costs 0 unless the concern says otherwise.
     """
-    costs = concern.costs() if concern.refer is not None else torch.nn.functional.pad(concern.costs(), (0, 1))
+    costs = (
+        concern.costs()
+        if concern.refer is not None
+        else torch.nn.functional.pad(concern.costs(), (0, 1))
+    )
     is_referral = (torch.arange(costs.shape[1]) == costs.shape[1] - 1).expand(costs.shape)
     is_dangerous = severity_matrix(concern, len(costs)) == DANGEROUS
     return torch.stack([torch.eye(*costs.shape), is_dangerous, costs, is_referral]).double()

@@ -51,14 +51,20 @@ class LimitPlan:
         low, high, of = min(self.cluster_sizes), max(self.cluster_sizes), self.limit.of
         text = "samples"
         if high > 1:
-            text = f"clusters of {high} samples" if low == high else f"clusters of {low} to {high} samples"
+            text = (
+                f"clusters of {high} samples"
+                if low == high
+                else f"clusters of {low} to {high} samples"
+            )
         group = "" if self.limit.by is None else f" of the rarest {self.limit.by}"
         if of != SAMPLES or group:
             kind = "" if of == SAMPLES else f" {of}"
             if high > 1 and kind:
                 kind = f" with {of} samples"
             text += f", {self.counted:_} of them{kind}{group}"
-        least = "at least " if self.limit.is_of_decided else ""  # the tests with few decided samples must pass, too
+        least = (
+            "at least " if self.limit.is_of_decided else ""
+        )  # the tests with few decided samples must pass, too
         return f"Collect {least}{self.given:_} {text}.".replace("_", " ")
 
 
@@ -115,7 +121,13 @@ def plan_limit(
     while chances[-(most // 4) :].min() < enough:
         most *= 2
         if most * sizes.mean() > MAX_SAMPLES:
-            raise InvalidValueError("far_below_limit", "expected", expected, maximum=MAX_SAMPLES, limit=str(limit))
+            raise InvalidValueError(
+                "far_below_limit",
+                "expected",
+                expected,
+                maximum=MAX_SAMPLES,
+                limit=str(limit),
+            )
         chances = _chances(rate, expected, most, sizes, shared)
     # The number of counted samples is random, so the search begins where it is sufficient on average.
     judging = ceil((1 + np.flatnonzero(chances < chance)[-1]) / share)
@@ -126,7 +138,9 @@ def plan_limit(
         judging -= step
     given = total_units(judging)
     cluster_sizes = tuple(int(size) for size in sizes.tolist())
-    return LimitPlan(limit, given, round(given * share), judging, fewest, cluster_sizes, share, chances)
+    return LimitPlan(
+        limit, given, round(given * share), judging, fewest, cluster_sizes, share, chances
+    )
 
 
 def _rate(limit: Limit, sizes: Tensor) -> LimitedRate:
@@ -134,11 +148,19 @@ def _rate(limit: Limit, sizes: Tensor) -> LimitedRate:
     per_cluster, empty = limit.per == CLUSTER, torch.empty(0, 1)
     largest = 1.0 if per_cluster else float(sizes.max())
     return LimitedRate(
-        str(limit), limit.at_most, limit.confidence, empty, empty, per_cluster=per_cluster, largest=largest
+        str(limit),
+        limit.at_most,
+        limit.confidence,
+        empty,
+        empty,
+        per_cluster=per_cluster,
+        largest=largest,
     )
 
 
-def _chances(rate: LimitedRate, expected: float, most: int, sizes: Tensor, shared: float) -> Array:
+def _chances(
+    rate: LimitedRate, expected: float, most: int, sizes: Tensor, shared: float
+) -> Array:
     """Return, for each n from 0 to ``most``, the chance that the test passes if n samples or clusters are counted.
 
     A sample is counted if the limit is about its class or decision; a cluster, if it has such samples.
@@ -157,7 +179,9 @@ def _chances(rate: LimitedRate, expected: float, most: int, sizes: Tensor, share
     return np.concatenate([[0.0], chances])
 
 
-def _simulated(rate: LimitedRate, expected: float, numbers: Tensor, sizes: Tensor, shared: float) -> Array:
+def _simulated(
+    rate: LimitedRate, expected: float, numbers: Tensor, sizes: Tensor, shared: float
+) -> Array:
     """Return, for each number of clusters in ``numbers``, the share of simulated tests that pass."""
     assert rate.confidence is not None
     random = np.random.default_rng(0)
@@ -186,12 +210,22 @@ def _chance(chances: Array, judging: int, share: float) -> float:
 
     mean, width = judging * share, 8 * (judging * share * (1 - share)) ** 0.5 + 1
     numbers = np.arange(max(0, int(mean - width)), int(mean + width) + 1)
-    return float(binom.pmf(numbers, judging, share) @ chances[numbers.clip(max=len(chances) - 1)])
+    return float(
+        binom.pmf(numbers, judging, share) @ chances[numbers.clip(max=len(chances) - 1)]
+    )
 
 
-def _check(limit: Limit, expected: float, chance: float, share: float, sizes: Tensor, shared: float) -> None:
+def _check(
+    limit: Limit, expected: float, chance: float, share: float, sizes: Tensor, shared: float
+) -> None:
     require(limit.confidence is not None, "has_confidence", "limit", str(limit))
-    require(0 <= expected < limit.at_most, "below_limit", "expected", expected, limit=limit.at_most)
+    require(
+        0 <= expected < limit.at_most,
+        "below_limit",
+        "expected",
+        expected,
+        limit=limit.at_most,
+    )
     check_confidence(chance, "chance")
     require(0 < share <= 1, "above_at_most", "share", share, minimum=0, maximum=1)
     is_of_all = limit.of == SAMPLES and limit.by is None

@@ -67,28 +67,46 @@ class SelectionRule:
         for argument in ("directions", "within", "at_most", "at_least"):
             values = getattr(self, argument)
             require(isinstance(values, Mapping), "mapping_of_metrics", argument, values)
-        resolved = {name: _direction(name, given) for name, given in self.directions.items()}
+        resolved = {
+            name: _direction(name, given) for name, given in self.directions.items()
+        }
         object.__setattr__(self, "directions", resolved)
         if self.by not in resolved:
-            raise InvalidValueError("direction_of", "directions", list(resolved), name=self.by)
+            raise InvalidValueError(
+                "direction_of", "directions", list(resolved), name=self.by
+            )
         without = ", ".join(name for name in self.within if name not in resolved)
         if without:
-            raise InvalidValueError("directions_of", "within", without=without, known=list(resolved))
+            raise InvalidValueError(
+                "directions_of", "within", without=without, known=list(resolved)
+            )
         for kind in ("within", "at_most", "at_least"):
-            limits = {name: number(f"{kind} of {name}", limit) for name, limit in getattr(self, kind).items()}
+            limits = {
+                name: number(f"{kind} of {name}", limit)
+                for name, limit in getattr(self, kind).items()
+            }
             object.__setattr__(self, kind, limits)
             if kind == "within":
                 invalid = {name: slack for name, slack in limits.items() if not slack >= 0}
                 require(not invalid, "distances", "within", invalid)
             else:
-                require(not any(isnan(limit) for limit in limits.values()), "no_nan", kind, limits)
+                require(
+                    not any(isnan(limit) for limit in limits.values()),
+                    "no_nan",
+                    kind,
+                    limits,
+                )
         if self.ties not in ("first", "last", *resolved):
-            raise InvalidValueError("one_of", "ties", self.ties, choices=["first", "last", *resolved])
+            raise InvalidValueError(
+                "one_of", "ties", self.ties, choices=["first", "last", *resolved]
+            )
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Return the names of all metrics that the rule reads."""
-        return tuple(dict.fromkeys([self.by, *self.directions, *self.at_most, *self.at_least]))
+        return tuple(
+            dict.fromkeys([self.by, *self.directions, *self.at_most, *self.at_least])
+        )
 
     def values_in(self, values: Mapping[str, Any], remedy: str = "") -> dict[str, Any]:
         """Return, from the ``values`` of metrics by name, those that the rule reads.
@@ -99,7 +117,9 @@ class SelectionRule:
         missing = [name for name in self.metrics if name not in values]
         if missing:
             listed, given = ", ".join(missing), ", ".join(values) or "nothing"
-            raise MissingMetricError(f"the rule needs the metric {listed}, but got {given}{remedy}.")
+            raise MissingMetricError(
+                f"the rule needs the metric {listed}, but got {given}{remedy}."
+            )
         return {name: values[name] for name in self.metrics}
 
     def ranking(self, epochs: Sequence[E]) -> list[E]:
@@ -107,7 +127,11 @@ class SelectionRule:
         best: dict[str, float] = {}
         for epoch in epochs:
             best = self.best_losses(best, epoch)
-        ranks = {place: self.rank(epoch, place) for place, epoch in enumerate(epochs) if self.keeps_limits(epoch, best)}
+        ranks = {
+            place: self.rank(epoch, place)
+            for place, epoch in enumerate(epochs)
+            if self.keeps_limits(epoch, best)
+        }
         return [epochs[place] for place in sorted(ranks, key=lambda place: ranks[place])]
 
     def rank(self, epoch: Epoch, place: int) -> tuple[float, float, int]:
@@ -175,7 +199,10 @@ class Contender:
 
     def outranks(self, other: "Contender") -> bool:
         """Return whether this contender is better than ``other`` and stays within the limits at least as long."""
-        stays = all(loss <= of_other for loss, of_other in zip(self.losses, other.losses, strict=True))
+        stays = all(
+            loss <= of_other
+            for loss, of_other in zip(self.losses, other.losses, strict=True)
+        )
         return self.rank < other.rank and stays
 
 
@@ -209,12 +236,20 @@ class Contenders:
     def add(self, epoch: Epoch, *, competes: bool = True) -> "Contenders":
         """Return the contenders after one more epoch. If ``competes`` is False, ``epoch`` only tightens the limits."""
         best = self.rule.best_losses(self.best_losses, epoch)
-        kept = [each for each in self.contenders if self.rule.keeps_limits(each.epoch, best)]
+        kept = [
+            each for each in self.contenders if self.rule.keeps_limits(each.epoch, best)
+        ]
         if competes and self.rule.keeps_limits(epoch, best):
             kept = self._with(epoch, kept)
         if self.max_count is not None and len(kept) > self.max_count:
             kept.remove(self._most_replaceable(kept))
-        added = replace(self, contenders=tuple(kept), best_losses=best, count=self.count + 1, last_number=epoch.number)
+        added = replace(
+            self,
+            contenders=tuple(kept),
+            best_losses=best,
+            count=self.count + 1,
+            last_number=epoch.number,
+        )
         return self._with_progress(added, epoch)
 
     def _with(self, epoch: Epoch, others: Sequence[Contender]) -> list[Contender]:
@@ -243,28 +278,40 @@ class Contenders:
         is_too_small = self.progress_loss - self.min_delta <= loss < self.progress_loss
         is_before_first = pick is None and not isnan(epoch.values[self.rule.by])
         if (is_other and not is_too_small) or is_before_first:
-            return replace(added, waited=0, progress_loss=loss, progress_number=epoch.number)
+            return replace(
+                added, waited=0, progress_loss=loss, progress_number=epoch.number
+            )
         waited = self.waited
-        if epoch.number < self.last_number:  # the run went back to an earlier checkpoint: later epochs do not count
+        if (
+            epoch.number < self.last_number
+        ):  # the run went back to an earlier checkpoint: later epochs do not count
             waited = min(waited, max(0, epoch.number - self.progress_number - 1))
         return replace(added, waited=waited + 1)
 
     def _most_replaceable(self, contenders: Sequence[Contender]) -> Contender:
         """Return the contender nearest in loss to the next best, but not one of the ``places`` best."""
         ranked = sorted(contenders, key=lambda each: each.rank)
-        gaps = [after.rank[0] - each.rank[0] for each, after in pairwise(ranked)][self.places :]
+        gaps = [after.rank[0] - each.rank[0] for each, after in pairwise(ranked)][
+            self.places :
+        ]
         if not gaps:
             return ranked[-1]
         return ranked[self.places + gaps.index(min(gaps))]
 
     def among(self, places: Container[int]) -> "Contenders":
         """Return only the contenders whose index (`Contender.place`) is in ``places``."""
-        return replace(self, contenders=tuple(each for each in self.contenders if each.place in places))
+        return replace(
+            self, contenders=tuple(each for each in self.contenders if each.place in places)
+        )
 
     @property
     def pick(self) -> int | None:
         """Return the index (`Contender.place`) of the best contender; None if there is no contender."""
-        return min(self.contenders, key=lambda each: each.rank).place if self.contenders else None
+        return (
+            min(self.contenders, key=lambda each: each.rank).place
+            if self.contenders
+            else None
+        )
 
     @property
     def places_kept(self) -> set[int]:
@@ -346,7 +393,9 @@ class _Pick(NamedTuple):
     candidates: Sequence[Epoch]
 
 
-def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None = None) -> Table:
+def explain(
+    rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None = None
+) -> Table:
     """Return a table of the epoch that the rule picks, and of the epoch that each metric alone picks, to compare them.
 
     If a metric counts errors, its values have exact 95 % intervals for independent samples, and the last column lists
@@ -359,13 +408,25 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
     if ranking:
         reference = ranking[0]
         is_gone = best is not None and best is not reference
-        picks.append(_Pick("the rule (its checkpoint is gone)" if is_gone else "the rule", reference, rule.by, ranking))
+        picks.append(
+            _Pick(
+                "the rule (its checkpoint is gone)" if is_gone else "the rule",
+                reference,
+                rule.by,
+                ranking,
+            )
+        )
         if best is not None and is_gone:
             picks.append(_Pick("the rule, with a checkpoint", best, rule.by, ranking))
-    picks += [_Pick(name, epoch, name, epochs) for name, epoch in rule.picked_by_each(epochs).items()]
+    picks += [
+        _Pick(name, epoch, name, epochs)
+        for name, epoch in rule.picked_by_each(epochs).items()
+    ]
     rows = []
     for pick in picks:
-        cells = [_cell(pick.epoch, name, reference, is_count=name in counts) for name in names]
+        cells = [
+            _cell(pick.epoch, name, reference, is_count=name in counts) for name in names
+        ]
         if counts:
             cells.append(_ties(pick) if pick.by in counts else "")
         rows.append([pick.picker, str(pick.epoch.number), *cells])
@@ -391,7 +452,9 @@ def _cell(epoch: Epoch, name: str, reference: Epoch | None, *, is_count: bool) -
 
 def _ties(pick: _Pick) -> str:
     """Return the numbers of the epochs that may be as good, as text: ``1, 4 to 9 (7 epochs)``."""
-    numbers = sorted({epoch.number for epoch in as_good_as(pick.candidates, pick.by, pick.epoch)})
+    numbers = sorted(
+        {epoch.number for epoch in as_good_as(pick.candidates, pick.by, pick.epoch)}
+    )
     runs = list[list[int]]()
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
@@ -414,7 +477,9 @@ def warn_of_pick(epochs: int, by: str, where: str) -> list[EvaluationWarning]:
 
 
 def _direction(name: str, given: "Direction | Metric | type[Metric]") -> Direction:
-    if isinstance(given, str):  # comparing a Metric with a string gives a Metric, which is truthy
+    if isinstance(
+        given, str
+    ):  # comparing a Metric with a string gives a Metric, which is truthy
         higher_is_better = {"min": False, "max": True}.get(given)
     else:
         higher_is_better = getattr(given, "higher_is_better", None)

@@ -26,7 +26,9 @@ from mpcs_torch.learning.limited_rate import LimitedRate
 Array = NDArray[np.float64]
 
 
-def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first: int = 0) -> int:
+def last_step(
+    rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first: int = 0
+) -> int:
     """Test all limits step by step, from ``first`` on; return the last step before a failure, -1 if ``first`` fails.
 
     Args:
@@ -44,7 +46,9 @@ def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first
     return -1 if last < first else last
 
 
-def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, times: float) -> int:
+def first_step(
+    rates: list[LimitedRate], decided_at: Tensor, steps: int, *, times: float
+) -> int:
     """Predict the first step at which enough samples are decided for the tests of `last_step` to pass.
 
     The arguments are those of `last_step`, but for samples that no test uses. The tests use ``times`` as many samples
@@ -55,7 +59,9 @@ def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, time
         if rate.confidence is not None:
             p_values = rate.p_values(decided_at, steps, times=times) / (1 - rate.confidence)
             predicted = torch.maximum(predicted, p_values)
-    passing = (predicted <= 0.2).nonzero()  # well below 1, the critical value: if the first test fails, all do
+    passing = (
+        predicted <= 0.2
+    ).nonzero()  # well below 1, the critical value: if the first test fails, all do
     return int(passing[0] if len(passing) else predicted.argmin())
 
 
@@ -92,13 +98,19 @@ class RiskPath:
 
     def __init__(self, risk: Tensor, limits: Tensor, is_of_decided: list[bool]) -> None:
         self._knots = list[tuple[Array, Array]]()
-        for risks, limit, of_decided in zip(risk.double().T, limits.tolist(), is_of_decided, strict=True):
+        for risks, limit, of_decided in zip(
+            risk.double().T, limits.tolist(), is_of_decided, strict=True
+        ):
             ordered = risks[risks.isfinite()].sort().values
             number = torch.arange(1, len(ordered) + 1) if of_decided else len(ordered)
-            used = ordered.cumsum(0) / number / limit + 1e-6 * ordered  # strictly increasing even for tiny risks
+            used = (
+                ordered.cumsum(0) / number / limit + 1e-6 * ordered
+            )  # strictly increasing even for tiny risks
             at = nn.functional.pad(ordered, (1, 0))
             place = nn.functional.pad(used, (1, 0))
-            is_last = nn.functional.pad(at.diff() > 0, (0, 1), value=True)  # tied risks share the last position
+            is_last = nn.functional.pad(
+                at.diff() > 0, (0, 1), value=True
+            )  # tied risks share the last position
             at = torch.cat([at[is_last], at[-1:] + 1])
             place = torch.cat([place[is_last], place[-1:] + 1 / limit])
             self._knots.append((at.numpy(), place.cummax(0).values.numpy()))
@@ -111,4 +123,7 @@ class RiskPath:
 
     def thresholds_at(self, place: float) -> Tensor:
         """Return the threshold of each limit at the position ``place`` of the scale: (J,), float64."""
-        return torch.tensor([float(np.interp(place, scale, at)) for at, scale in self._knots], dtype=torch.float64)
+        return torch.tensor(
+            [float(np.interp(place, scale, at)) for at, scale in self._knots],
+            dtype=torch.float64,
+        )

@@ -10,30 +10,42 @@ from mpcs_torch.concern import weights_only as _weights_only  # noqa: F401  # re
 
 if TYPE_CHECKING:
     from mpcs_torch.metrics.concern.coverage import Coverage as Coverage
-    from mpcs_torch.metrics.concern.coverage import GeneralizedRiskCoverageArea as GeneralizedRiskCoverageArea
+    from mpcs_torch.metrics.concern.coverage import (
+        GeneralizedRiskCoverageArea as GeneralizedRiskCoverageArea,
+    )
     from mpcs_torch.metrics.concern.coverage import RiskAtCoverage as RiskAtCoverage
     from mpcs_torch.metrics.concern.coverage import RiskCoverageArea as RiskCoverageArea
     from mpcs_torch.metrics.concern.coverage import SelectiveAccuracy as SelectiveAccuracy
     from mpcs_torch.metrics.concern.dangerous import DangerousErrors as DangerousErrors
-    from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern as ExpectedConcern
+    from mpcs_torch.metrics.concern.expected_concern import (
+        ExpectedConcern as ExpectedConcern,
+    )
     from mpcs_torch.metrics.concern.expected_concern import MeanSeverity as MeanSeverity
     from mpcs_torch.metrics.concern.expected_concern import RowCost as RowCost
-    from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore as MetaPatternConcernScore
+    from mpcs_torch.metrics.concern.mpcs import (
+        MetaPatternConcernScore as MetaPatternConcernScore,
+    )
     from mpcs_torch.metrics.concern.net_benefit import NetBenefit as NetBenefit
     from mpcs_torch.metrics.concern.risk_gap import RiskGap as RiskGap
     from mpcs_torch.metrics.detection.area import FalseAlarmAtMiss as FalseAlarmAtMiss
     from mpcs_torch.metrics.detection.area import HMeasure as HMeasure
     from mpcs_torch.metrics.detection.area import MissAtFalseAlarm as MissAtFalseAlarm
     from mpcs_torch.metrics.detection.area import PartialAUC as PartialAUC
-    from mpcs_torch.metrics.detection.area import PrecisionRecallBreakEven as PrecisionRecallBreakEven
+    from mpcs_torch.metrics.detection.area import (
+        PrecisionRecallBreakEven as PrecisionRecallBreakEven,
+    )
     from mpcs_torch.metrics.detection.cost import ActualDetectionCost as ActualDetectionCost
     from mpcs_torch.metrics.detection.cost import HalfTotalErrorRate as HalfTotalErrorRate
     from mpcs_torch.metrics.detection.cost import MinDetectionCost as MinDetectionCost
     from mpcs_torch.metrics.detection.curve import DetectionCurve as DetectionCurve
-    from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate as EqualErrorRate
+    from mpcs_torch.metrics.detection.equal_error_rate import (
+        EqualErrorRate as EqualErrorRate,
+    )
     from mpcs_torch.metrics.detection.llr_cost import Cllr as Cllr
     from mpcs_torch.metrics.detection.llr_cost import MinCllr as MinCllr
-    from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy as ProbabilityAccuracy
+    from mpcs_torch.metrics.probability.probability_accuracy import (
+        ProbabilityAccuracy as ProbabilityAccuracy,
+    )
     from mpcs_torch.metrics.probability.scores import BrierScore as BrierScore
     from mpcs_torch.metrics.probability.scores import CrossEntropy as CrossEntropy
     from mpcs_torch.metrics.probability.scores import Decisiveness as Decisiveness
@@ -54,7 +66,9 @@ if TYPE_CHECKING:
     from mpcs_torch.metrics.quality.scores import MicroFScore as MicroFScore
     from mpcs_torch.metrics.quality.scores import MicroPrecision as MicroPrecision
     from mpcs_torch.metrics.quality.scores import MicroRecall as MicroRecall
-    from mpcs_torch.metrics.quality.scores import MulticlassQualityMetrics as MulticlassQualityMetrics
+    from mpcs_torch.metrics.quality.scores import (
+        MulticlassQualityMetrics as MulticlassQualityMetrics,
+    )
     from mpcs_torch.metrics.quality.scores import WeightedErrorRate as WeightedErrorRate
     from mpcs_torch.metrics.soft.scores import HardF1 as HardF1
     from mpcs_torch.metrics.soft.scores import SoftF1 as SoftF1
@@ -76,7 +90,13 @@ _MODULES = {
     "concern.mpcs": ("MetaPatternConcernScore",),
     "concern.net_benefit": ("NetBenefit",),
     "concern.risk_gap": ("RiskGap",),
-    "detection.area": ("FalseAlarmAtMiss", "HMeasure", "MissAtFalseAlarm", "PartialAUC", "PrecisionRecallBreakEven"),
+    "detection.area": (
+        "FalseAlarmAtMiss",
+        "HMeasure",
+        "MissAtFalseAlarm",
+        "PartialAUC",
+        "PrecisionRecallBreakEven",
+    ),
     "detection.cost": ("ActualDetectionCost", "HalfTotalErrorRate", "MinDetectionCost"),
     "detection.curve": ("DetectionCurve",),
     "detection.equal_error_rate": ("EqualErrorRate",),
@@ -108,7 +128,14 @@ _MODULES = {
         "MulticlassQualityMetrics",
         "WeightedErrorRate",
     ),
-    "soft.scores": ("HardF1", "SoftF1", "SoftFBeta", "SoftKLDivergence", "SoftPrecision", "SoftRecall"),
+    "soft.scores": (
+        "HardF1",
+        "SoftF1",
+        "SoftFBeta",
+        "SoftKLDivergence",
+        "SoftPrecision",
+        "SoftRecall",
+    ),
 }
 """The public classes by module."""
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}

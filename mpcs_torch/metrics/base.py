@@ -14,7 +14,12 @@ from torchmetrics.utilities.exceptions import TorchMetricsUserError
 
 from mpcs_torch.errors import InvalidValueError, Rule, require
 from mpcs_torch.functional.inputs.checks import widest_float
-from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
+from mpcs_torch.functional.inputs.faults import (
+    Fault,
+    count_faults,
+    raise_first,
+    raise_for_counts,
+)
 from mpcs_torch.functional.measure import Measure, fingerprint
 
 NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
@@ -40,7 +45,10 @@ class SumMetric(Metric):
     is_differentiable = False
     higher_is_better: bool | None = False
     plot_lower_bound: float | None = 0.0
-    __jit_unused_properties__: ClassVar[list[str]] = [*Metric.__jit_unused_properties__, "update_count"]
+    __jit_unused_properties__: ClassVar[list[str]] = [
+        *Metric.__jit_unused_properties__,
+        "update_count",
+    ]
     """The attributes that `torch.jit.script` skips in a module that has a metric."""
 
     batch_count: Tensor
@@ -69,10 +77,14 @@ class SumMetric(Metric):
         self.validate_args: bool = arguments["validate_args"]
         self._kept: dict[str, tuple[tuple[int, ...], torch.dtype | None]] = {}
         """The shape of a sample in each list state, and the dtype for gathering (None: float64, or float32 on MPS)."""
-        settings = {name: value for name, value in arguments.items() if name not in NO_SETTINGS}
+        settings = {
+            name: value for name, value in arguments.items() if name not in NO_SETTINGS
+        }
         for name, value in settings.items():
             setattr(self, name, value)
-        self._moving = [name for name, value in settings.items() if isinstance(value, Tensor | Measure)]
+        self._moving = [
+            name for name, value in settings.items() if isinstance(value, Tensor | Measure)
+        ]
         self.value_rules = tuple(value_rules)
         self.add_sum("batch_count", dtype=torch.int64)
         self.add_sum("faults", shape=(len(self.value_rules),), dtype=torch.int64)
@@ -89,11 +101,15 @@ class SumMetric(Metric):
         def __getattr__(self, name: str) -> Any:
             """Declare to type checkers that settings are attributes."""
 
-    def add_sum(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype = torch.float64) -> None:
+    def add_sum(
+        self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype = torch.float64
+    ) -> None:
         """Declare a state that starts at 0, and is summed over batches, merged metrics and processes."""
         self.add_state(name, torch.zeros(shape, dtype=dtype), dist_reduce_fx="sum")
 
-    def add_samples(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype | None = None) -> None:
+    def add_samples(
+        self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype | None = None
+    ) -> None:
         """Declare a list state, to which each batch adds a tensor (M, *shape).
 
         To gather the states of processes, the tensors are converted to ``dtype``; None is float64 (float32 on MPS).
@@ -104,7 +120,9 @@ class SumMetric(Metric):
     def kept_samples(self, name: str) -> Tensor:
         """Return the list state ``name``, concatenated to a tensor (M, *shape) of the M samples so far."""
         kept: list[Tensor] | Tensor = getattr(self, name)
-        return torch.cat(kept) if isinstance(kept, list) else kept  # after a sync, it is a tensor already
+        return (
+            torch.cat(kept) if isinstance(kept, list) else kept
+        )  # after a sync, it is a tensor already
 
     def admit(self, find_faults: Callable[[], Sequence[Fault]]) -> None:
         """Count a batch; with ``validate_args``, raise an error for invalid values, or count them if not on the CPU."""
@@ -118,10 +136,14 @@ class SumMetric(Metric):
 
     def add(self, **batch: Tensor) -> None:
         """Add each keyword argument to the state of the same name: add to a sum state, or append to a list state."""
-        states = self.__dict__  # setattr of torchmetrics and PyTorch takes longer than a sum
+        states = (
+            self.__dict__
+        )  # setattr of torchmetrics and PyTorch takes longer than a sum
         for name, value in batch.items():
             state = states[name]
-            states[name] = _appended(state, value) if isinstance(state, list) else state + value
+            states[name] = (
+                _appended(state, value) if isinstance(state, list) else state + value
+            )
 
     @property
     def update_count(self) -> int:
@@ -157,8 +179,15 @@ class SumMetric(Metric):
             is_compiling = torch.compiler.is_compiling()
             if not is_compiling and (len(args) > 2 or "sample_weight" in kwargs):
                 _, *taken = signature(type(self).update).parameters
-                is_valid = "sample_weight" in taken or ("sample_weight" not in kwargs and len(args) <= len(taken))
-                require(is_valid, "takes_no_weights", "sample_weight", metric=type(self).__name__)
+                is_valid = "sample_weight" in taken or (
+                    "sample_weight" not in kwargs and len(args) <= len(taken)
+                )
+                require(
+                    is_valid,
+                    "takes_no_weights",
+                    "sample_weight",
+                    metric=type(self).__name__,
+                )
             copy = self if is_compiling else self._shallow_copy()
             with torch.no_grad():
                 type(self).update(copy, *args, **kwargs)
@@ -168,7 +197,9 @@ class SumMetric(Metric):
                 return
             if self.compute_on_cpu:
                 copy._move_list_states_to_cpu()
-            self.__dict__.update(copy.__dict__, _computed=None, _update_count=self._update_count + 1)
+            self.__dict__.update(
+                copy.__dict__, _computed=None, _update_count=self._update_count + 1
+            )
 
         return run
 
@@ -186,7 +217,9 @@ class SumMetric(Metric):
         value = batch._wrap_compute(type(self).compute.__get__(batch))()
         batch._update_count = self._update_count + 1
         batch._reduce_states(self.metric_state)
-        self.__dict__.update(batch.__dict__, _to_sync=self._to_sync, _computed=None, _forward_cache=value)
+        self.__dict__.update(
+            batch.__dict__, _to_sync=self._to_sync, _computed=None, _forward_cache=value
+        )
         return value
 
     def reset(self) -> None:
@@ -199,13 +232,19 @@ class SumMetric(Metric):
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
         """Add the states of another metric with the same settings, or its `metric_state`, to this metric."""
-        other = incoming_state.metric_state if isinstance(incoming_state, Metric) else incoming_state
+        other = (
+            incoming_state.metric_state
+            if isinstance(incoming_state, Metric)
+            else incoming_state
+        )
         if isinstance(other, dict):
             self._check_settings(other.get("settings"))
         copy = self._shallow_copy()
         super(SumMetric, copy).merge_state(incoming_state)
         # torchmetrics would keep the cached value and the number of updates from before the merge.
-        self.__dict__.update(copy.__dict__, _computed=None, _update_count=int(copy.batch_count))
+        self.__dict__.update(
+            copy.__dict__, _computed=None, _update_count=int(copy.batch_count)
+        )
 
     def _reduce_states(self, incoming_state: dict[str, Any]) -> None:
         copy = self._shallow_copy()
@@ -216,11 +255,15 @@ class SumMetric(Metric):
         self.__dict__.update(copy.__dict__)
 
     def _check_settings(self, settings: object) -> None:
-        if not isinstance(settings, Tensor) or not torch.equal(settings.to(self.settings), self.settings):
+        if not isinstance(settings, Tensor) or not torch.equal(
+            settings.to(self.settings), self.settings
+        ):
             raise InvalidValueError("other_settings", "the state", type=type(self).__name__)
 
     @contextmanager
-    def sync_context(self, *args: Any, should_unsync: bool = True, **kwargs: Any) -> Iterator[None]:
+    def sync_context(
+        self, *args: Any, should_unsync: bool = True, **kwargs: Any
+    ) -> Iterator[None]:
         """Sync the states at the start of the context, and unsync them at its end, even after an error."""
         self.sync(*args, **kwargs)
         try:
@@ -233,18 +276,26 @@ class SumMetric(Metric):
         if self._is_synced:
             return nullcontext()
         gathered: AbstractContextManager[None] = self.sync_context(
-            dist_sync_fn=self.dist_sync_fn, should_sync=self._to_sync, should_unsync=self._should_unsync
+            dist_sync_fn=self.dist_sync_fn,
+            should_sync=self._to_sync,
+            should_unsync=self._should_unsync,
         )
         return gathered
 
-    def _sync_dist(self, dist_sync_fn: Any = gather_all_tensors, process_group: Any = None) -> None:
+    def _sync_dist(
+        self, dist_sync_fn: Any = gather_all_tensors, process_group: Any = None
+    ) -> None:
         """Gather the states; for a process without batches, gather empty tensors of the right shape and dtype."""
         for name, (shape, dtype) in self._kept.items():
-            empty = torch.zeros(0, *shape, dtype=dtype or widest_float(self.device), device=self.device)
+            empty = torch.zeros(
+                0, *shape, dtype=dtype or widest_float(self.device), device=self.device
+            )
             self.__dict__[name] = [torch.cat([empty, *getattr(self, name)])]
         super()._sync_dist(dist_sync_fn, process_group)
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> torch.nn.Module:
+    def _apply(
+        self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = ""
+    ) -> torch.nn.Module:
         """Move states and settings between devices, but ignore dtype casts such as ``module.to(torch.bfloat16)``."""
 
         def move(tensor: Tensor) -> Tensor:
@@ -256,26 +307,38 @@ class SumMetric(Metric):
 
         for name in self._moving:
             setting = getattr(self, name)
-            self.__dict__[name] = setting.moved(move) if isinstance(setting, Measure) else move(setting)
+            self.__dict__[name] = (
+                setting.moved(move) if isinstance(setting, Measure) else move(setting)
+            )
         return super()._apply(move, exclude_state)
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
         """Load the states of a metric with the same settings, and move them to the device and dtypes of this metric.
 
         Tensors in lists keep their dtype.
         """
-        saved = {name: state_dict[prefix + name] for name in self._defaults if prefix + name in state_dict}
+        saved = {
+            name: state_dict[prefix + name]
+            for name in self._defaults
+            if prefix + name in state_dict
+        }
         if saved:
             self._check_settings(saved.get("settings"))
         for name, state in saved.items():
             current = getattr(self, name)
             state_dict[prefix + name] = (
-                state.to(current) if isinstance(current, Tensor) else [kept.to(self.device) for kept in state]
+                state.to(current)
+                if isinstance(current, Tensor)
+                else [kept.to(self.device) for kept in state]
             )
         copy = self._shallow_copy()
         super(SumMetric, copy)._load_from_state_dict(state_dict, prefix, *args, **kwargs)
         if saved:  # torchmetrics does not save the number of updates
-            self.__dict__.update(copy.__dict__, _computed=None, _update_count=int(copy.batch_count))
+            self.__dict__.update(
+                copy.__dict__, _computed=None, _update_count=int(copy.batch_count)
+            )
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the figure of all samples so far or, with ``val``, of given values.
@@ -305,7 +368,9 @@ class SumMetric(Metric):
         """Draw the samples so far, and ``value``, into axes or an empty figure, ``on``; return the figure."""
         from mpcs_torch.plots.bars import value_scale
 
-        better = {True: "higher is better", False: "lower is better", None: "0 is best"}[self.higher_is_better]
+        better = {True: "higher is better", False: "lower is better", None: "0 is best"}[
+            self.higher_is_better
+        ]
         return value_scale(value.item(), self._references(), title, xlabel=better, on=on)
 
     def _references(self) -> dict[str, float]:
@@ -327,7 +392,9 @@ def drawing_on(ax: Any) -> Iterator[Any]:
     try:
         from matplotlib import pyplot  # notebooks show the figures of pyplot
     except ModuleNotFoundError:
-        raise ModuleNotFoundError("plot needs matplotlib: pip install 'mpcs_torch[plot]'") from None
+        raise ModuleNotFoundError(
+            "plot needs matplotlib: pip install 'mpcs_torch[plot]'"
+        ) from None
     if ax is not None:
         yield ax
         return

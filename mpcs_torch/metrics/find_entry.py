@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from mpcs_torch.errors import InvalidValueError, did_you_mean
 from mpcs_torch.io.packaged import import_attribute
-from mpcs_torch.metrics.register import BY_NAME, OF_CLASS, PUBLISHED, TAKES, MetricEntry, Takes, identity_of
+from mpcs_torch.metrics.register import (
+    BY_NAME,
+    OF_CLASS,
+    PUBLISHED,
+    TAKES,
+    MetricEntry,
+    Takes,
+    identity_of,
+)
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from torchmetrics import Metric
@@ -59,7 +67,9 @@ def entry_of_path(path: str) -> MetricEntry:
     if not (isinstance(metric, type) and issubclass(metric, Metric)):
         raise InvalidValueError("metric_class", "path", path, found=metric)
     pairs = [pair.partition("=") for pair in arguments.split(",")] if arguments else []
-    if bool(arguments) != path.endswith(")") or not all(setting.strip().isidentifier() for setting, _, _ in pairs):
+    if bool(arguments) != path.endswith(")") or not all(
+        setting.strip().isidentifier() for setting, _, _ in pairs
+    ):
         raise InvalidValueError("metric_settings", "settings", path)
     settings = {setting.strip(): _parse_value(value.strip()) for setting, _, value in pairs}
     name = custom_name.strip() or metric.__name__
@@ -78,7 +88,10 @@ def entry_of_metric(metric: "Metric", name: str | None = None) -> MetricEntry:
 
 def _takes_of(metric: "type[Metric]") -> Takes:
     """Return the kind of input of a registered metric; guess that of others by the name (``Binary...``)."""
-    return TAKES.get(identity_of(metric), "positive" if metric.__name__.startswith("Binary") else "probabilities")
+    return TAKES.get(
+        identity_of(metric),
+        "positive" if metric.__name__.startswith("Binary") else "probabilities",
+    )
 
 
 def _parse_value(text: str) -> Any:

@@ -13,7 +13,10 @@ from mpcs_torch.metrics.base import SumMetric
 class DefinedMetric(SumMetric):
     """A Metric that a measure defines. The settings of the measure are attributes."""
 
-    __jit_ignored_attributes__: ClassVar[list[str]] = [*SumMetric.__jit_ignored_attributes__, "measure"]
+    __jit_ignored_attributes__: ClassVar[list[str]] = [
+        *SumMetric.__jit_ignored_attributes__,
+        "measure",
+    ]
     of: ClassVar[Any]
     """The class of the measure."""
 
@@ -33,8 +36,12 @@ class DefinedMetric(SumMetric):
     ) -> None:
         """Initialize from a measure, the arguments of `torchmetrics.Metric`, ``kwargs``, and what states depend on."""
         arguments = {"measure": measure, "validate_args": validate_args, "kwargs": kwargs}
-        super().__init__(arguments, value_rules=measure.value_rules, state_settings=state_settings)
-        if not hasattr(self, "of"):  # torchmetrics forbids to set these attributes of an instance
+        super().__init__(
+            arguments, value_rules=measure.value_rules, state_settings=state_settings
+        )
+        if not hasattr(
+            self, "of"
+        ):  # torchmetrics forbids to set these attributes of an instance
             self.__dict__.update(_of_figures(measure))
 
     def __getattr__(self, name: str) -> Any:
@@ -55,12 +62,16 @@ class MeasureMetric(DefinedMetric):
     sums: Tensor
     """(K,): the sums of all samples so far."""
 
-    def __init__(self, measure: Measure, validate_args: bool, kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, measure: Measure, validate_args: bool, kwargs: Mapping[str, Any]
+    ) -> None:
         """Initialize from a measure and the arguments of `torchmetrics.Metric`, ``kwargs``."""
         super().__init__(measure, validate_args, kwargs, measure.sums_key())
         self.add_sum("sums", shape=(measure.width,))
 
-    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
+    def update(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
         self.add_rows(preds, target, sample_weight)
 
@@ -83,4 +94,8 @@ class MeasureMetric(DefinedMetric):
 def _of_figures(measure: Any) -> dict[str, Any]:
     low, high = measure.limits
     is_higher = None if measure.direction is None else measure.direction == "max"
-    return {"higher_is_better": is_higher, "plot_lower_bound": low, "plot_upper_bound": high}
+    return {
+        "higher_is_better": is_higher,
+        "plot_lower_bound": low,
+        "plot_upper_bound": high,
+    }

@@ -26,7 +26,9 @@ class MetricGroup(NamedTuple):
         return {name: by_measure[id(measure)] for name, measure in self.members.items()}
 
 
-def metric_groups(entries: Iterable[MetricEntry], num_classes: int, **settings: Any) -> list[MetricGroup]:
+def metric_groups(
+    entries: Iterable[MetricEntry], num_classes: int, **settings: Any
+) -> list[MetricGroup]:
     """Make the measures and Metrics of ``entries``; ``settings`` are for all that have them.
 
     Metrics do not validate the values of batches, because these were validated before.
@@ -34,7 +36,9 @@ def metric_groups(entries: Iterable[MetricEntry], num_classes: int, **settings: 
     groups = dict[Hashable, MetricGroup]()
     made = dict[Hashable, Any]()
     for entry in entries:
-        kind: Hashable = id(entry) if entry.made is not None else (entry.of, repr(entry.settings))
+        kind: Hashable = (
+            id(entry) if entry.made is not None else (entry.of, repr(entry.settings))
+        )
         key = entry.takes, kind
         if key not in made:
             made[key] = entry.make(num_classes, validate_args=False, **settings)

@@ -18,7 +18,11 @@ from torch.nn import Module
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional.concern.coverage import Coverage, SelectiveAccuracy
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
-from mpcs_torch.functional.concern.expected_concern import ExpectedConcern, MeanSeverity, RowCost
+from mpcs_torch.functional.concern.expected_concern import (
+    ExpectedConcern,
+    MeanSeverity,
+    RowCost,
+)
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.functional.concern.net_benefit import NetBenefit
 from mpcs_torch.functional.concern.risk_gap import RiskGap
@@ -43,7 +47,15 @@ from mpcs_torch.io.packaged import import_attribute
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from torchmetrics import Metric
 
-Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "soft_labels", "costs", "trials"]
+Takes = Literal[
+    "decisions",
+    "probabilities",
+    "log_probabilities",
+    "positive",
+    "soft_labels",
+    "costs",
+    "trials",
+]
 """The kind of input of a metric, which decides the arguments of its ``update``.
 
 ``"decisions"``: predicted classes (N,) and labels (N,). ``"probabilities"``: (N, C) and labels (N,).
@@ -138,7 +150,12 @@ class MetricEntry:
         if isinstance(self.of, str):
             return None
         low, high = self.of.limits
-        if high is None and self.is_measure and tuple(self.of.row_limits) == (0, 1) and not self.is_count:
+        if (
+            high is None
+            and self.is_measure
+            and tuple(self.of.row_limits) == (0, 1)
+            and not self.is_count
+        ):
             low = 0.0
             high = 1.0
         return None if low is None or high is None else (low, high)
@@ -146,7 +163,9 @@ class MetricEntry:
     @property
     def class_name(self) -> str:
         """The name of the class of the measure or Metric."""
-        name: str = self.of.rpartition(":")[2] if isinstance(self.of, str) else self.of.__name__
+        name: str = (
+            self.of.rpartition(":")[2] if isinstance(self.of, str) else self.of.__name__
+        )
         return name
 
     @property
@@ -178,13 +197,19 @@ class MetricEntry:
     @property
     def counts_classes(self) -> bool:
         """Whether this is a classification metric of this package or torchmetrics whose targets are class indices."""
-        is_classification = self.is_registered or str(self.of).startswith("torchmetrics.classification")
+        is_classification = self.is_registered or str(self.of).startswith(
+            "torchmetrics.classification"
+        )
         return is_classification and self.takes_classes
 
     @property
     def needs_matrix(self) -> bool:
         """Whether measuring the metric takes a (C, C) matrix, which is too large if there are many classes."""
-        return self.takes == "decisions" or self.of in (ExpectedConcern, RiskGap, *OF_CURVES)
+        return self.takes == "decisions" or self.of in (
+            ExpectedConcern,
+            RiskGap,
+            *OF_CURVES,
+        )
 
     @property
     def accepted_settings(self) -> frozenset[str]:
@@ -193,7 +218,9 @@ class MetricEntry:
             return frozenset(field.name for field in fields(self.of) if field.init)
         kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
         parameters = inspect.signature(self.metric_class).parameters.values()
-        return frozenset(parameter.name for parameter in parameters if parameter.kind in kinds)
+        return frozenset(
+            parameter.name for parameter in parameters if parameter.kind in kinds
+        )
 
     def make(self, num_classes: int, **shared: Any) -> Any:
         """Create the measure, the measure of ranks or, if the metric is neither, the Metric, which keeps trials.
@@ -204,21 +231,34 @@ class MetricEntry:
         if self.made is not None:
             measure = getattr(self.made, "measure", None)
             return measure if isinstance(measure, Measure) else deepcopy(self.made)
-        available = {"num_classes": num_classes, **_INPUT_SETTINGS.get(self.takes, {}), **shared}
+        available = {
+            "num_classes": num_classes,
+            **_INPUT_SETTINGS.get(self.takes, {}),
+            **shared,
+        }
         accepted = self.accepted_settings
-        settings = {**{name: value for name, value in available.items() if name in accepted}, **self.settings}
+        settings = {
+            **{name: value for name, value in available.items() if name in accepted},
+            **self.settings,
+        }
         if isinstance(self.of, str):
             return self.metric_class(**settings)
         if issubclass(self.of, TrialMeasure):
-            from mpcs_torch.metrics.detection.base import TrialMetric  # torchmetrics takes seconds to import
+            from mpcs_torch.metrics.detection.base import (
+                TrialMetric,
+            )  # torchmetrics takes seconds to import
 
-            return TrialMetric(self.of(**settings), bool(shared.get("validate_args", True)), {})
+            return TrialMetric(
+                self.of(**settings), bool(shared.get("validate_args", True)), {}
+            )
         return self.of(**settings)
 
     def number(self, computed: Any) -> float:
         """Return what a metric computed as a number."""
         number = computed[self.key] if self.key is not None else computed
-        if not isinstance(number, Tensor | float | int) or (isinstance(number, Tensor) and number.numel() != 1):
+        if not isinstance(number, Tensor | float | int) or (
+            isinstance(number, Tensor) and number.numel() != 1
+        ):
             raise InvalidValueError("recorded_scalar", f"metric {self.name}", number)
         return int(number) if self.is_count else float(number)
 
@@ -273,7 +313,9 @@ def _soft(name: str, beta: float, what: str) -> list[MetricEntry]:
             computes=f"{what}, {way}",
             settings={"beta": beta, "average": average},
             in_group_tables=average == "macro" or beta == 1,
-            screen={"soft_f1": 0, "soft_precision": 1, "soft_recall": 2}[name] if average == "macro" else None,
+            screen={"soft_f1": 0, "soft_precision": 1, "soft_recall": 2}[name]
+            if average == "macro"
+            else None,
         )
         for average, way in ways.items()
     ]
@@ -296,7 +338,9 @@ ENTRIES: tuple[MetricEntry, ...] = (
         compared_as="rate of wrong decisions",
         in_group_tables=True,
     ),
-    _concern("dangerous", DangerousErrors, computes="number of dangerous errors", is_count=True),
+    _concern(
+        "dangerous", DangerousErrors, computes="number of dangerous errors", is_count=True
+    ),
     _concern(
         "dangerous_rate",
         DangerousErrors,
@@ -320,7 +364,12 @@ ENTRIES: tuple[MetricEntry, ...] = (
         screen=2,
         compared_as="coverage",
     ),
-    _referrals("selective_accuracy", SelectiveAccuracy, computes="accuracy of the samples that are decided", screen=3),
+    _referrals(
+        "selective_accuracy",
+        SelectiveAccuracy,
+        computes="accuracy of the samples that are decided",
+        screen=3,
+    ),
     _referrals(
         "mean_concern",
         ExpectedConcern,
@@ -350,16 +399,32 @@ ENTRIES: tuple[MetricEntry, ...] = (
         undefined="absent",
         in_group_tables=True,
     ),
-    _decisions("macro_f1", quality.MacroF1, computes="mean F1 over classes that occur", screen=5),
-    _decisions("mcc", quality.MatthewsCorrelation, computes="Matthews correlation of decisions and labels"),
+    _decisions(
+        "macro_f1", quality.MacroF1, computes="mean F1 over classes that occur", screen=5
+    ),
+    _decisions(
+        "mcc",
+        quality.MatthewsCorrelation,
+        computes="Matthews correlation of decisions and labels",
+    ),
     _decisions(
         "macro_precision",
         quality.MacroPrecision,
         computes="mean precision of classes",
         undefined="unpredicted",
     ),
-    _redundant("macro_recall", quality.MacroRecall, computes="mean recall of classes", undefined="absent"),
-    _decisions("balanced_accuracy", quality.MacroRecall, computes="mean recall of classes", undefined="absent"),
+    _redundant(
+        "macro_recall",
+        quality.MacroRecall,
+        computes="mean recall of classes",
+        undefined="absent",
+    ),
+    _decisions(
+        "balanced_accuracy",
+        quality.MacroRecall,
+        computes="mean recall of classes",
+        undefined="absent",
+    ),
     _redundant(
         "quadratic_weighted_kappa",
         "torchmetrics.classification:MulticlassCohenKappa",
@@ -368,8 +433,14 @@ ENTRIES: tuple[MetricEntry, ...] = (
         settings={"weights": "quadratic"},
         compared_as="quadratic weighted kappa",
     ),
-    _onedal("onedal_micro_precision", quality.MicroPrecision, computes="micro precision: the accuracy"),
-    _onedal("onedal_micro_recall", quality.MicroRecall, computes="micro recall: the accuracy"),
+    _onedal(
+        "onedal_micro_precision",
+        quality.MicroPrecision,
+        computes="micro precision: the accuracy",
+    ),
+    _onedal(
+        "onedal_micro_recall", quality.MicroRecall, computes="micro recall: the accuracy"
+    ),
     _onedal(
         "onedal_micro_fscore",
         quality.MicroFScore,
@@ -387,7 +458,11 @@ ENTRIES: tuple[MetricEntry, ...] = (
         quality.AverageAccuracy,
         computes="mean of the accuracies of each class against the rest",
     ),
-    _onedal("onedal_error_rate", quality.ErrorRate, computes="2 / C times the share of wrong decisions"),
+    _onedal(
+        "onedal_error_rate",
+        quality.ErrorRate,
+        computes="2 / C times the share of wrong decisions",
+    ),
     _of_torchmetrics(
         "weighted_f1",
         "torchmetrics.classification:MulticlassF1Score",
@@ -509,7 +584,11 @@ ENTRIES: tuple[MetricEntry, ...] = (
         undefined="probability 0",
         in_group_tables=True,
     ),
-    _probabilities("brier_score", BrierScore, computes="mean squared error of probabilities, summed over classes"),
+    _probabilities(
+        "brier_score",
+        BrierScore,
+        computes="mean squared error of probabilities, summed over classes",
+    ),
     _probabilities(
         "mean_squared_error",
         BrierScore,
@@ -522,7 +601,11 @@ ENTRIES: tuple[MetricEntry, ...] = (
         GeometricAccuracy,
         computes="geometric mean of the probability of the true class, at least 0.005",
     ),
-    _probabilities("decisiveness", Decisiveness, computes="arithmetic mean of the probability of the true class"),
+    _probabilities(
+        "decisiveness",
+        Decisiveness,
+        computes="arithmetic mean of the probability of the true class",
+    ),
     _probabilities(
         "robustness",
         Robustness,
@@ -554,7 +637,9 @@ ENTRIES: tuple[MetricEntry, ...] = (
     *_soft("soft_precision", 0.0, "share of the predicted degrees that is true"),
     *_soft("soft_recall", inf, "share of the true degrees that is predicted"),
     *(
-        replace(entry, group_rank=0, compared_as="macro soft F1") if entry.name == "soft_f1_macro" else entry
+        replace(entry, group_rank=0, compared_as="macro soft F1")
+        if entry.name == "soft_f1_macro"
+        else entry
         for entry in _soft("soft_f1", 1.0, "F1 of degrees of truth")
     ),
     _soft_labels(
@@ -653,14 +738,22 @@ ENTRIES: tuple[MetricEntry, ...] = (
 BY_NAME: Mapping[str, MetricEntry] = {entry.name: entry for entry in ENTRIES}
 PUBLISHED = {"f1_macro": "macro_f1"}
 """The names of metrics that are called otherwise in published records and their configs."""
-COLUMNS: Mapping[str, MetricEntry] = {**BY_NAME, **{name: BY_NAME[ours] for name, ours in PUBLISHED.items()}}
+COLUMNS: Mapping[str, MetricEntry] = {
+    **BY_NAME,
+    **{name: BY_NAME[ours] for name, ours in PUBLISHED.items()},
+}
 """The metrics by the names that columns of records may have."""
 
 
 def _rate(name: str, rate: quality.Rate, what: str, undefined: Undefined) -> MetricEntry:
     settings = {"rate": rate}
     return _decisions(
-        f"{name}[CLASS]", quality.ClassRate, computes=what, settings=settings, undefined=undefined, in_group_tables=True
+        f"{name}[CLASS]",
+        quality.ClassRate,
+        computes=what,
+        settings=settings,
+        undefined=undefined,
+        in_group_tables=True,
     )
 
 
@@ -679,11 +772,27 @@ OF_CLASS: Mapping[str, MetricEntry] = {
         family="concern",
         in_group_tables=True,
     ),
-    "recall": _rate("recall", "recall", "share of the class that is decided as the class", "absent"),
-    "sensitivity": _rate("sensitivity", "recall", "share of the class that is decided as the class", "absent"),
-    "specificity": _rate("specificity", "specificity", "share of the rest that is decided as the rest", "absent"),
-    "precision": _rate("precision", "precision", "share of the decisions for the class that are right", "unpredicted"),
+    "recall": _rate(
+        "recall", "recall", "share of the class that is decided as the class", "absent"
+    ),
+    "sensitivity": _rate(
+        "sensitivity", "recall", "share of the class that is decided as the class", "absent"
+    ),
+    "specificity": _rate(
+        "specificity",
+        "specificity",
+        "share of the rest that is decided as the rest",
+        "absent",
+    ),
+    "precision": _rate(
+        "precision",
+        "precision",
+        "share of the decisions for the class that are right",
+        "unpredicted",
+    ),
 }
 """The one-vs-rest metrics of a class, or of a named group of classes, by the name before the bracket."""
-TAKES: Mapping[Any, Takes] = {entry.of: entry.takes for entry in reversed((*ENTRIES, *OF_CLASS.values()))}
+TAKES: Mapping[Any, Takes] = {
+    entry.of: entry.takes for entry in reversed((*ENTRIES, *OF_CLASS.values()))
+}
 """The input of each registered measure or Metric: that of its first entry."""

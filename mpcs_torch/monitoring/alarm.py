@@ -92,17 +92,25 @@ class Monitor(SumMetric):
     scales: Tensor
     """(K,), float64: the loss that a value of 1 stands for."""
 
-    def __init__(self, arguments: Mapping[str, Any], *, watched: Sequence[Mean], **rules: Any) -> None:
+    def __init__(
+        self, arguments: Mapping[str, Any], *, watched: Sequence[Mean], **rules: Any
+    ) -> None:
         """Initialize as `SumMetric`, with limits from the K means ``watched`` or from ``arguments["reference"]``."""
         confidence, reference = arguments["confidence"], arguments["reference"]
         check_confidence(confidence)
-        settings = {name: value for name, value in arguments.items() if name not in ("reference", "limits")}
+        settings = {
+            name: value
+            for name, value in arguments.items()
+            if name not in ("reference", "limits")
+        }
         super().__init__(settings, **rules)
         self.names, highest, scales, self.is_counted = map(list, zip(*watched, strict=True))
         for name in ("loss", "samples"):
             self.add_sum(name, shape=(len(watched),))
         self.add_sum("past", shape=(2, len(watched)))
-        self.add_state("raised", torch.zeros(len(watched), dtype=torch.int64), dist_reduce_fx="max")
+        self.add_state(
+            "raised", torch.zeros(len(watched), dtype=torch.int64), dist_reduce_fx="max"
+        )
         self.of_sums = self.settings
         """The fingerprint of the settings that change the sums, but not those that only change alarms."""
         self.limits = torch.tensor([[0.0] * len(watched), highest], dtype=torch.float64)
@@ -124,7 +132,9 @@ class Monitor(SumMetric):
 
         The probability that any bound is wrong is at most (1 - ``confidence``) / 2; the other half is left for alarms.
         """
-        if not isinstance(reference, Monitor) or not torch.equal(reference.of_sums, self.of_sums):
+        if not isinstance(reference, Monitor) or not torch.equal(
+            reference.of_sums, self.of_sums
+        ):
             raise InvalidValueError("same_arguments", "reference", type=type(self).__name__)
         reference.check_computable()
         loss, samples = reference.loss.cpu().double(), reference.samples.cpu().double()
@@ -132,9 +142,13 @@ class Monitor(SumMetric):
         bounds = torch.stack([*chernoff_interval(loss, samples, confidence=confidence)])
         for column, is_counted in enumerate(self.is_counted):
             if is_counted and samples[column]:
-                ends = clopper_pearson(int(loss[column]), int(samples[column]), confidence=confidence)
+                ends = clopper_pearson(
+                    int(loss[column]), int(samples[column]), confidence=confidence
+                )
                 bounds[:, column] = torch.tensor(ends, dtype=torch.float64)
-        return bounds if self.sides == 2 else torch.stack([torch.zeros_like(loss), bounds[1]])
+        return (
+            bounds if self.sides == 2 else torch.stack([torch.zeros_like(loss), bounds[1]])
+        )
 
     def add_batch(self, values: Values, find_faults: Callable[[], list[Fault]]) -> None:
         """Add the values of a batch; ``find_faults`` finds its invalid values."""
@@ -155,12 +169,16 @@ class Monitor(SumMetric):
             if len(at):
                 is_new = is_alarm.any(dim=0) & (self.raised == 0)
                 first = torch.where(is_new, start + at[is_alarm.int().argmax(dim=0)], first)
-                self.raised = torch.maximum(self.raised, is_alarm.any(dim=0).to(self.raised))
+                self.raised = torch.maximum(
+                    self.raised, is_alarm.any(dim=0).to(self.raised)
+                )
         return first
 
     def moments(self, values: Values) -> Tensor:
         """Return the indices, ascending, of the samples that may raise the evidence: (R,), int64."""
-        if self.sides == 1 and values.loss.is_cpu:  # to search on an accelerator would wait for it
+        if (
+            self.sides == 1 and values.loss.is_cpu
+        ):  # to search on an accelerator would wait for it
             return (values.loss > 0).any(dim=0).nonzero()[:, 0]
         return torch.arange(values.loss.shape[1], device=values.loss.device)
 
@@ -179,9 +197,13 @@ class Monitor(SumMetric):
         ``at`` (R,), int64, ascending: moment r is after the sample with the index ``at[r]``.
         """
         sums = self.loss.new_zeros(2, (len(at) + 1) * len(self.names))
-        looks = torch.searchsorted(at, torch.arange(values.codes.shape[1], device=at.device))  # each sample's next look
+        looks = torch.searchsorted(
+            at, torch.arange(values.codes.shape[1], device=at.device)
+        )  # each sample's next look
         parts = torch.stack([values.loss, values.weight]).to(sums)
-        sums.index_add_(1, (looks * len(self.names) + values.codes).flatten(), parts.flatten(1))
+        sums.index_add_(
+            1, (looks * len(self.names) + values.codes).flatten(), parts.flatten(1)
+        )
         loss, samples = sums.view(2, len(at) + 1, -1).cumsum(dim=1)
         evidence = self.limit_evidence(self.loss + loss[:-1], self.samples + samples[:-1])
         self.add(loss=loss[-1], samples=samples[-1])
@@ -198,7 +220,9 @@ class Monitor(SumMetric):
         evidence = torch.where(highest < 1, evidence, 1.0)
         if self.sides == 1:
             return evidence
-        below = mean_product(samples - loss, samples, (1 - lowest).clamp(MARGIN, 1 - MARGIN))
+        below = mean_product(
+            samples - loss, samples, (1 - lowest).clamp(MARGIN, 1 - MARGIN)
+        )
         return (evidence + torch.where(lowest > 0, below, 1.0)) / 2
 
     def evidence_now(self) -> Tensor:
@@ -211,7 +235,9 @@ class Monitor(SumMetric):
 
     def alarms(self) -> Tensor:
         """Return whether each mean has an alarm that is not acknowledged: bool (K,)."""
-        return (self.raised > 0) | self.is_alarm(self.evidence_now())  # merged sums may be the first to raise one
+        return (self.raised > 0) | self.is_alarm(
+            self.evidence_now()
+        )  # merged sums may be the first to raise one
 
     def acknowledge(self, *names: str) -> None:
         """Clear alarms, and begin new tests of their means, from the next sample on.
@@ -229,8 +255,12 @@ class Monitor(SumMetric):
         unknown = [name for name in names if name not in self.names]
         if unknown:
             suggestion = did_you_mean(unknown[0], self.names)
-            raise InvalidValueError("monitored", "names", unknown[0], choices=self.names, suggestion=suggestion)
-        is_named = torch.tensor([not names or name in names for name in self.names], device=self.raised.device)
+            raise InvalidValueError(
+                "monitored", "names", unknown[0], choices=self.names, suggestion=suggestion
+            )
+        is_named = torch.tensor(
+            [not names or name in names for name in self.names], device=self.raised.device
+        )
         with self.gathered():
             is_cleared = is_named & self.alarms()
         self.begin_tests(is_cleared)
@@ -252,20 +282,33 @@ class Monitor(SumMetric):
         evidence = self.evidence_now()
         low, high = ends
         rate = self.scales * (self.loss / self.samples)
-        return Reading(rate, self.scales * low, self.scales * high, evidence, self.alarms(), evidence.mean())
+        return Reading(
+            rate,
+            self.scales * low,
+            self.scales * high,
+            evidence,
+            self.alarms(),
+            evidence.mean(),
+        )
 
     def shown_means(self) -> "list[MonitoredMean]":
         """Return the K means so far, for figures and tables."""
         from mpcs_torch.plots.forest import MonitoredMean
 
-        reading, limits = self.reading(), torch.where(self.limits == 1, torch.inf, self.limits) * self.scales
+        reading, limits = (
+            self.reading(),
+            torch.where(self.limits == 1, torch.inf, self.limits) * self.scales,
+        )
         shown = (*reading[:4], *limits, self.samples, self.scales, reading.is_alarm)
         columns = [values.tolist() for values in shown]
         return [MonitoredMean(*row) for row in zip(self.names, *columns, strict=True)]
 
     def _plot(self, val: Any = None, ax: Any = None) -> Any:
         readings = [val] if isinstance(val, Reading) else val
-        rates = [dict(zip(self.names, reading.rate.reshape(-1), strict=True)) for reading in readings]
+        rates = [
+            dict(zip(self.names, reading.rate.reshape(-1), strict=True))
+            for reading in readings
+        ]
         return super()._plot(rates, ax)
 
     def _draw(self, title: str, value: Reading, on: Any) -> Any:  # noqa: ARG002  # `shown_means` has all of it

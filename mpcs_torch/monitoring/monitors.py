@@ -10,7 +10,12 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import InvalidValueError, Rule, require
 from mpcs_torch.functional.comparison.sequential import ALTERNATIVES, log_products
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
-from mpcs_torch.functional.inputs.decisions import REFERRED, decision_range, decision_rule, flatten_decisions
+from mpcs_torch.functional.inputs.decisions import (
+    REFERRED,
+    decision_range,
+    decision_rule,
+    flatten_decisions,
+)
 from mpcs_torch.functional.inputs.faults import Fault, outside
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.functional.inputs.labels import value_rules
@@ -96,24 +101,58 @@ class RiskMonitor(Monitor):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        require(0 < least_chance <= 1, "above_at_most", "least_chance", least_chance, minimum=0, maximum=1)
-        require(1 <= cluster_size < float("inf"), "finite_at_least", "cluster_size", cluster_size, minimum=1)
+        require(
+            0 < least_chance <= 1,
+            "above_at_most",
+            "least_chance",
+            least_chance,
+            minimum=0,
+            maximum=1,
+        )
+        require(
+            1 <= cluster_size < float("inf"),
+            "finite_at_least",
+            "cluster_size",
+            cluster_size,
+            minimum=1,
+        )
         limited = _checked_limits([limits] if isinstance(limits, Limit) else list(limits))
         means = [_group_means(limit, concern, groups or {}) for limit in limited]
         watched = [mean for of_limit in means for mean in of_limit]
         if least_chance < 1 or cluster_size > 1:
             watched = [mean._replace(is_counted=False) for mean in watched]
-        rates, sizes = [mean.name for mean in watched], [len(of_limit) for of_limit in means]
+        rates, sizes = (
+            [mean.name for mean in watched],
+            [len(of_limit) for of_limit in means],
+        )
         num_classes, further = len(concern.classes), len(concern.answers) + 1
-        tables = torch.stack([limit.losses(concern) / of[0].scale for limit, of in zip(limited, means, strict=True)])
+        tables = torch.stack(
+            [
+                limit.losses(concern) / of[0].scale
+                for limit, of in zip(limited, means, strict=True)
+            ]
+        )
         tables = nn.functional.pad(tables, (0, 1))
         counted = torch.stack([_counted(limit, concern) for limit in limited])
-        places = {column: {str(name): code for code, name in enumerate(of)} for column, of in (groups or {}).items()}
+        places = {
+            column: {str(name): code for code, name in enumerate(of)}
+            for column, of in (groups or {}).items()
+        }
         super().__init__(
             locals(),
             watched=watched,
-            value_rules=[*value_rules(num_classes, decision_rule(num_classes, further)), CHANCE_RULE],
-            state_settings=("num_classes", "tables", "counted", "rates", "least_chance", "cluster_size"),
+            value_rules=[
+                *value_rules(num_classes, decision_rule(num_classes, further)),
+                CHANCE_RULE,
+            ],
+            state_settings=(
+                "num_classes",
+                "tables",
+                "counted",
+                "rates",
+                "least_chance",
+                "cluster_size",
+            ),
         )
 
     def update(
@@ -138,12 +177,20 @@ class RiskMonitor(Monitor):
         self.add_batch(*self.batch_values(preds, target, chance, groups))
 
     def batch_values(
-        self, preds: Tensor, target: Tensor, chance: Tensor | None = None, groups: RowGroups | None = None
+        self,
+        preds: Tensor,
+        target: Tensor,
+        chance: Tensor | None = None,
+        groups: RowGroups | None = None,
     ) -> Batch:
         """Return the values that samples add to the rates, and a function that finds invalid values."""
-        samples = flatten_decisions(preds, target, self.num_classes, self.ignore_index, chance, self.further)
+        samples = flatten_decisions(
+            preds, target, self.num_classes, self.ignore_index, chance, self.further
+        )
         counted, chances = samples.labels.counted, samples.labels.weight
-        share = counted * (self.least_chance / self.cluster_size / chances.clamp(min=self.least_chance))
+        share = counted * (
+            self.least_chance / self.cluster_size / chances.clamp(min=self.least_chance)
+        )
         cells = samples.labels.target * self.tables.shape[2] + samples.predicted
         weight = self.counted.flatten(1)[:, cells] * share
         codes = torch.zeros_like(weight, dtype=torch.int64)
@@ -206,13 +253,20 @@ class ChangeMonitor(RiskMonitor):
     """
 
     def __init__(
-        self, concern: ConcernSpec, limits: Limit | Sequence[Limit], *, run_length: float = 1_000_000, **kwargs: Any
+        self,
+        concern: ConcernSpec,
+        limits: Limit | Sequence[Limit],
+        *,
+        run_length: float = 1_000_000,
+        **kwargs: Any,
     ) -> None:
         require(run_length >= BLOCK, "at_least", "run_length", run_length, minimum=BLOCK)
         super().__init__(concern, limits, **kwargs)
         self.set_threshold(run_length / BLOCK + 1)
         rates = len(self.names)
-        self.add_state("starts", torch.full((rates, ALTERNATIVES), -torch.inf, dtype=torch.float64))
+        self.add_state(
+            "starts", torch.full((rates, ALTERNATIVES), -torch.inf, dtype=torch.float64)
+        )
         self.add_state("block", torch.zeros(rates, 3, dtype=torch.float64))
 
     starts: Tensor
@@ -232,14 +286,22 @@ class ChangeMonitor(RiskMonitor):
 
     def follow(self, values: Values, at: Tensor) -> Tensor:
         """Add samples in order, and return the evidence after those with the indices ``at``, as `Monitor` does."""
-        evidence, starts, block = self.evidence_now().repeat(len(at), 1), self.starts.clone(), self.block.clone()
+        evidence, starts, block = (
+            self.evidence_now().repeat(len(at), 1),
+            self.starts.clone(),
+            self.block.clone(),
+        )
         for losses, weight, codes in zip(*values, strict=True):
             for rate in torch.unique(codes).tolist():
                 counts = (codes == rate) & (weight > 0)
                 sums = torch.stack([losses[counts], weight[counts]], dim=1)
-                sums = torch.cat([block[rate, :2].unsqueeze(0), sums.to(block)]).cumsum(dim=0)
+                sums = torch.cat([block[rate, :2].unsqueeze(0), sums.to(block)]).cumsum(
+                    dim=0
+                )
                 before, number = int(block[rate, 2]), len(sums) - 1
-                full = max(0, before + number - 1) // BLOCK  # a full block ends when the next sample comes
+                full = (
+                    max(0, before + number - 1) // BLOCK
+                )  # a full block ends when the next sample comes
                 ends = BLOCK * torch.arange(1, full + 1, device=sums.device) - before
                 begins = torch.cat([torch.zeros_like(sums[:1]), sums[ends]])
                 logs = [starts[rate]]
@@ -249,9 +311,14 @@ class ChangeMonitor(RiskMonitor):
                 places = counts.cumsum(0)[at]
                 of_block = (before + places - 1).clamp(min=0) // BLOCK
                 loss, samples = (sums[places] - begins[of_block]).T
-                evidence[:, rate] = self._evidence(torch.stack(logs)[of_block], loss, samples, rate)
+                evidence[:, rate] = self._evidence(
+                    torch.stack(logs)[of_block], loss, samples, rate
+                )
                 starts[rate] = logs[-1]
-                block[rate, :2], block[rate, 2] = sums[-1] - begins[-1], before + number - BLOCK * full
+                block[rate, :2], block[rate, 2] = (
+                    sums[-1] - begins[-1],
+                    before + number - BLOCK * full,
+                )
         super().follow(values, at[:0])
         self.starts, self.block = starts, block
         return evidence
@@ -260,8 +327,12 @@ class ChangeMonitor(RiskMonitor):
         """Return the evidence of each rate, summed over all tests that were started: (K,)."""
         return self._evidence(self.starts, self.block[:, 0], self.block[:, 1], slice(None))
 
-    def _evidence(self, starts: Tensor, loss: Tensor, samples: Tensor, rate: int | slice) -> Tensor:
-        logs = starts.logaddexp(torch.zeros_like(starts)) + log_products(loss, samples, self._limit(rate))
+    def _evidence(
+        self, starts: Tensor, loss: Tensor, samples: Tensor, rate: int | slice
+    ) -> Tensor:
+        logs = starts.logaddexp(torch.zeros_like(starts)) + log_products(
+            loss, samples, self._limit(rate)
+        )
         return logs.logsumexp(dim=-1).exp() / logs.shape[-1]
 
     def _limit(self, rate: int | slice) -> Tensor:
@@ -321,11 +392,20 @@ class DriftMonitor(Monitor):
         **kwargs: Any,
     ) -> None:
         decided = [*concern.classes, *(name for name, _ in concern.answers)]
-        decisions, rates = len(decided), [*(f"decided {name}" for name in decided), "referred", "mean risk"]
+        decisions, rates = (
+            len(decided),
+            [*(f"decided {name}" for name in decided), "referred", "mean risk"],
+        )
         super().__init__(
             locals(),
-            watched=[Mean(name, is_counted=place <= decisions) for place, name in enumerate(rates)],
-            value_rules=[Rule("decisions", "preds", {"decisions": decision_range(decisions, 1)}), RISK_RULE],
+            watched=[
+                Mean(name, is_counted=place <= decisions)
+                for place, name in enumerate(rates)
+            ],
+            value_rules=[
+                Rule("decisions", "preds", {"decisions": decision_range(decisions, 1)}),
+                RISK_RULE,
+            ],
             state_settings=("rates",),
         )
 
@@ -336,15 +416,32 @@ class DriftMonitor(Monitor):
     def batch_values(self, preds: Tensor, risk: Tensor | None = None) -> Batch:
         """Return the values that samples add to each mean, and a function that finds invalid values."""
         decisions = preds.reshape(-1).long()
-        risks = torch.nan * decisions.double() if risk is None else risk.reshape(-1).double()
-        safe = torch.where(decisions == REFERRED, self.decisions, decisions.clamp(0, self.decisions - 1))
-        codes = torch.arange(self.decisions + 2, device=safe.device).unsqueeze(1).expand(-1, len(safe))
-        loss = torch.cat([(safe == codes[:-1]).double(), exact(risks.nan_to_num(0.0).clamp(0, 1)).unsqueeze(0)])
+        risks = (
+            torch.nan * decisions.double() if risk is None else risk.reshape(-1).double()
+        )
+        safe = torch.where(
+            decisions == REFERRED, self.decisions, decisions.clamp(0, self.decisions - 1)
+        )
+        codes = (
+            torch.arange(self.decisions + 2, device=safe.device)
+            .unsqueeze(1)
+            .expand(-1, len(safe))
+        )
+        loss = torch.cat(
+            [
+                (safe == codes[:-1]).double(),
+                exact(risks.nan_to_num(0.0).clamp(0, 1)).unsqueeze(0),
+            ]
+        )
         weight = torch.ones_like(loss)
         weight[-1] = ~risks.isnan()
 
         def find_faults() -> list[Fault]:
-            decided = Fault(self.value_rules[0], decisions, outside(decisions, REFERRED, self.decisions - 1))
+            decided = Fault(
+                self.value_rules[0],
+                decisions,
+                outside(decisions, REFERRED, self.decisions - 1),
+            )
             return [decided, Fault(RISK_RULE, risks, outside(risks.nan_to_num(0.0), 0, 1))]
 
         return Values(loss, weight, codes), find_faults
@@ -358,16 +455,26 @@ def _checked_limits(limits: list[Limit]) -> list[Limit]:
     return limits
 
 
-def _group_means(limit: Limit, concern: ConcernSpec, groups: Mapping[str, Sequence[str]]) -> list[Mean]:
+def _group_means(
+    limit: Limit, concern: ConcernSpec, groups: Mapping[str, Sequence[str]]
+) -> list[Mean]:
     """Return the mean that ``limit`` bounds; if ``limit.by`` is a column, return one mean for each of its groups."""
     names = [] if limit.by is None else groups.get(limit.by, ())
-    require(limit.by is None or names, "groups_of_column", "groups", dict(groups), column=limit.by)
+    require(
+        limit.by is None or names,
+        "groups_of_column",
+        "groups",
+        dict(groups),
+        column=limit.by,
+    )
     losses = limit.losses(concern)
     scale = losses.max().item() if limit.errors == "cost" else 1.0
     smallest = losses[losses > 0].min().item() if (losses > 0).any() else scale
     # Values are multiples of `STEP`.
     require(smallest >= 1e-6 * scale, "comparable_costs", "costs", smallest, highest=scale)
-    require(limit.at_most < scale, "below_highest_cost", "limits", limit.at_most, highest=scale)
+    require(
+        limit.at_most < scale, "below_highest_cost", "limits", limit.at_most, highest=scale
+    )
     errors = str(limit).split(" <= ")[0]
     title = f"{IN_WORDS.get(errors, errors)} of {limit.of}"
     mean = Mean(title, limit.at_most / scale, scale, is_counted=limit.errors != "cost")

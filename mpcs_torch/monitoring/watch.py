@@ -15,7 +15,12 @@ from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
-from mpcs_torch.evaluation.files.reading import NO_GROUP, NoRowsError, PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.reading import (
+    NO_GROUP,
+    NoRowsError,
+    PredictionsError,
+    ReadOptions,
+)
 from mpcs_torch.evaluation.files.tables import distinct_texts, to_text
 from mpcs_torch.evaluation.files.words import DECISION
 from mpcs_torch.functional import anytime_interval
@@ -27,7 +32,12 @@ from mpcs_torch.io.atomic_files import locked, replace_text
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.checkpoint_files import StateError as StateError
-from mpcs_torch.learning.rule_estimate import COST, DANGEROUS, Estimate, estimated_and_measured
+from mpcs_torch.learning.rule_estimate import (
+    COST,
+    DANGEROUS,
+    Estimate,
+    estimated_and_measured,
+)
 from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.monitoring.alarm import MAX_AT_ONCE
 from mpcs_torch.monitoring.monitors import ChangeMonitor, RiskMonitor
@@ -93,7 +103,11 @@ class LogRows(NamedTuple):
 
 
 def read_log(
-    path: Path, concern: ConcernSpec, settings: Settings, reading: ReadOptions, tell: Callable[[str], object]
+    path: Path,
+    concern: ConcernSpec,
+    settings: Settings,
+    reading: ReadOptions,
+    tell: Callable[[str], object],
 ) -> LogRows | None:
     """Read a log; return None if it has no complete row yet. A last line without a line break is not complete.
 
@@ -130,21 +144,37 @@ def read_log(
     chance = torch.from_numpy(others.numbers(CHANCE)) if has_chance else ones
     estimated = [torch.from_numpy(others.numbers(name)) for name in of_best]
     of_chance = f"from {least_chance:g} (--least-chance) to 1 where there is a label"
-    checks = {CHANCE: (chance, of_chance, outside(chance, least_chance, 1) & (target != NO_LABEL))}
+    checks = {
+        CHANCE: (chance, of_chance, outside(chance, least_chance, 1) & (target != NO_LABEL))
+    }
     if estimated:  # NaN where it is not known
         risk, cost = estimated
         checks["risk"] = risk, "from 0 to 1, or empty", outside(risk, 0, 1) & ~risk.isnan()
         is_gain = (cost < 0) & (not settings.has_row_costs)
-        checks["cost"] = cost, "finite and, without costs of rows, at least 0, or empty", cost.isinf() | is_gain
+        checks["cost"] = (
+            cost,
+            "finite and, without costs of rows, at least 0, or empty",
+            cost.isinf() | is_gain,
+        )
     for name, (values, rule, is_bad) in checks.items():
         if is_bad.any():
             row = int(is_bad.int().argmax())
             raise others.error(f"must be {rule}, but is {values[row]:g}", row, name)
     codes = {
-        column: others.codes(column, partial(_code, {name: code for code, name in enumerate(names)}), "")
+        column: others.codes(
+            column, partial(_code, {name: code for code, name in enumerate(names)}), ""
+        )
         for column, names in groups.items()
     }
-    return LogRows(numbers, decisions.squeeze(1), target, chance, codes, others.columns.get(TIME, ()), estimated)
+    return LogRows(
+        numbers,
+        decisions.squeeze(1),
+        target,
+        chance,
+        codes,
+        others.columns.get(TIME, ()),
+        estimated,
+    )
 
 
 def _code(names: Mapping[str, int], value: Any) -> int:
@@ -181,7 +211,9 @@ class Watch:
         common: dict[str, Any] = {name: getattr(settings, name) for name in names}
         self.monitors = {RISK: RiskMonitor(concern, limits, **common)}
         if settings.run_length is not None:
-            self.monitors[CHANGE] = ChangeMonitor(concern, limits, run_length=settings.run_length, **common)
+            self.monitors[CHANGE] = ChangeMonitor(
+                concern, limits, run_length=settings.run_length, **common
+            )
         self.places = dict[str, Position]()
         self.alarms = list[Alarm]()
         """The alarms that the monitors hold, in the order in which they were raised."""
@@ -204,7 +236,9 @@ class Watch:
         """The number of rows with a label so far."""
         return int(self.counts[1].sum())
 
-    def read(self, path: str | Path, reading: ReadOptions, tell: Callable[[str], object]) -> list[Alarm]:
+    def read(
+        self, path: str | Path, reading: ReadOptions, tell: Callable[[str], object]
+    ) -> list[Alarm]:
         """Add the new rows of a log, and return the new alarms; call ``tell`` as `read_log` does.
 
         Raises:
@@ -217,7 +251,10 @@ class Watch:
         first = 0 if rows is None else int((rows.numbers <= known[0]).sum())
         if known[0] and (rows is None or not first or rows.position(first) != known):
             once = "append a row when its label has had time to come, and give a new log a new name"
-            raise PredictionsError(path, f"has changed since row {known[0]} was read. Each row is read once: {once}")
+            raise PredictionsError(
+                path,
+                f"has changed since row {known[0]} was read. Each row is read once: {once}",
+            )
         if rows is None or first == len(rows.numbers):
             return []
         is_labelled = rows.target != NO_LABEL
@@ -226,7 +263,9 @@ class Watch:
         self.alarms[before:] = sorted(self.alarms[before:], key=lambda alarm: alarm.row)
         inverse = torch.where(is_labelled, 1 / rows.chance, 0.0)
         counted = torch.stack([torch.ones_like(inverse), is_labelled, inverse])
-        self.counts.index_add_(1, rows.decisions[first:] % self.counts.shape[1], counted[:, first:])
+        self.counts.index_add_(
+            1, rows.decisions[first:] % self.counts.shape[1], counted[:, first:]
+        )
         self.places[place] = rows.position(len(rows.numbers))
         if rows.estimated:
             self._add_estimates(rows, first)
@@ -236,10 +275,21 @@ class Watch:
         """Add the estimates of the rows from the index ``first`` on, and compare them with labels."""
         of_best = torch.stack([*rows.estimated])[:, first:]
         decisions, target = rows.decisions[first:], rows.target[first:]
-        estimated, measured = estimated_and_measured(self.concern, decisions, target, of_best)
-        inverse = self.settings.least_chance / self.settings.cluster_size / rows.chance[first:]
+        estimated, measured = estimated_and_measured(
+            self.concern, decisions, target, of_best
+        )
+        inverse = (
+            self.settings.least_chance / self.settings.cluster_size / rows.chance[first:]
+        )
         weight = torch.where((measured - estimated).isfinite(), inverse, 0.0)
-        of_rows = estimated.isfinite(), estimated, weight > 0, weight, weight * measured, weight * estimated
+        of_rows = (
+            estimated.isfinite(),
+            estimated,
+            weight > 0,
+            weight,
+            weight * measured,
+            weight * estimated,
+        )
         self.sums += torch.stack([each.double() for each in of_rows], dim=1).nansum(dim=2)
 
     def estimates(self) -> list[Estimate]:
@@ -253,7 +303,9 @@ class Watch:
             rows, estimated, labelled, weight, measured, compared = sums.tolist()
             if not rows:
                 continue
-            estimate = Estimate(name, estimated / rows, int(rows), without=self.rows - int(rows))
+            estimate = Estimate(
+                name, estimated / rows, int(rows), without=self.rows - int(rows)
+            )
             if name == COST and self.settings.has_row_costs:
                 estimate = estimate._replace(name=OF_ROWS)
             elif labelled:
@@ -272,13 +324,19 @@ class Watch:
     def _add_labelled(self, path: Path, rows: LogRows, part: Tensor) -> None:
         """Add the rows with the indices ``part``, all labelled, and record new alarms."""
         groups = {column: codes[part] for column, codes in rows.groups.items()}
-        values, _ = self.monitors[RISK].batch_values(rows.decisions[part], rows.target[part], rows.chance[part], groups)
+        values, _ = self.monitors[RISK].batch_values(
+            rows.decisions[part], rows.target[part], rows.chance[part], groups
+        )
         for kind, monitor in self.monitors.items():
-            for name, first in zip(monitor.names, monitor.add_values(values).tolist(), strict=True):
+            for name, first in zip(
+                monitor.names, monitor.add_values(values).tolist(), strict=True
+            ):
                 if first >= 0:
                     row = int(part[first])
                     time = to_text(rows.times[row]) if len(rows.times) else ""
-                    self.alarms.append(Alarm(kind, name, str(path), int(rows.numbers[row]), time))
+                    self.alarms.append(
+                        Alarm(kind, name, str(path), int(rows.numbers[row]), time)
+                    )
 
     def acknowledge(self, *names: str) -> list[Alarm]:
         """Clear the alarms of all means, or of ``names``, by `Monitor.acknowledge`; return the cleared alarms."""
@@ -294,13 +352,21 @@ class Watch:
         least, sentences = self.settings.least_chance, list[str]()
         share = self.labelled / max(1, self.rows) if least == 1 else 1.0
         names = [*(f"decided {name}" for name in self.decisions), "referred"]
-        for name, number, stand_for in zip(names, *self.counts[[0, 2]].tolist(), strict=True):
+        for name, number, stand_for in zip(
+            names, *self.counts[[0, 2]].tolist(), strict=True
+        ):
             due = number * share
             if is_beyond_chance(stand_for - due, due * (1 / least - share), 1 / least):
                 those = f"labels stand for {stand_for:.0f} of {number:.0f} rows {name}, where {due:.0f} are due"
-                sentences.append(f"{those}: rates of rows with a label are not those of all rows.")
+                sentences.append(
+                    f"{those}: rates of rows with a label are not those of all rows."
+                )
         risk = self.monitors[RISK]
-        bare = [name for name, samples in zip(risk.names, risk.samples.tolist(), strict=True) if not samples]
+        bare = [
+            name
+            for name, samples in zip(risk.names, risk.samples.tolist(), strict=True)
+            if not samples
+        ]
         if self.rows and bare:
             sentences.append(f"no label has tested {', '.join(map(repr, bare))}.")
         return sentences
@@ -314,7 +380,11 @@ class Watch:
             "counts": self.counts.tolist(),
             "sums": self.sums.tolist(),
             "monitors": {
-                kind: {name: getattr(monitor, name).tolist() for name in STATES if hasattr(monitor, name)}
+                kind: {
+                    name: getattr(monitor, name).tolist()
+                    for name in STATES
+                    if hasattr(monitor, name)
+                }
                 for kind, monitor in self.monitors.items()
             },
             "alarms": [alarm._asdict() for alarm in self.alarms],
@@ -341,8 +411,17 @@ class Watch:
             problems = list(watch._restore(plain))
             if problems:
                 raise ValueError("; ".join(problems))
-        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError) as error:
-            raise StateError(f"{path}: must be a state of `mpcs monitor` of this rule, but is not ({error})") from None
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RuntimeError,
+            OverflowError,
+        ) as error:
+            raise StateError(
+                f"{path}: must be a state of `mpcs monitor` of this rule, but is not ({error})"
+            ) from None
         return watch
 
     def _restore(self, plain: Mapping[str, Any]) -> Iterator[str]:
@@ -353,15 +432,22 @@ class Watch:
             saved = plain["monitors"][kind]
             for name in STATES:
                 if hasattr(monitor, name):
-                    yield from restored(f"{kind} {name}", saved[name], getattr(monitor, name))
+                    yield from restored(
+                        f"{kind} {name}", saved[name], getattr(monitor, name)
+                    )
         for log, (rows, sha256) in plain["logs"].items():
             self.places[log] = rows, sha256
             if type(rows) is not int or rows < 1 or not isinstance(sha256, str):
                 yield f"the place in {quoted(log)} must be a number of rows and a hash"
-        for listed, alarms in ((plain["alarms"], self.alarms), (plain["acknowledged"], self.acknowledged)):
+        for listed, alarms in (
+            (plain["alarms"], self.alarms),
+            (plain["acknowledged"], self.acknowledged),
+        ):
             alarms += [Alarm(**alarm) for alarm in listed]
             for alarm in alarms:
-                names = self.monitors[alarm.kind].names if alarm.kind in self.monitors else []
+                names = (
+                    self.monitors[alarm.kind].names if alarm.kind in self.monitors else []
+                )
                 if alarm.name not in names or type(alarm.row) is not int or alarm.row < 1:
                     yield f"{quoted(alarm)} must be an alarm of this state"
 

@@ -46,7 +46,9 @@ def get(name: str, root: Path) -> None:
         DataError: If there is no such data set, the download fails, or the values are not the published values.
     """
     if not is_known(name):
-        raise DataError(f"data sets to get are mnist, add and ucr/NAME (a name in the UCR archive), but got {name}")
+        raise DataError(
+            f"data sets to get are mnist, add and ucr/NAME (a name in the UCR archive), but got {name}"
+        )
     if name == "add":
         _fetch(ADD_URL, root / "ADD", ADD_FILES)
     elif name == "mnist":
@@ -63,7 +65,9 @@ def status(root: Path) -> Iterator[tuple[str, str]]:
     ucr = sorted(f"ucr/{path.name}" for path in (root / "UCR").glob("*") if path.is_dir())
     for name in dict.fromkeys([*CHECKSUMS, *filter(is_known, ucr)]):
         try:
-            state = _check_values(name, root) if _folder(name, root).exists() else "not there"
+            state = (
+                _check_values(name, root) if _folder(name, root).exists() else "not there"
+            )
         except DataError as error:
             state = str(error)
         yield name, state
@@ -91,21 +95,33 @@ def _check_values(name: str, root: Path) -> str:
     if name not in CHECKSUMS:
         return "there, readable"
     if checksum(data) != CHECKSUMS[name]:
-        raise DataError(f"{_folder(name, root)} does not have the published values: move it away to download them")
+        raise DataError(
+            f"{_folder(name, root)} does not have the published values: move it away to download them"
+        )
     return "there, checksum right"
 
 
-def _fetch(address: str, folder: Path, files: Mapping[str, str | None], processor: Any = None) -> None:
+def _fetch(
+    address: str, folder: Path, files: Mapping[str, str | None], processor: Any = None
+) -> None:
     """Download the files that are missing in ``folder``; ``files`` has the hash of each file (or None), by name."""
     import pooch  # slow to import
 
     pooch.get_logger().setLevel("WARNING")
-    fetcher = pooch.create(folder, address, registry=dict(files), allow_updates=False, retry_if_failed=3)
+    fetcher = pooch.create(
+        folder, address, registry=dict(files), allow_updates=False, retry_if_failed=3
+    )
     try:
         for file in files:
             fetcher.fetch(file, processor=processor)
-    except (OSError, zipfile.BadZipFile, ValueError) as error:  # pooch raises a ValueError for a wrong hash
-        raise DataError(f"{', '.join(files)} cannot be downloaded from {address}: {error}") from error
+    except (
+        OSError,
+        zipfile.BadZipFile,
+        ValueError,
+    ) as error:  # pooch raises a ValueError for a wrong hash
+        raise DataError(
+            f"{', '.join(files)} cannot be downloaded from {address}: {error}"
+        ) from error
 
 
 def _get_mnist(root: Path) -> None:
@@ -116,7 +132,12 @@ def _get_mnist(root: Path) -> None:
     for archive, md5 in MNIST.resources:
         file = archive.removesuffix(".gz")
         if not (folder / file).exists():
-            _fetch(MNIST.mirrors[0], folder, {archive: f"md5:{md5}"}, pooch.Decompress(name=file))
+            _fetch(
+                MNIST.mirrors[0],
+                folder,
+                {archive: f"md5:{md5}"},
+                pooch.Decompress(name=file),
+            )
 
 
 def _get_ucr(name: str, root: Path) -> None:

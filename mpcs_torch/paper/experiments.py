@@ -87,7 +87,9 @@ def seeded_config(name: str, seed: int) -> RunConfig:
     """Load the config of the experiment ``name`` with ``seed``. A random split of the data uses ``seed``, too."""
     overrides = [f"name={name}-seed{seed:02}", f"seed={seed}"]
     is_split_here = "split_seed" in (experiment_config(name).data.model_extra or {})
-    return experiment_config(name, [*overrides, f"data.split_seed={seed}"] if is_split_here else overrides)
+    return experiment_config(
+        name, [*overrides, f"data.split_seed={seed}"] if is_split_here else overrides
+    )
 
 
 def finish_run(
@@ -108,20 +110,41 @@ def finish_run(
     run, _ = run_in_folder(config, data, folder, [keep, *hooks], overwrite=overwrite)
     with run.running():
         costs = measure_costs(run) if time_metrics else None
-    records, confusions = [epoch.record for epoch in epochs], [epoch.confusion for epoch in epochs]
-    concern, seconds = config.score.concern.spec(data.class_names), time.perf_counter() - start
+    records, confusions = (
+        [epoch.record for epoch in epochs],
+        [epoch.confusion for epoch in epochs],
+    )
+    concern, seconds = (
+        config.score.concern.spec(data.class_names),
+        time.perf_counter() - start,
+    )
     return FinishedRun(run.config, records, confusions, concern, seconds, costs)
 
 
 def reproduce_experiment(
-    name: str, data_root: Path, folder: Path, records: Path | None, hooks: Sequence[Hook], *, overwrite: bool
+    name: str,
+    data_root: Path,
+    folder: Path,
+    records: Path | None,
+    hooks: Sequence[Hook],
+    *,
+    overwrite: bool,
 ) -> FinishedRun:
     """Run the experiment ``name`` in ``folder``, and compare it with the published values in ``records``, if any."""
     config = experiment_config(name)
-    run = finish_run(config, config.data.load(data_root), folder, hooks, overwrite=overwrite, time_metrics=True)
+    run = finish_run(
+        config,
+        config.data.load(data_root),
+        folder,
+        hooks,
+        overwrite=overwrite,
+        time_metrics=True,
+    )
     if records is None or name not in RECORD_FILES:
         return run
-    return replace(run, agreement=compare(run.records, read_records(records / RECORD_FILES[name])))
+    return replace(
+        run, agreement=compare(run.records, read_records(records / RECORD_FILES[name]))
+    )
 
 
 MIN_ROUNDS, MAX_ROUNDS, BUDGET_SECONDS = 5, 50, 5.0
@@ -151,7 +174,9 @@ def measure_costs(run: TrainingRun) -> MetricCosts:
 def _timed(run: TrainingRun, logits: Tensor, name: str) -> Callable[[], float]:
     target = run.split.labels
     [(entry, made)] = [metric for metric in run.metrics if metric[0].name == name]
-    return lambda: entry.number(value_of(made, inputs_from_logits(logits, {entry.takes})[entry.takes], target))
+    return lambda: entry.number(
+        value_of(made, inputs_from_logits(logits, {entry.takes})[entry.takes], target)
+    )
 
 
 def evaluation_tables(
@@ -161,16 +186,34 @@ def evaluation_tables(
     runs = {name: one.records for name, one in finished.items()}
     costs = {name: one.costs for name, one in finished.items() if one.costs is not None}
     yield "runs", "Runs", _runs_table(finished)
-    yield "table2", "Table II: Spearman correlation of MPCS with the usual metrics", table_2(runs, seeds)
+    yield (
+        "table2",
+        "Table II: Spearman correlation of MPCS with the usual metrics",
+        table_2(runs, seeds),
+    )
     yield "table3", "Table III: what a metric costs", table_3(costs)
 
 
 def _runs_table(finished: Mapping[str, FinishedRun]) -> Table:
     rows = []
     for name, one in finished.items():
-        agreement = "" if one.agreement is None else f"{one.agreement.from_first} of {one.agreement.epochs}"
-        rows.append([name, f"{one.config.model} on {one.config.data}", f"{one.seconds:.1f}", agreement])
-    return Table(["run", "model and data", "seconds", "epochs equal to the record, from the first"], rows)
+        agreement = (
+            ""
+            if one.agreement is None
+            else f"{one.agreement.from_first} of {one.agreement.epochs}"
+        )
+        rows.append(
+            [
+                name,
+                f"{one.config.model} on {one.config.data}",
+                f"{one.seconds:.1f}",
+                agreement,
+            ]
+        )
+    return Table(
+        ["run", "model and data", "seconds", "epochs equal to the record, from the first"],
+        rows,
+    )
 
 
 def pick(records: Sequence[Record], column: str) -> int:
@@ -204,7 +247,10 @@ def picks_table(run: FinishedRun) -> Table:
                 f"{100 * record['test_accuracy']:.2f} %",
             ]
         )
-    return Table(["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"], rows)
+    return Table(
+        ["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"],
+        rows,
+    )
 
 
 def figure_5_comparison(run: FinishedRun) -> list[Table | str]:
@@ -225,7 +271,10 @@ def figure_5_comparison(run: FinishedRun) -> list[Table | str]:
             f"{equal} of {confusion.numel()} cells of the confusion matrix are those of Fig. 5"
         )
         names = run.concern.classes
-        rows = [[name, *map(str, row)] for name, row in zip(names, confusion.tolist(), strict=True)]
+        rows = [
+            [name, *map(str, row)]
+            for name, row in zip(names, confusion.tolist(), strict=True)
+        ]
         parts.append(Table(["predicted \\ true", *names], rows))
     return parts
 
@@ -242,14 +291,21 @@ COLUMNS = {
 
 def comparison_configs(seed: int | None = None) -> list[RunConfig]:
     """Load the configs of the plain run and the MPCS run of Fig. 6, with ``seed``, by default the published seed."""
-    overrides = [[] if seed is None else [f"seed={seed}", f"name={name}-seed{seed:02}"] for name in NAMES]
-    return [experiment_config(name, override) for name, override in zip(NAMES, overrides, strict=True)]
+    overrides = [
+        [] if seed is None else [f"seed={seed}", f"name={name}-seed{seed:02}"]
+        for name in NAMES
+    ]
+    return [
+        experiment_config(name, override)
+        for name, override in zip(NAMES, overrides, strict=True)
+    ]
 
 
 def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, float]:
     """Return the sum of each metric over the epochs of the MPCS run, divided by the sum for the plain run."""
     return {
-        name: sum(record[column] for record in with_mpcs) / sum(record[column] for record in plain)
+        name: sum(record[column] for record in with_mpcs)
+        / sum(record[column] for record in plain)
         for name, column in COLUMNS.items()
     }
 
@@ -260,7 +316,9 @@ def ratios_table(ours: Mapping[str, float]) -> Table:
     for name in COLUMNS:
         mine, printed = ours[name], FIGURE_6[name]
         rows.append([name, f"{mine:.4f}", f"{printed:.4f}", f"{mine - printed:+.4f}"])
-    return Table(["sum over epochs, MPCS run / plain run", "ours", "paper", "difference"], rows)
+    return Table(
+        ["sum over epochs, MPCS run / plain run", "ours", "paper", "difference"], rows
+    )
 
 
 def seeds_table(by_seed: Sequence[Mapping[str, float]]) -> Table:

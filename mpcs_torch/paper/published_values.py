@@ -10,26 +10,40 @@ from mpcs_torch.tables import Table
 
 Record = Mapping[str, float]
 """The metrics of an epoch, by column of a records file."""
-EXPERIMENTS = ("exp01", "exp01-breast-cancer", *(f"exp{number:02}" for number in range(2, 11)), "case-study")
-QUICK = tuple(name for name in EXPERIMENTS if name not in ("exp03", "exp05", "exp10", "case-study"))
+EXPERIMENTS = (
+    "exp01",
+    "exp01-breast-cancer",
+    *(f"exp{number:02}" for number in range(2, 11)),
+    "case-study",
+)
+QUICK = tuple(
+    name for name in EXPERIMENTS if name not in ("exp03", "exp05", "exp10", "case-study")
+)
 """The experiments that take seconds: all except the experiments on MNIST."""
 BENCHMARKS = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy")
 """The metrics that the paper compares with MPCS, in the order of its tables."""
 TIMED = (*BENCHMARKS, "mpcs")
 """The metrics in Table III, whose computing time is measured."""
-RECORD_FILES = {**{name: f"{name}.csv" for name in ("exp03", "exp05", "exp07", "exp09")}, "case-study": "compare1.csv"}
+RECORD_FILES = {
+    **{name: f"{name}.csv" for name in ("exp03", "exp05", "exp07", "exp09")},
+    "case-study": "compare1.csv",
+}
 """The file of published metrics of each epoch, by experiment; only experiments that can be repeated exactly."""
 
 CASE_STUDY_PICKS = {**dict.fromkeys(BENCHMARKS, 132), "mpcs": 133}
 CASE_STUDY_ERRORS = {132: (5108, 2621), 133: (5128, 2605)}
 """The number of errors and of dangerous errors, by picked epoch."""
 
-_NUMBERS = json.loads((packaged_folder("paper") / "published.json").read_text(encoding="utf-8"))
+_NUMBERS = json.loads(
+    (packaged_folder("paper") / "published.json").read_text(encoding="utf-8")
+)
 TABLE_2: dict[str, list[float]] = _NUMBERS["table_2"]
 """The Spearman correlation of MPCS with each metric in `BENCHMARKS` over the epochs, by experiment."""
 TABLE_3: dict[str, list[float]] = _NUMBERS["table_3"]
 """The milliseconds of one evaluation, including the forward pass, for each metric in `TIMED`, by experiment."""
-FIGURE_5: dict[int, list[list[int]]] = {int(epoch): matrix for epoch, matrix in _NUMBERS["figure_5"].items()}
+FIGURE_5: dict[int, list[list[int]]] = {
+    int(epoch): matrix for epoch, matrix in _NUMBERS["figure_5"].items()
+}
 """The confusion matrix, by epoch, as printed: rows are predictions, columns labels."""
 FIGURE_6: dict[str, float] = _NUMBERS["figure_6"]
 """The sum of each metric over the epochs of the run with MPCS in the loss, divided by the sum for the plain run."""
@@ -69,7 +83,9 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
         for column, value in theirs.items():
             name = "mpcs_count" if column == "mpcs" else column
             if name not in ours:
-                raise InvalidValueError("one_of", "columns of published records", column, choices=list(ours))
+                raise InvalidValueError(
+                    "one_of", "columns of published records", column, choices=list(ours)
+                )
             mine, printed = _four_decimals(ours[name]), _four_decimals(value)
             if mine != printed:
                 unequal.append(f"{column} {mine} for {printed}")
@@ -104,9 +120,13 @@ def mean_interval(values: Sequence[float]) -> MeanOverRuns:
     sample = np.asarray(values, dtype=np.float64)
     low = high = mean = float(sample.mean())
     if sample.min() < sample.max():  # otherwise there is nothing to resample
-        resampled = bootstrap((sample,), np.mean, confidence_level=CONFIDENCE, rng=np.random.default_rng(0))
+        resampled = bootstrap(
+            (sample,), np.mean, confidence_level=CONFIDENCE, rng=np.random.default_rng(0)
+        )
         low, high = map(float, resampled.confidence_interval)
-    return MeanOverRuns(len(sample), mean, low, high, float(sample.min()), float(sample.max()))
+    return MeanOverRuns(
+        len(sample), mean, low, high, float(sample.min()), float(sample.max())
+    )
 
 
 def spearman(records: Sequence[Record], column: str, other: str) -> float:
@@ -114,7 +134,9 @@ def spearman(records: Sequence[Record], column: str, other: str) -> float:
     import torch  # slow to import, so only here
     from torchmetrics.functional import spearman_corrcoef
 
-    values = torch.tensor([[record[column], record[other]] for record in records], dtype=torch.float64)
+    values = torch.tensor(
+        [[record[column], record[other]] for record in records], dtype=torch.float64
+    )
     return float(spearman_corrcoef(values[:, 0], values[:, 1]))
 
 
@@ -128,16 +150,27 @@ def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[MeanOverRuns, ...]
     return tuple(map(mean_interval, zip(*map(correlations, runs), strict=True)))
 
 
-def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]) -> Table:
+def table_2(
+    runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]
+) -> Table:
     """Return Table II: our correlations, those of the paper in brackets, and the spread over seeds for accuracy."""
     rows = []
     for name, records in runs.items():
-        paper = [f" ({printed:.3f})" for printed in TABLE_2[name]] if name in TABLE_2 else [""] * len(BENCHMARKS)
-        cells = [f"{ours:.3f}{printed}" for ours, printed in zip(correlations(records), paper, strict=True)]
+        paper = (
+            [f" ({printed:.3f})" for printed in TABLE_2[name]]
+            if name in TABLE_2
+            else [""] * len(BENCHMARKS)
+        )
+        cells = [
+            f"{ours:.3f}{printed}"
+            for ours, printed in zip(correlations(records), paper, strict=True)
+        ]
         spread = ""
         if name in seeds:
             _, mean, low, high, lowest, highest = astuple(seeds[name][0])
-            spread = f"{mean:.3f} [{low:.3f}, {high:.3f}], runs {lowest:.3f} to {highest:.3f}"
+            spread = (
+                f"{mean:.3f} [{low:.3f}, {high:.3f}], runs {lowest:.3f} to {highest:.3f}"
+            )
         rows.append([name, *cells, spread])
     return Table(["ours (paper)", *BENCHMARKS, "accuracy, over seeds"], rows)
 
@@ -175,7 +208,9 @@ def table_3(costs: Mapping[str, MetricCosts]) -> Table:
         printed, cells = TABLE_3.get(name), []
         for place, metric in enumerate(TIMED):
             of_paper = "" if printed is None else f" (x{printed[place] / printed[0]:.3f})"
-            cells.append(f"{_milliseconds(cost.alone[metric])}, x{cost.relative(metric):.3f}{of_paper}")
+            cells.append(
+                f"{_milliseconds(cost.alone[metric])}, x{cost.relative(metric):.3f}{of_paper}"
+            )
         rows.append([name, _milliseconds(cost.forward), *cells])
     return Table(["ours (paper)", "forward pass", *TIMED], rows)
 

@@ -5,7 +5,12 @@ The argument ``on`` is where to draw: axes of the caller, or an empty figure to 
 
 from mpcs_torch.plots.confusion import confusion_matrix
 from mpcs_torch.plots.decisions import reliability, risk_coverage_figure
-from mpcs_torch.plots.detection import bayes_error_curves, det_curves, roc_curves, score_histograms
+from mpcs_torch.plots.detection import (
+    bayes_error_curves,
+    det_curves,
+    roc_curves,
+    score_histograms,
+)
 
 __all__ = [
     "bayes_error_curves",

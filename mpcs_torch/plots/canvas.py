@@ -11,7 +11,13 @@ from matplotlib.figure import Figure
 BLUE, ORANGE, GREEN, PINK = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 AMBER, SKY, BLACK, WHITE = "#e69f00", "#56b4e9", "#000000", "#ffffff"
 RED = "#b00020"
-GREY, DARK_GREY, LIGHT_GREY, FAINT_GREY, GRID = "#8a8a8a", "#5f5f5f", "#cccccc", "#9a9a9a", "#ececec"
+GREY, DARK_GREY, LIGHT_GREY, FAINT_GREY, GRID = (
+    "#8a8a8a",
+    "#5f5f5f",
+    "#cccccc",
+    "#9a9a9a",
+    "#ececec",
+)
 
 ON_DARK = {
     BLUE: "#4c9fe0",
@@ -67,7 +73,9 @@ def coloured(systems: Mapping[str, System]) -> Iterator[tuple[str, System, str]]
 
 def literal(name: str, most: int = MAX_NAME_LENGTH) -> str:
     """Return ``name`` for matplotlib, with $ and a leading _ escaped; if longer than ``most``, without its middle."""
-    kept = name if len(name) <= most else f"{name[: (most - 1) // 2]}…{name[-(most // 2) :]}"
+    kept = (
+        name if len(name) <= most else f"{name[: (most - 1) // 2]}…{name[-(most // 2) :]}"
+    )
     shown = kept.replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
 
@@ -113,13 +121,18 @@ def canvas(
     if isinstance(on, Axes):
         figure, axes = cast(Figure, on.figure), on
         axes.set(**{name: value for name, value in labels.items() if name != "aspect"})
-        axes.set_title(lines(title, max(8, int(axes_size(axes)[0] / (LETTER * SMALL * POINT))), 4), fontsize=SMALL)
+        axes.set_title(
+            lines(title, max(8, int(axes_size(axes)[0] / (LETTER * SMALL * POINT))), 4),
+            fontsize=SMALL,
+        )
     else:
         figure = Figure(layout="constrained") if on is None else on
         figure.set_size_inches(width, height)
         axes = figure.add_subplot(**labels)
         if title:
-            figure.suptitle(lines(title), fontsize=NORMAL)  # the figure is wider than the axes
+            figure.suptitle(
+                lines(title), fontsize=NORMAL
+            )  # the figure is wider than the axes
     axes.tick_params(labelsize=SMALL)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
@@ -137,7 +150,11 @@ def grid(axes: Axes, axis: str = "both") -> None:
 
 
 def legend_below(
-    figure: Figure, columns: int | None = None, *, handles: Sequence[Artist] = (), on: Place = None
+    figure: Figure,
+    columns: int | None = None,
+    *,
+    handles: Sequence[Artist] = (),
+    on: Place = None,
 ) -> Figure:
     """Add a legend of ``handles`` (default: all artists with a label) below the axes, and return the figure.
 
@@ -149,10 +166,20 @@ def legend_below(
         _legend_inside(on, handles)
         return figure
     if columns is None:
-        columns = 2 if all(len(str(handle.get_label())) <= 22 for handle in handles) else 1  # side by side
+        columns = (
+            2 if all(len(str(handle.get_label())) <= 22 for handle in handles) else 1
+        )  # side by side
     rows = -(-len(handles) // columns)
-    figure.set_figheight(figure.get_figheight() + 0.21 * rows + 0.1)  # with less, labels would lie over the legend
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=SMALL)
+    figure.set_figheight(
+        figure.get_figheight() + 0.21 * rows + 0.1
+    )  # with less, labels would lie over the legend
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+        fontsize=SMALL,
+    )
     return figure
 
 
@@ -161,9 +188,14 @@ def _legend_inside(axes: Axes, handles: Sequence[Artist]) -> None:
     width, height = axes_size(axes)
     beside = 6  # letters that the mark and the margins take
     by_width = width / (LETTER * POINT * (max(map(len, labels)) + beside))
-    by_height = height * 0.4 / (ROW * POINT * len(labels))  # letters shrink if the legend would cover more
+    by_height = (
+        height * 0.4 / (ROW * POINT * len(labels))
+    )  # letters shrink if the legend would cover more
     size = max(6.5, min(SMALL, by_width, by_height))  # points, in narrow axes of the caller
-    broken = [fill(label, max(12, int(width / (LETTER * POINT * size)) - beside)) for label in labels]
+    broken = [
+        fill(label, max(12, int(width / (LETTER * POINT * size)) - beside))
+        for label in labels
+    ]
     rows = sum(label.count("\n") + 1 for label in broken)
     if rows * ROW * POINT * size < 0.75 * height:
         axes.legend(handles, broken, fontsize=size, framealpha=0.6).set_in_layout(False)

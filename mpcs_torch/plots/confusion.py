@@ -13,7 +13,15 @@ from torch import Tensor
 
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.plots import canvas as style
-from mpcs_torch.plots.canvas import MAX_BESIDE, Place, axes_size, canvas, legend_below, literal, shown_number
+from mpcs_torch.plots.canvas import (
+    MAX_BESIDE,
+    Place,
+    axes_size,
+    canvas,
+    legend_below,
+    literal,
+    shown_number,
+)
 
 LETTER = 0.085
 """The width of a letter or digit, in inches."""
@@ -59,11 +67,20 @@ def confusion_matrix(
     size = len(class_names)
     shape = size, len(columns) or size
     if confusion.shape != shape or (released is not None and released.shape != shape):
-        shapes = [None if matrix is None else tuple(matrix.shape) for matrix in (confusion, released)]
-        raise InvalidValueError("row_and_column_each", "confusion and released", shapes, number=size)
+        shapes = [
+            None if matrix is None else tuple(matrix.shape)
+            for matrix in (confusion, released)
+        ]
+        raise InvalidValueError(
+            "row_and_column_each", "confusion and released", shapes, number=size
+        )
     names = [literal(name, MAX_BESIDE) for name in class_names]
     decided = [literal(name, MAX_BESIDE) for name in columns or class_names]
-    digits = 1 if size > MAX_NUMBERED else max(len(shown_number(c)) for row in confusion.tolist() for c in row)
+    digits = (
+        1
+        if size > MAX_NUMBERED
+        else max(len(shown_number(c)) for row in confusion.tolist() for c in row)
+    )
     cell = max(0.36, min(0.8, 3.0 / shape[1]), LETTER * digits + 0.12)
     if isinstance(on, Axes):
         cell = min(axes_size(on)) / size
@@ -91,7 +108,9 @@ def confusion_matrix(
     axes.spines[:].set_visible(False)
     axes.set_aspect("equal")
     axes.set(xlim=(-0.5, shape[1] - 0.5), ylim=(size - 0.5, -0.5))
-    axes.set_xticks(range(0, shape[1], every), decided[::every], rotation=90 if is_upright else 0)
+    axes.set_xticks(
+        range(0, shape[1], every), decided[::every], rotation=90 if is_upright else 0
+    )
     axes.set_yticks(range(0, size, every), names[::every])
     axes.tick_params(length=0, labelsize=style.SMALL if size > 6 else style.NORMAL)
     if is_image:
@@ -102,45 +121,100 @@ def confusion_matrix(
     else:
         _draw_cells(axes, confusion, released, costs, font)
     if released is not None:
-        dangerous = Line2D([], [], marker=(3, 0, 45), linestyle="", markersize=9, color=style.DANGEROUS)
+        dangerous = Line2D(
+            [], [], marker=(3, 0, 45), linestyle="", markersize=9, color=style.DANGEROUS
+        )
         dangerous.set_label("dangerous error (bold)")
-        frame = Patch(fill=False, edgecolor=style.RELEASED, **FRAME, label="released pair (tolerable)")
-        cost = Patch(facecolor=to_rgba(style.DANGEROUS, STRONGEST), label="stronger: costs more in all")
-        legend_below(figure, 2, handles=[dangerous, frame if costs is None else cost], on=on)
+        frame = Patch(
+            fill=False, edgecolor=style.RELEASED, **FRAME, label="released pair (tolerable)"
+        )
+        cost = Patch(
+            facecolor=to_rgba(style.DANGEROUS, STRONGEST),
+            label="stronger: costs more in all",
+        )
+        legend_below(
+            figure, 2, handles=[dangerous, frame if costs is None else cost], on=on
+        )
     return figure
 
 
-def _draw_cells(axes: Axes, confusion: Tensor, released: Tensor | None, costs: Tensor | None, font: float) -> None:
-    (size, columns), amounts = confusion.shape, confusion if costs is None else confusion * costs.to(confusion.device)
-    counts, of_errors = confusion.tolist(), amounts.clone().double().fill_diagonal_(0).tolist()
+def _draw_cells(
+    axes: Axes,
+    confusion: Tensor,
+    released: Tensor | None,
+    costs: Tensor | None,
+    font: float,
+) -> None:
+    (size, columns), amounts = (
+        confusion.shape,
+        confusion if costs is None else confusion * costs.to(confusion.device),
+    )
+    counts, of_errors = (
+        confusion.tolist(),
+        amounts.clone().double().fill_diagonal_(0).tolist(),
+    )
 
     def is_dangerous(row: int, column: int) -> bool:
         return released is not None and not bool(released[row, column])
 
     most = max(max(row[:size]) for row in of_errors) or 1
-    squares, colours, frames, corners = list[Patch](), list[Any](), list[Patch](), list[Patch]()
+    squares, colours, frames, corners = (
+        list[Patch](),
+        list[Any](),
+        list[Patch](),
+        list[Patch](),
+    )
     for row, column in ((row, column) for row in range(size) for column in range(columns)):
-        count, is_error = counts[row][column], row != column and (column < size or is_dangerous(row, column))
-        is_framed = is_error and released is not None and costs is None and bool(released[row, column])
+        count, is_error = (
+            counts[row][column],
+            row != column and (column < size or is_dangerous(row, column)),
+        )
+        is_framed = (
+            is_error
+            and released is not None
+            and costs is None
+            and bool(released[row, column])
+        )
         is_marked = is_error and is_dangerous(row, column) and count > 0
         if count:
             squares.append(_square(column, row, 0.5))
-            share = FAINTEST + (STRONGEST - FAINTEST) * of_errors[row][column] / most if is_error else 0.22
+            share = (
+                FAINTEST + (STRONGEST - FAINTEST) * of_errors[row][column] / most
+                if is_error
+                else 0.22
+            )
             colour = style.DANGEROUS if is_error else style.BLUE
-            if column >= size or is_framed:  # a coarse answer or a referral, or a released pair
+            if (
+                column >= size or is_framed
+            ):  # a coarse answer or a referral, or a released pair
                 colour = style.DARK_GREY if column >= size else style.RELEASED
             colours.append(to_rgba(colour, share))
         if is_framed:
             frames.append(_square(column, row, 0.43))
         if is_marked:
-            corner = [(column + 0.5, row - 0.5), (column + 0.5, row - 0.18), (column + 0.18, row - 0.5)]
+            corner = [
+                (column + 0.5, row - 0.5),
+                (column + 0.5, row - 0.18),
+                (column + 0.18, row - 0.5),
+            ]
             corners.append(Polygon(corner))
-        number = axes.text(column, row, shown_number(count), ha="center", va="center", fontsize=font)
-        number.set(color=style.BLACK if count else style.FAINT_GREY, weight="bold" if is_marked else "normal")
-        number.set_in_layout(False)  # inside the axes; the layout of hundreds of numbers takes seconds
-    axes.add_patch(Rectangle((-0.5, -0.5), columns, size, facecolor=style.GRID, alpha=0.5, linewidth=0))
+        number = axes.text(
+            column, row, shown_number(count), ha="center", va="center", fontsize=font
+        )
+        number.set(
+            color=style.BLACK if count else style.FAINT_GREY,
+            weight="bold" if is_marked else "normal",
+        )
+        number.set_in_layout(
+            False
+        )  # inside the axes; the layout of hundreds of numbers takes seconds
+    axes.add_patch(
+        Rectangle((-0.5, -0.5), columns, size, facecolor=style.GRID, alpha=0.5, linewidth=0)
+    )
     axes.add_collection(PatchCollection(squares, facecolors=colours, linewidths=0))
-    axes.add_collection(PatchCollection(frames, facecolors="none", edgecolors=style.RELEASED, **FRAME))
+    axes.add_collection(
+        PatchCollection(frames, facecolors="none", edgecolors=style.RELEASED, **FRAME)
+    )
     axes.add_collection(PatchCollection(corners, facecolors=style.DANGEROUS, linewidths=0))
 
 

@@ -7,7 +7,10 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities, calibration_slope
+from mpcs_torch.functional.probability.probability_accuracy import (
+    MeasuredProbabilities,
+    calibration_slope,
+)
 from mpcs_torch.functional.probability.scores import ProbabilityMeans
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, literal
@@ -48,7 +51,9 @@ def risk_coverage_figure(
     """
     require(curves, "not_empty", "curves")
     ylabel = f"{counted} per decided sample, %"
-    figure, axes = canvas(3.6, title, on=on, xlabel="coverage: decided samples, %", ylabel=ylabel)
+    figure, axes = canvas(
+        3.6, title, on=on, xlabel="coverage: decided samples, %", ylabel=ylabel
+    )
     for name, (coverage, risk), colour in coloured(curves):
         is_curve = coverage.shape == risk.shape and coverage.ndim == 1 and len(coverage)
         shapes = [tuple(coverage.shape), tuple(risk.shape)]
@@ -63,7 +68,14 @@ def risk_coverage_figure(
 
 def _first_shown(curves: Iterable[tuple[Tensor, Tensor]]) -> float:
     """Return the lowest coverage to draw, in percent: a little below the first error of any curve."""
-    first = min([float(coverage[risk > 0].min()) for coverage, risk in curves if bool((risk > 0).any())], default=0.0)
+    first = min(
+        [
+            float(coverage[risk > 0].min())
+            for coverage, risk in curves
+            if bool((risk > 0).any())
+        ],
+        default=0.0,
+    )
     return max(0.0, 100 * (first - 0.15 * (1 - first)) - 1)
 
 
@@ -98,17 +110,30 @@ def decision_curve_figure(
         axes.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
         axes.plot(at, middle, color=colour, linewidth=1.6, label=literal(name))
         highest = max(highest, *middle)
-    axes.plot(at, act_on_all, color=style.GREY, linewidth=1.2, linestyle="--", label="act on all")
+    axes.plot(
+        at, act_on_all, color=style.GREY, linewidth=1.2, linestyle="--", label="act on all"
+    )
     axes.axhline(0, color=style.BLACK, linewidth=1.2, label="act on none")
     if implied is not None:
         ends = " to ".join(dict.fromkeys(f"{100 * end:.3g}" for end in implied))
-        axes.axvspan(*(100 * end for end in implied), color=style.AMBER, alpha=0.3, label=f"costs imply {ends} %")
+        axes.axvspan(
+            *(100 * end for end in implied),
+            color=style.AMBER,
+            alpha=0.3,
+            label=f"costs imply {ends} %",
+        )
     axes.set(xlim=(at[0], at[-1]), ylim=(-max(0.2 * highest, 0.01), None))
     grid(axes)
     return legend_below(figure, on=on)
 
 
-def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, title: str, *, on: Place = None) -> Figure:
+def reliability(
+    measured: MeasuredProbabilities,
+    reported: ProbabilityMeans,
+    title: str,
+    *,
+    on: Place = None,
+) -> Figure:
     """Draw a reliability diagram: bars are the measured rates in bins of reported probabilities.
 
     Each point is a mean of the reported probabilities (x) and the same mean of the measured ones (y). The legend has
@@ -123,18 +148,42 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Fig. 1.
     """
-    figure, axes = canvas(4.2, title, on=on, xlabel="reported probability", ylabel="measured probability", aspect=1)
+    figure, axes = canvas(
+        4.2,
+        title,
+        on=on,
+        xlabel="reported probability",
+        ylabel="measured probability",
+        aspect=1,
+    )
     axes.set(xlim=(0, 1), ylim=(0, 1))
     low, high, rate = measured.low.tolist(), measured.high.tolist(), measured.rate.tolist()
     widths = [max(h - b, 0.002) for b, h in zip(low, high, strict=True)]
     look: dict[str, Any] = {"color": style.SKY, "edgecolor": style.WHITE, "linewidth": 0.5}
     axes.bar(low, rate, widths, align="edge", label="measured rate of a bin", **look)
     axes.plot([0, 1], [0, 1], color=style.GREEN, linewidth=1.2, label="calibrated")
-    points = {name: (getattr(reported, name).item(), getattr(measured.means, name).item()) for name in reported._fields}
+    points = {
+        name: (getattr(reported, name).item(), getattr(measured.means, name).item())
+        for name in reported._fields
+    }
     ends = points["robustness"], points["decisiveness"]
     slope = calibration_slope(reported, measured.means).item()
-    axes.plot(*zip(*ends, strict=True), color=style.PINK, linewidth=1.8, label=f"slope {slope:.2f}")
+    axes.plot(
+        *zip(*ends, strict=True),
+        color=style.PINK,
+        linewidth=1.8,
+        label=f"slope {slope:.2f}",
+    )
     for (name, (x, y)), marker in zip(points.items(), style.MARKERS, strict=False):
         label = f"{name.replace('_', ' ')}: {x:.2f} reported, {y:.2f} measured"
-        axes.plot(x, y, marker, color=style.ORANGE, markersize=7, clip_on=False, linestyle="", label=label)
+        axes.plot(
+            x,
+            y,
+            marker,
+            color=style.ORANGE,
+            markersize=7,
+            clip_on=False,
+            linestyle="",
+            label=label,
+        )
     return legend_below(figure, on=on)

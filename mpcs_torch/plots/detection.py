@@ -12,13 +12,34 @@ from torch import Tensor
 
 from mpcs_torch.errors import require
 from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson
-from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint, as_points, min_cost_from_counts
-from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts, error_crossing
-from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, convex_hull, midpoint
+from mpcs_torch.functional.detection.cost import (
+    DetectionCost,
+    OperatingPoint,
+    as_points,
+    min_cost_from_counts,
+)
+from mpcs_torch.functional.detection.equal_error_rate import (
+    equal_error_from_counts,
+    error_crossing,
+)
+from mpcs_torch.functional.detection.errors import (
+    ErrorRates,
+    area_under_roc,
+    convex_hull,
+    midpoint,
+)
 from mpcs_torch.functional.detection.llr_cost import LOG_ODDS, bayes_errors_from_counts
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 from mpcs_torch.plots import canvas as style
-from mpcs_torch.plots.canvas import Place, axes_size, canvas, coloured, grid, legend_below, literal
+from mpcs_torch.plots.canvas import (
+    Place,
+    axes_size,
+    canvas,
+    coloured,
+    grid,
+    legend_below,
+    literal,
+)
 
 
 def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
@@ -34,12 +55,33 @@ def _grid_cells(values: Tensor) -> Tensor:
     """Return each value's grid cell, int64 (K,). Cells are equal on a logit scale, so they are small near 0 and 1."""
     tiny = 1e-12
     logit = values.clamp(min=tiny).log() - (1 - values).clamp(min=tiny).log()
-    return (logit * 50).round().long()  # 2000 cells along each axis: finer than a figure can show
+    return (
+        (logit * 50).round().long()
+    )  # 2000 cells along each axis: finer than a figure can show
 
 
 INSIDE = 1e-9
 """The minimum distance of drawn rates from 0 and 1, where probits are infinite."""
-TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
+TICKS = (
+    1e-6,
+    1e-5,
+    1e-4,
+    1e-3,
+    0.002,
+    0.005,
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.4,
+    0.6,
+    0.8,
+    0.9,
+    0.95,
+    0.98,
+    0.99,
+)
 
 
 def det_curves(
@@ -80,16 +122,33 @@ def det_curves(
     counts = [rates.counts() for rates in systems.values()]
     costs = [[min_cost_from_counts(errors, point) for point in marked] for errors in counts]
     more = marks or {}
-    drawn = [rate.item() for flat in costs for cost in flat for rate in (cost.p_miss, cost.p_fa)]
-    drawn += [rate for of_systems in more.values() for rates in of_systems for rate in rates]
-    figure, axes = canvas(4.6, title, on=on, xlabel="false-alarm rate, %", ylabel="miss rate, %", aspect="equal")
+    drawn = [
+        rate.item() for flat in costs for cost in flat for rate in (cost.p_miss, cost.p_fa)
+    ]
+    drawn += [
+        rate for of_systems in more.values() for rates in of_systems for rate in rates
+    ]
+    figure, axes = canvas(
+        4.6,
+        title,
+        on=on,
+        xlabel="false-alarm rate, %",
+        ylabel="miss rate, %",
+        aspect="equal",
+    )
     highest = min(0.99, max([0.6, *(rate + (1 - rate) / 3 for rate in drawn)]))
-    between_ticks = 0.35 if isinstance(on, Axes) else 0.0  # inches: axes of the caller may be small
+    between_ticks = (
+        0.35 if isinstance(on, Axes) else 0.0
+    )  # inches: axes of the caller may be small
     _set_probit_axes(axes, list(systems.values()), highest, between_ticks)
     for number, (name, rates, colour) in enumerate(coloured(systems)):
         equal = error_crossing(convex_hull(counts[number]).rates()).rate.item()
-        curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
-        label = f"{literal(name, style.MAX_IN_SENTENCE)}, equal error rate {100 * equal:.2f} %"
+        curve = thinned(
+            *(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss))
+        )
+        label = (
+            f"{literal(name, style.MAX_IN_SENTENCE)}, equal error rate {100 * equal:.2f} %"
+        )
         axes.plot(*curve, color=colour, linewidth=1.5, label=label)
         axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
         markers = cycle(style.MARKERS)
@@ -100,23 +159,42 @@ def det_curves(
         for of_systems, marker in zip(more.values(), markers, strict=False):
             _mark(axes, *of_systems[number], colour, marker)
     for marker, label in zip(
-        cycle(style.MARKERS), [*(f"minimum cost, {p.label()}" for p in marked), *more], strict=False
+        cycle(style.MARKERS),
+        [*(f"minimum cost, {p.label()}" for p in marked), *more],
+        strict=False,
     ):
         axes.plot([], [], marker, color=style.DARK_GREY, markersize=6, label=label)
-    axes.plot([], [], "+", color=style.DARK_GREY, markersize=9, label="equal error rate (convex hull)")
+    axes.plot(
+        [],
+        [],
+        "+",
+        color=style.DARK_GREY,
+        markersize=9,
+        label="equal error rate (convex hull)",
+    )
     axes.plot([], [], ":", color=style.GREY, linewidth=0.9, label="30 errors")
     return legend_below(figure, on=on)
 
 
-def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float, nearest: float) -> None:
+def _set_probit_axes(
+    axes: Axes, systems: Sequence[ErrorRates], highest: float, nearest: float
+) -> None:
     """Scale axes by probits up to ``highest``; draw lines at 30 errors, and ticks over ``nearest`` inches apart."""
-    trials = [[int(rates.nontargets) for rates in systems], [int(rates.targets) for rates in systems]]
+    trials = [
+        [int(rates.nontargets) for rates in systems],
+        [int(rates.targets) for rates in systems],
+    ]
     limits = [(min(0.02, 3 / max(counts)), highest) for counts in trials]
     axes.set(xlim=limits[0], ylim=limits[1])  # before the scales, on which 0 is infinite
     axes.set_xscale("function", functions=(ndtri, ndtr))
     axes.set_yscale("function", functions=(ndtri, ndtr))
     for axis, counts, (lowest, _), inches, draw in zip(
-        (axes.xaxis, axes.yaxis), trials, limits, axes_size(axes), (axes.axvline, axes.axhline), strict=True
+        (axes.xaxis, axes.yaxis),
+        trials,
+        limits,
+        axes_size(axes),
+        (axes.axvline, axes.axhline),
+        strict=True,
     ):
         by_probit = inches / (ndtri(highest) - ndtri(lowest))
         ticks: list[float] = []
@@ -126,26 +204,38 @@ def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float, 
         axis.set_ticks(ticks, [f"{100 * tick:g}" for tick in ticks], fontsize=8)
         if 30 / min(counts) < highest:
             draw(30 / min(counts), color=style.GREY, linewidth=0.9, linestyle=":")
-    axes.plot([INSIDE, 1 - INSIDE], [INSIDE, 1 - INSIDE], color=style.LIGHT_GREY, linewidth=0.8)
+    axes.plot(
+        [INSIDE, 1 - INSIDE], [INSIDE, 1 - INSIDE], color=style.LIGHT_GREY, linewidth=0.8
+    )
     grid(axes)
 
 
-def _draw_interval(axes: Axes, rates: ErrorRates, cost: DetectionCost, colour: str, confidence: float) -> None:
+def _draw_interval(
+    axes: Axes, rates: ErrorRates, cost: DetectionCost, colour: str, confidence: float
+) -> None:
     ends = []
     for rate, trials in ((cost.p_fa, rates.nontargets), (cost.p_miss, rates.targets)):
-        interval = clopper_pearson(round((rate * trials).item()), int(trials), confidence=confidence)
+        interval = clopper_pearson(
+            round((rate * trials).item()), int(trials), confidence=confidence
+        )
         ends.append([min(max(end, INSIDE), 1 - INSIDE) for end in interval])
     (left, right), (bottom, top) = ends
-    axes.add_patch(Rectangle((left, bottom), right - left, top - bottom, color=colour, alpha=0.25))
+    axes.add_patch(
+        Rectangle((left, bottom), right - left, top - bottom, color=colour, alpha=0.25)
+    )
 
 
 def _mark(axes: Axes, p_fa: float, p_miss: float, colour: str, marker: str) -> None:
     (low_x, high_x), (low_y, high_y) = axes.get_xlim(), axes.get_ylim()
     x, y = min(max(p_fa, low_x), high_x), min(max(p_miss, low_y), high_y)
-    axes.plot(x, y, marker, color=colour, markersize=4, clip_on=False)  # on the edge of the axes if it lies outside
+    axes.plot(
+        x, y, marker, color=colour, markersize=4, clip_on=False
+    )  # on the edge of the axes if it lies outside
 
 
-def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, on: Place = None) -> Figure:
+def bayes_error_curves(
+    systems: Mapping[str, ErrorRates | None], title: str, *, on: Place = None
+) -> Figure:
     """Draw the normalised Bayes error of natural-log likelihood ratios, and its minimum over all thresholds.
 
     The error is a solid line, and the minimum a dashed line; the gap between these is due to calibration. Where the
@@ -166,24 +256,59 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
     """
     colours = dict(zip(systems, cycle(style.SYSTEMS), strict=False))
     errors = {
-        name: bayes_errors_from_counts(rates.counts(), LOG_ODDS) for name, rates in systems.items() if rates is not None
+        name: bayes_errors_from_counts(rates.counts(), LOG_ODDS)
+        for name, rates in systems.items()
+        if rates is not None
     }
     require(errors, "not_empty", "systems")
     figure, axes = canvas(
-        3.3, title, on=on, xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error"
+        3.3,
+        title,
+        on=on,
+        xlabel="log odds of a target, ln(p / (1 - p))",
+        ylabel="normalised Bayes error",
     )
-    highest = min(max(1.2, *(1.05 * error.actual.max().item() for error in errors.values())), 5.0)
+    highest = min(
+        max(1.2, *(1.05 * error.actual.max().item() for error in errors.values())), 5.0
+    )
     axes.set(xlim=(-9, 9), ylim=(0, highest))
     for name, error in errors.items():
-        axes.plot(LOG_ODDS.tolist(), error.actual.tolist(), color=colours[name], linewidth=1.5, label=literal(name))
-        axes.plot(LOG_ODDS.tolist(), error.minimum.tolist(), color=colours[name], linewidth=1.2, linestyle="--")
+        axes.plot(
+            LOG_ODDS.tolist(),
+            error.actual.tolist(),
+            color=colours[name],
+            linewidth=1.5,
+            label=literal(name),
+        )
+        axes.plot(
+            LOG_ODDS.tolist(),
+            error.minimum.tolist(),
+            color=colours[name],
+            linewidth=1.2,
+            linestyle="--",
+        )
     axes.plot([], [], color=style.DARK_GREY, linewidth=1.5, label="at the Bayes threshold")
-    axes.plot([], [], color=style.DARK_GREY, linewidth=1.2, linestyle="--", label="at the best threshold")
-    axes.axhline(1, color=style.GREY, linewidth=0.9, linestyle=":", label="ignoring the scores")
+    axes.plot(
+        [],
+        [],
+        color=style.DARK_GREY,
+        linewidth=1.2,
+        linestyle="--",
+        label="at the best threshold",
+    )
+    axes.axhline(
+        1, color=style.GREY, linewidth=0.9, linestyle=":", label="ignoring the scores"
+    )
     return legend_below(figure, on=on)
 
 
-def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | None = None, on: Place = None) -> Figure:
+def roc_curves(
+    systems: Mapping[str, ErrorRates],
+    title: str,
+    *,
+    area: float | None = None,
+    on: Place = None,
+) -> Figure:
     """Draw the hit rate over the false-alarm rate; for a single detector, also the convex hull and equal error rate.
 
     Args:
@@ -199,7 +324,9 @@ def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | N
         Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
     """
     require(systems, "not_empty", "systems")
-    figure, axes = canvas(4.4, title, on=on, xlabel="false-alarm rate", ylabel="hit rate", aspect="equal")
+    figure, axes = canvas(
+        4.4, title, on=on, xlabel="false-alarm rate", ylabel="hit rate", aspect="equal"
+    )
     axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
     axes.plot([0, 1], [0, 1], color=style.LIGHT_GREY, linewidth=0.8)
     axes.plot([0, 1], [1, 0], color=style.LIGHT_GREY, linewidth=0.8, linestyle=":")
@@ -211,8 +338,17 @@ def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | N
     if len(systems) == 1:
         corners = convex_hull(rates.counts())
         hull = corners.rates()
-        equal, label = error_crossing(hull).rate.item(), f"convex hull, area {area_under_roc(corners).item():.4f}"
-        axes.plot(hull.p_fa.tolist(), (1 - hull.p_miss).tolist(), color=style.ORANGE, linewidth=1.0, label=label)
+        equal, label = (
+            error_crossing(hull).rate.item(),
+            f"convex hull, area {area_under_roc(corners).item():.4f}",
+        )
+        axes.plot(
+            hull.p_fa.tolist(),
+            (1 - hull.p_miss).tolist(),
+            color=style.ORANGE,
+            linewidth=1.0,
+            label=label,
+        )
         label = f"equal error rate {100 * equal:.2f} %"
         axes.plot(equal, 1 - equal, "o", color=style.ORANGE, markersize=5, label=label)
     return legend_below(figure, on=on)
@@ -228,19 +364,36 @@ def score_histograms(rates: ErrorRates, title: str) -> Figure:
     """
     counts = rates.counts()
     equal = equal_error_from_counts(counts, "nearest")
-    drawn = counts.thresholds[counts.thresholds.abs() < 1e300]  # differences of larger scores can overflow
+    drawn = counts.thresholds[
+        counts.thresholds.abs() < 1e300
+    ]  # differences of larger scores can overflow
     low, high = (drawn[0].item(), drawn[-1].item()) if len(drawn) else (0.0, 0.0)
-    edges = torch.linspace(low, high if high > low else low + BINS, BINS + 1, dtype=torch.float64)
+    edges = torch.linspace(
+        low, high if high > low else low + BINS, BINS + 1, dtype=torch.float64
+    )
     low, high = edges[0].item(), edges[-1].item()
     width = (high - low) / BINS or 1.0  # the edges of one huge score can be equal
     figure, axes = canvas(3.0, title, xlabel="score", ylabel="density")
-    first, last = edges.new_tensor([0]).long(), edges.new_tensor([len(counts.thresholds) - 1]).long()
+    first, last = (
+        edges.new_tensor([0]).long(),
+        edges.new_tensor([len(counts.thresholds) - 1]).long(),
+    )
     places = torch.cat([first, torch.searchsorted(counts.thresholds, edges[1:-1]), last])
-    kinds = ("non-targets", -counts.false_alarms, style.NONTARGETS), ("targets", counts.misses, style.TARGETS)
+    kinds = (
+        ("non-targets", -counts.false_alarms, style.NONTARGETS),
+        ("targets", counts.misses, style.TARGETS),
+    )
     for name, below, colour in kinds:
         in_bins = below[places].diff()
         density = (in_bins.double() / in_bins.sum() / width).tolist()
-        axes.stairs(density, edges.tolist(), fill=True, alpha=0.45, color=colour, label=f"{int(in_bins.sum())} {name}")
+        axes.stairs(
+            density,
+            edges.tolist(),
+            fill=True,
+            alpha=0.45,
+            color=colour,
+            label=f"{int(in_bins.sum())} {name}",
+        )
     middle = midpoint(equal.low, equal.high).item()
     if low <= middle <= high:
         label = f"equal error rates at {middle:.4g}"

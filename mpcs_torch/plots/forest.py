@@ -10,7 +10,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from mpcs_torch.plots import canvas as style
-from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, lines, literal
+from mpcs_torch.plots.canvas import (
+    Place,
+    canvas,
+    coloured,
+    grid,
+    legend_below,
+    lines,
+    literal,
+)
 
 Effect = tuple[float, float, float]
 """A value and the lower and upper end of its interval; a missing number is NaN."""
@@ -34,33 +42,57 @@ def forest_figure(
             differences, and there is a line at 0.
         subject: The label of the axis of subjects, such as the column that defines the groups.
     """
-    width, most = style.WIDTH if len(names) == 1 else 11, style.MAX_BESIDE if systems else style.MAX_NAME_LENGTH
+    width, most = (
+        style.WIDTH if len(names) == 1 else 11,
+        style.MAX_BESIDE if systems else style.MAX_NAME_LENGTH,
+    )
     tall = 0.32 * max(1, 0.55 * len(systems))
-    figure = Figure(figsize=(width, max(2.2 if subject else 1.4, tall * len(effects) + 1.1)), layout="constrained")
+    figure = Figure(
+        figsize=(width, max(2.2 if subject else 1.4, tall * len(effects) + 1.1)),
+        layout="constrained",
+    )
     (panels,) = figure.subplots(1, len(names), sharey=True, squeeze=False)
     for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
-        axes.set(yticks=range(len(effects)), yticklabels=[literal(row, most) for row in effects], xlabel=literal(name))
+        axes.set(
+            yticks=range(len(effects)),
+            yticklabels=[literal(row, most) for row in effects],
+            xlabel=literal(name),
+        )
         if systems:
-            told = [f"{literal(system, style.MAX_IN_SENTENCE)} (all: {value:.4g})" for system, value in systems.items()]
+            told = [
+                f"{literal(system, style.MAX_IN_SENTENCE)} (all: {value:.4g})"
+                for system, value in systems.items()
+            ]
             draw_models(axes, [*effects.values()], told)
             for _, value, colour in coloured(systems):
                 axes.axvline(value, color=colour, linewidth=1, linestyle="--")
         else:
-            draw_differences(axes, [values[place] for values in effects.values()], style.MPCS)
+            draw_differences(
+                axes, [values[place] for values in effects.values()], style.MPCS
+            )
         axes.locator_params(axis="x", nbins=5)
         grid(axes)
-    panels[0].set(ylim=(len(effects) - 0.5, -0.5), ylabel=literal(subject, style.MAX_BESIDE))
+    panels[0].set(
+        ylim=(len(effects) - 0.5, -0.5), ylabel=literal(subject, style.MAX_BESIDE)
+    )
     if systems:
         legend_below(figure)
     return figure
 
 
-def draw_models(axes: Axes, rows: Sequence[Sequence[Effect]], labels: Sequence[str]) -> None:
+def draw_models(
+    axes: Axes, rows: Sequence[Sequence[Effect]], labels: Sequence[str]
+) -> None:
     """Draw, in each row, a value with its interval for each model; ``labels`` has a legend text for each model."""
     for number, label in enumerate(labels):
         shift = 0.2 * (number - (len(labels) - 1) / 2) * min(1, 3 / len(labels))
-        colour, marker = style.SYSTEMS[number % len(style.SYSTEMS)], style.MARKERS[number % len(style.MARKERS)]
-        draw_effects(axes, [values[number] for values in rows], colour, shift, marker, label)
+        colour, marker = (
+            style.SYSTEMS[number % len(style.SYSTEMS)],
+            style.MARKERS[number % len(style.MARKERS)],
+        )
+        draw_effects(
+            axes, [values[number] for values in rows], colour, shift, marker, label
+        )
 
 
 def draw_differences(axes: Axes, effects: Sequence[Effect], colour: str) -> None:
@@ -70,13 +102,25 @@ def draw_differences(axes: Axes, effects: Sequence[Effect], colour: str) -> None
 
 
 def draw_effects(
-    axes: Axes, effects: Sequence[Sequence[float]], colour: str, shift: float, marker: str, label: str | None = None
+    axes: Axes,
+    effects: Sequence[Sequence[float]],
+    colour: str,
+    shift: float,
+    marker: str,
+    label: str | None = None,
 ) -> None:
     """Draw a value with its interval in each row, ``shift`` rows below its middle; ``label`` is for the legend."""
     for row, (value, low, high) in enumerate(effects):
         if isfinite(low) and isfinite(high):
             axes.plot([low, high], [row + shift] * 2, color=colour, linewidth=1)
-        axes.plot(value, row + shift, marker, color=colour, markersize=5, label=None if row else label)
+        axes.plot(
+            value,
+            row + shift,
+            marker,
+            color=colour,
+            markersize=5,
+            label=None if row else label,
+        )
 
 
 class MonitoredMean(NamedTuple):
@@ -104,17 +148,35 @@ class MonitoredMean(NamedTuple):
         return not self.name.startswith("cost of ")
 
 
-def watched_means(means: Sequence[MonitoredMean], title: str = "", *, on: Place = None) -> Figure:
+def watched_means(
+    means: Sequence[MonitoredMean], title: str = "", *, on: Place = None
+) -> Figure:
     """Draw each of ``means`` (at least one) in a row, with its interval and its limits."""
-    figure, axes = canvas(1.1 + 0.32 * len(means), title, on=on, xlabel="mean, with its interval at any time")
+    figure, axes = canvas(
+        1.1 + 0.32 * len(means), title, on=on, xlabel="mean, with its interval at any time"
+    )
     for place, mean in enumerate(means):
         colour = style.RED if mean.is_alarm else style.BLUE
         label = "alarm" if mean.is_alarm else "no alarm"
         axes.plot([mean.low, mean.high], [place, place], color=colour, linewidth=2)
         if isfinite(mean.rate):
-            axes.plot([mean.rate], [place], style.MARKERS[2 if mean.is_alarm else 0], color=colour, label=label)
-        for limit in [mean.lowest] * (mean.lowest > 0) + [mean.highest] * isfinite(mean.highest):
-            axes.plot([limit] * 2, [place - 0.38, place + 0.38], color=style.BLACK, linewidth=2, label="limit")
+            axes.plot(
+                [mean.rate],
+                [place],
+                style.MARKERS[2 if mean.is_alarm else 0],
+                color=colour,
+                label=label,
+            )
+        for limit in [mean.lowest] * (mean.lowest > 0) + [mean.highest] * isfinite(
+            mean.highest
+        ):
+            axes.plot(
+                [limit] * 2,
+                [place - 0.38, place + 0.38],
+                color=style.BLACK,
+                linewidth=2,
+                label="limit",
+            )
     seen = [end for mean in means for end in (mean.high, mean.highest) if isfinite(end)]
     axes.set(xlim=(0, 1.05 * max(seen)), ylim=(len(means) - 0.4, -0.6))
     axes.set_yticks(range(len(means)), [lines(mean.name, 24, 2) for mean in means])
@@ -140,25 +202,39 @@ class Panel(NamedTuple):
     """The difference with its interval of each pair of models; empty if models are not compared by this metric."""
 
 
-def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure | None = None) -> Figure:
+def result_figure(
+    panels: Sequence[Panel], models: Sequence[str], *, on: Figure | None = None
+) -> Figure:
     """Draw a panel for each metric, and below it, the differences of models, if any; ``on`` is an empty figure."""
     figure = Figure(layout="constrained") if on is None else on
-    columns, pairs = min(3, len(panels)), max(len(panel.differences) for panel in panels)  # side by side
+    columns, pairs = (
+        min(3, len(panels)),
+        max(len(panel.differences) for panel in panels),
+    )  # side by side
     heights = [ROW * len(panels[0].values) * (1 + len(models)) / 2 + ROOM]
     if pairs:
         heights.append(ROW * pairs + ROOM)
     bands = -(-len(panels) // columns)
     figure.set_size_inches(max(style.WIDTH, WIDE * columns + 1), bands * sum(heights))
     ratios = {"height_ratios": heights * bands}
-    cells = figure.subplots(bands * len(heights), columns, squeeze=False, gridspec_kw=ratios)
+    cells = figure.subplots(
+        bands * len(heights), columns, squeeze=False, gridspec_kw=ratios
+    )
     for place, panel in enumerate(panels):
         band, column = divmod(place, columns)
         above, *below = cells[band * len(heights) : (band + 1) * len(heights), column]
         draw_models(above, [*panel.values.values()], [literal(model) for model in models])
-        _name(above, list(panel.values), literal(panel.name, style.MAX_IN_SENTENCE), is_labelled=column == 0)
+        _name(
+            above,
+            list(panel.values),
+            literal(panel.name, style.MAX_IN_SENTENCE),
+            is_labelled=column == 0,
+        )
         if panel.differences:
             draw_differences(below[0], list(panel.differences.values()), style.BLACK)
-            is_first = not any(other.differences for other in panels[place - column : place])
+            is_first = not any(
+                other.differences for other in panels[place - column : place]
+            )
             _name(below[0], list(panel.differences), "difference", is_labelled=is_first)
     for axes in cells.flat:
         if not axes.has_data():

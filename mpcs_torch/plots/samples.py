@@ -16,7 +16,9 @@ def kind_of_sample(shape: tuple[int, ...]) -> Literal["image", "series"] | None:
     """Return "image" for a shape (1 or 3, H, W) or (H, H), "series" for (steps, channels), and None for others."""
     if len(shape) == 3 and shape[0] in (1, 3):
         return "image"
-    if len(shape) != 2 or shape[0] < 8:  # shorter rows of numbers are features, not a series
+    if (
+        len(shape) != 2 or shape[0] < 8
+    ):  # shorter rows of numbers are features, not a series
         return None
     if shape[0] == shape[1]:
         return "image"
@@ -33,11 +35,17 @@ def samples_figure(samples: Mapping[str, Tensor]) -> Figure:
         axes.set_axis_off()
         if kind_of_sample(tuple(sample.shape)) == "series":
             for number, channel in enumerate(sample.t().tolist()):
-                axes.plot(channel, color=style.SYSTEMS[number % len(style.SYSTEMS)], linewidth=1.2)
+                axes.plot(
+                    channel, color=style.SYSTEMS[number % len(style.SYSTEMS)], linewidth=1.2
+                )
         else:
             low, high = sample.min(), sample.max()
             scaled = (sample - low) / (high - low).clamp(min=1e-12)
             is_colour = scaled.ndim == 3 and len(scaled) == 3
-            pixels = scaled.permute(1, 2, 0) if is_colour else scaled.reshape(scaled.shape[-2:])
-            axes.imshow(pixels.numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            pixels = (
+                scaled.permute(1, 2, 0) if is_colour else scaled.reshape(scaled.shape[-2:])
+            )
+            axes.imshow(
+                pixels.numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest"
+            )
     return figure

@@ -44,7 +44,10 @@ def metric_trend(
     figure, axes = canvas(2.3, column, xlabel="epoch")
     settings = settings or {name: name for name in runs}
     seeds = Counter(settings.values())
-    colours = {setting: (place, colour) for place, (setting, _, colour) in enumerate(coloured(seeds))}
+    colours = {
+        setting: (place, colour)
+        for place, (setting, _, colour) in enumerate(coloured(seeds))
+    }
     drawn, settled, labels = list[float](), dict[int, list[float]](), set[str]()
 
     def once(label: str) -> str | None:
@@ -56,40 +59,65 @@ def metric_trend(
     for name, records in runs.items():
         setting = settings[name]
         number, colour = colours[setting]
-        values = {int(record["epoch"]): record[column] for record in records if isfinite(record.get(column, nan))}
+        values = {
+            int(record["epoch"]): record[column]
+            for record in records
+            if isfinite(record.get(column, nan))
+        }
         label = once(literal(setting)) if len(seeds) > 1 else None
         dot = "." if len(values) == 1 else None  # a line through one point is invisible
-        axes.plot(list(values), list(values.values()), color=colour, linewidth=1.4, label=label, marker=dot)
+        axes.plot(
+            list(values),
+            list(values.values()),
+            color=colour,
+            linewidth=1.4,
+            label=label,
+            marker=dot,
+        )
         for place, (picker, epoch) in enumerate(marked.get(name, {}).items()):
             if epoch in values:
                 settled.setdefault(epoch, []).append(values[epoch])
-                of_setting = f", {literal(setting, style.MAX_IN_SENTENCE)}" if len(seeds) > 1 else ""
+                of_setting = (
+                    f", {literal(setting, style.MAX_IN_SENTENCE)}" if len(seeds) > 1 else ""
+                )
                 which = f"epoch {epoch}" if seeds[setting] == 1 else "epoch of each seed"
                 axes.plot(
                     epoch,
                     values[epoch],
                     style.MARKERS[place % len(style.MARKERS)],
-                    color=colour if len(seeds) > 1 else style.SYSTEMS[1 + place % (len(style.SYSTEMS) - 1)],
-                    markersize=5.5 if place else (11, 14, 17, 20)[number % 4],  # a ring around other markers
+                    color=colour
+                    if len(seeds) > 1
+                    else style.SYSTEMS[1 + place % (len(style.SYSTEMS) - 1)],
+                    markersize=5.5
+                    if place
+                    else (11, 14, 17, 20)[number % 4],  # a ring around other markers
                     fillstyle="full" if place else "none",
                     markeredgewidth=1 if place else 2,
                     zorder=3,  # over the lines of all runs
                     clip_on=False,  # whole where it lies on the edge of the axes
-                    label=once(f"{literal(picker, style.MAX_IN_SENTENCE)}: {which}{of_setting}"),
+                    label=once(
+                        f"{literal(picker, style.MAX_IN_SENTENCE)}: {which}{of_setting}"
+                    ),
                 )
         drawn += values.values()
         for epoch in list(values)[len(values) // 2 :]:
             settled.setdefault(epoch, []).append(values[epoch])
     later = [value for of_epoch in settled.values() for value in of_epoch]
     # A wide range of mostly small values gets a logarithmic scale. A narrow range of later values fills the axis.
-    if drawn and max(drawn) > 30 * min(drawn) > 0 and median(drawn) < (min(drawn) + max(drawn)) / 2:
+    if (
+        drawn
+        and max(drawn) > 30 * min(drawn) > 0
+        and median(drawn) < (min(drawn) + max(drawn)) / 2
+    ):
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_ylabel("log scale", color=style.DARK_GREY)
     elif drawn and 0 < max(later) - min(later) < (max(drawn) - min(drawn)) / 3:
         free = 0.1 * (max(later) - min(later))  # free on either side
-        axes.set(ylim=(min(later) - free, max(later) + free), xlim=(min(settled) - 0.5, None))
+        axes.set(
+            ylim=(min(later) - free, max(later) + free), xlim=(min(settled) - 0.5, None)
+        )
         axes.set_ylabel(f"from epoch {min(settled)}", color=style.DARK_GREY)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
     grid(axes)
@@ -100,15 +128,26 @@ def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:
     """Draw Fig. 4 of the MPCS paper, a panel for each run: metrics over the epochs, scaled to a range from 0 to 1."""
     columns = min(5, len(runs))
     rows = -(-len(runs) // columns)
-    figure = Figure(figsize=(max(style.WIDTH, 3.2 * columns), 2.5 * rows + 0.9), layout="constrained")
-    panels = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+    figure = Figure(
+        figsize=(max(style.WIDTH, 3.2 * columns), 2.5 * rows + 0.9), layout="constrained"
+    )
+    panels = list(
+        figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
+    )
     for axes, (name, records) in zip(panels, runs.items(), strict=False):
         axes.set_title(lines(name, 34), fontsize=style.NORMAL)
         for column, (label, colour, line) in METRIC_LINES.items():
             values = [record[column] for record in records]
             lowest, span = min(values), (max(values) - min(values)) or 1.0
             shares = [(value - lowest) / span for value in values]
-            axes.plot([record["epoch"] for record in records], shares, line, color=colour, linewidth=1.2, label=label)
+            axes.plot(
+                [record["epoch"] for record in records],
+                shares,
+                line,
+                color=colour,
+                linewidth=1.2,
+                label=label,
+            )
     for axes in panels[len(runs) :]:
         axes.set_axis_off()
     figure.supxlabel("epoch", fontsize=style.NORMAL)
@@ -136,7 +175,13 @@ def figure_6(plain: Sequence[Values], with_mpcs: Sequence[Values]) -> Figure:
             (with_mpcs, "loss times MPCS", style.MPCS),
         ):
             epochs = [record["epoch"] for record in records]
-            axes.plot(epochs, [record[column] for record in records], color=colour, linewidth=1.1, label=label)
+            axes.plot(
+                epochs,
+                [record[column] for record in records],
+                color=colour,
+                linewidth=1.1,
+                label=label,
+            )
     figure.axes[0].legend(loc="lower right")
     figure.supxlabel("epoch", fontsize=10)
     return figure

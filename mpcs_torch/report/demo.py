@@ -24,7 +24,9 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
     concern, names = demo.concern, demo.concern.classes
     both = {"as usual": USUAL, "recommended": RECOMMENDED}
     confusions = {name: demo.confusion(way) for name, way in both.items()}
-    counts = {name: [tally.dangerous for tally in demo.tallies(way)] for name, way in both.items()}
+    counts = {
+        name: [tally.dangerous for tally in demo.tallies(way)] for name, way in both.items()
+    }
     render(
         "demo",
         path,
@@ -38,15 +40,24 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
         paired=draw(
             paired_counts(counts, ylabel="dangerous test errors"),
             "Dangerous test errors under each seed. Means: "
-            + ", ".join(f"{name} {demo.mean(way, 'dangerous'):.1f}" for name, way in both.items())
+            + ", ".join(
+                f"{name} {demo.mean(way, 'dangerous'):.1f}" for name, way in both.items()
+            )
             + ".",
         ),
         matrices=[
-            draw_confusion(confusion, concern, names, f"Confusion matrix: {name}, {len(demo.seeds)} seeds")
+            draw_confusion(
+                confusion,
+                concern,
+                names,
+                f"Confusion matrix: {name}, {len(demo.seeds)} seeds",
+            )
             for name, confusion in confusions.items()
         ],
         curves=draw(
-            risk_coverage_figure({"well trained": demo.curve(FAIR), "with a margin": demo.curve(RECOMMENDED)}),
+            risk_coverage_figure(
+                {"well trained": demo.curve(FAIR), "with a margin": demo.curve(RECOMMENDED)}
+            ),
             "Dangerous errors per decided sample against coverage, without and with a margin.",
         ),
         costs=costliest(confusions, concern, names),
@@ -55,7 +66,9 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
 
 def verdict(demo: Demonstration) -> str:
     """Return a short sentence on the dangerous errors as usual, after all steps but referrals, and with referrals."""
-    means = {way: f"{demo.mean(way, 'dangerous'):.1f}" for way in (USUAL, RECOMMENDED, REFERRING)}
+    means = {
+        way: f"{demo.mean(way, 'dangerous'):.1f}" for way in (USUAL, RECOMMENDED, REFERRING)
+    }
     counts = f"{means[USUAL]} as usual, {means[RECOMMENDED]} after better training, {means[REFERRING]} with referrals"
     return f"Dangerous errors on test data: {counts}."
 

@@ -25,7 +25,9 @@ NO_SAMPLES = (
 OF_SEEDS = "The report of a single run shows its errors by class: `mpcs report` with one of the folders."
 
 
-def write_epochs_report(settings: Settings, path: Path, *, notes: Sequence[str], command: str) -> None:
+def write_epochs_report(
+    settings: Settings, path: Path, *, notes: Sequence[str], command: str
+) -> None:
     """Write a page about the epochs in folders: the picked epochs and why, the means over seeds, and all curves.
 
     Args:
@@ -39,20 +41,36 @@ def write_epochs_report(settings: Settings, path: Path, *, notes: Sequence[str],
     """
     [first, *others] = [folder for seeds in settings.values() for folder in seeds]
     where, remark = (" on test data", OF_SEEDS) if first.kind == RUN else ("", NO_SAMPLES)
-    picks = {setting: {folder.name: _pick(folder) for folder in seeds} for setting, seeds in settings.items()}
-    sentences = [_verdict(setting, seeds, picks[setting], where) for setting, seeds in settings.items()]
+    picks = {
+        setting: {folder.name: _pick(folder) for folder in seeds}
+        for setting, seeds in settings.items()
+    }
+    sentences = [
+        _verdict(setting, seeds, picks[setting], where)
+        for setting, seeds in settings.items()
+    ]
     sentences += [*(f"{sentence.rstrip('.')}." for sentence in notes), remark]
     if others or first.rule is None:
         title, parts = "Picked epochs", summary_parts(picks)
     else:
         title, parts = "What each metric picks", first.explained(first.rule)
         if picks[first.name][first.name] is not None:
-            sentences += map(str, warn_of_pick(len(first.epochs), first.rule.by, "the data of these metrics"))
+            sentences += map(
+                str,
+                warn_of_pick(len(first.epochs), first.rule.by, "the data of these metrics"),
+            )
     caption = f"Metrics{where} at the picked epochs"
     content = [
-        part("table", content, caption) if isinstance(content, Table) else part("notes", [content]) for content in parts
+        part("table", content, caption)
+        if isinstance(content, Table)
+        else part("notes", [content])
+        for content in parts
     ]
-    sections = [part("section", title, *content), _trends_of_folders(settings, picks), part("repeated", command)]
+    sections = [
+        part("section", title, *content),
+        _trends_of_folders(settings, picks),
+        part("repeated", command),
+    ]
     kind = f"Epochs of {named(settings, 'settings')}, recorded by {first.kind}"
     write_page(path, kind, sentences, [], sections)
 
@@ -66,7 +84,12 @@ def _pick(folder: RecordedEpochs) -> Epoch | None:
     return next(iter(folder.rule.ranking(folder.epochs)), None)
 
 
-def _verdict(setting: str, seeds: Sequence[RecordedEpochs], picks: Mapping[str, Epoch | None], where: str) -> str:
+def _verdict(
+    setting: str,
+    seeds: Sequence[RecordedEpochs],
+    picks: Mapping[str, Epoch | None],
+    where: str,
+) -> str:
     """Return a sentence on the pick in the only folder and the reason, or on the mean over the picks of the seeds."""
     rule, means = seeds[0].rule, means_at_picks(picks)
     if not means:
@@ -81,7 +104,11 @@ def _verdict(setting: str, seeds: Sequence[RecordedEpochs], picks: Mapping[str, 
 
 def _trends_of_folders(settings: Settings, picks: Picks) -> Markup:
     """Return the section with the curves of all folders."""
-    records, marked, setting_of = dict[str, list[dict[str, float]]](), dict[str, dict[str, int]](), dict[str, str]()
+    records, marked, setting_of = (
+        dict[str, list[dict[str, float]]](),
+        dict[str, dict[str, int]](),
+        dict[str, str](),
+    )
     columns: dict[str, None] = {}  # those with a value to draw
     for setting, seeds in settings.items():
         for folder in seeds:
@@ -91,10 +118,16 @@ def _trends_of_folders(settings: Settings, picks: Picks) -> Markup:
             if pick is not None:
                 marked[folder.name] = {PICKED: pick.number}
             if isinstance(pick, SavedEpoch):
-                by_number[pick.number] = pick  # a resumed loop may have repeated the epoch with other values
+                by_number[pick.number] = (
+                    pick  # a resumed loop may have repeated the epoch with other values
+                )
             rows = [{**epoch.values, "epoch": epoch.number} for epoch in by_number.values()]
             records[folder.name] = rows
-            columns |= {name: None for name in folder.columns if any(isfinite(row.get(name, nan)) for row in rows)}
+            columns |= {
+                name: None
+                for name in folder.columns
+                if any(isfinite(row.get(name, nan)) for row in rows)
+            }
     return trends(records, columns, marked, setting_of)
 
 
@@ -112,5 +145,10 @@ def trends(
             f"{records[-1].get(column, nan):.4g} at the last"
             for name, records in runs.items()
         )
-        drawings.append(draw(metric_trend(runs, column, marked, settings), f"{column} over the epochs. {ends}."))
+        drawings.append(
+            draw(
+                metric_trend(runs, column, marked, settings),
+                f"{column} over the epochs. {ends}.",
+            )
+        )
     return part("section", "Trends over epochs", part("figures", drawings))

@@ -28,7 +28,9 @@ EXACT = 1000
 """The maximum number of rows for which the page has an interval for every count; else it has intervals for some."""
 
 
-def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, reading: str = "") -> None:
+def write_explorer(
+    rows: HeldRows, concern: ConcernSpec | None, path: Path, *, reading: str = ""
+) -> None:
     """Write an HTML file to ``path``, on which readers set costs and see their effect on the predictions ``rows``.
 
     The page begins with the costs of ``concern``, or if it is None, with equal costs. It shows commands, which contain
@@ -39,10 +41,21 @@ def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, r
     """
     spec = ConcernSpec(rows.class_names) if concern is None else concern
     if isinstance(spec.refer, tuple):
-        raise ConcernError([Problem(("refer",), "must be one cost for all classes to be explored")])
-    columns = [(printable(name), groups.names, groups.codes) for name, groups in rows.groups.items()]
-    counted = [rows.target, torch.zeros_like(rows.target), *(codes for _, _, codes in columns)]
-    sizes = sorted({size for codes in counted for size in codes.bincount().tolist() if size > 0})
+        raise ConcernError(
+            [Problem(("refer",), "must be one cost for all classes to be explored")]
+        )
+    columns = [
+        (printable(name), groups.names, groups.codes)
+        for name, groups in rows.groups.items()
+    ]
+    counted = [
+        rows.target,
+        torch.zeros_like(rows.target),
+        *(codes for _, _, codes in columns),
+    ]
+    sizes = sorted(
+        {size for codes in counted for size in codes.bincount().tolist() if size > 0}
+    )
     data = {
         "classes": rows.class_names,
         "concern": concern_as_plain(spec),
@@ -56,12 +69,21 @@ def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, r
         "about": ABOUT,
         "reading": f" {reading}" if reading else "",
         "labels": _packed(rows.target, "<u4"),
-        "models": [{"name": printable(name), "probs": _packed(probs, "<f4")} for name, probs in rows.probs.items()],
+        "models": [
+            {"name": printable(name), "probs": _packed(probs, "<f4")}
+            for name, probs in rows.probs.items()
+        ],
         "columns": [
-            {"name": name, "groups": [printable(group) for group in groups], "codes": _packed(codes, "<u4")}
+            {
+                "name": name,
+                "groups": [printable(group) for group in groups],
+                "codes": _packed(codes, "<u4"),
+            }
             for name, groups, codes in columns
         ],
-        "bounds": [{"of": size, "table": _packed(bounds_of_counts(size), "<f4")} for size in sizes],
+        "bounds": [
+            {"of": size, "table": _packed(bounds_of_counts(size), "<f4")} for size in sizes
+        ],
     }
     render(
         "explore",
@@ -69,7 +91,10 @@ def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, r
         name=named(rows.probs),
         data=_embedded(data),
         is_new=concern is None,
-        scripts=[Markup((TEMPLATES / name).read_text(encoding="utf-8")) for name in ("explore_core.js", "explore.js")],
+        scripts=[
+            Markup((TEMPLATES / name).read_text(encoding="utf-8"))
+            for name in ("explore_core.js", "explore.js")
+        ],
         style=Markup((TEMPLATES / "explore.css").read_text(encoding="utf-8")),
     )
 
@@ -82,17 +107,26 @@ def bounds_of_counts(size: int) -> Tensor:
     """
     counts = torch.arange(min(size, EXACT) + 1)
     if size > EXACT:
-        near, steps = counts[:200], (counts.double() * torch.pi / (2 * EXACT)).sin().square()
+        near, steps = (
+            counts[:200],
+            (counts.double() * torch.pi / (2 * EXACT)).sin().square(),
+        )
         counts = torch.unique(torch.cat([near, (size * steps).round().long(), size - near]))
     ends = [clopper_pearson(count, size) for count in counts.tolist()]
-    return torch.cat([counts.double().unsqueeze(0), torch.tensor(ends, dtype=torch.float64).T])
+    return torch.cat(
+        [counts.double().unsqueeze(0), torch.tensor(ends, dtype=torch.float64).T]
+    )
 
 
 def _packed(values: Tensor, dtype: str) -> str:
-    return base64.b64encode(np.ascontiguousarray(values.numpy().astype(dtype)).tobytes()).decode()
+    return base64.b64encode(
+        np.ascontiguousarray(values.numpy().astype(dtype)).tobytes()
+    ).decode()
 
 
 def _embedded(data: dict[str, Any]) -> Markup:
     """Return ``data`` as JSON for an HTML script element; characters that could end the element are escaped."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+    return Markup(
+        text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    )

@@ -46,21 +46,51 @@ class ClassifierSections(NamedTuple):
             for name, each in self.scores.items()
             for sentence in each.remarks_of_referrals()
         ]
-        heading = "Costliest confusions" if self.concern is not None else "Most frequent confusions"
-        confusions = {name: each.confusion for name, each in self.scores.items() if each.confusion is not None}
+        heading = (
+            "Costliest confusions"
+            if self.concern is not None
+            else "Most frequent confusions"
+        )
+        confusions = {
+            name: each.confusion
+            for name, each in self.scores.items()
+            if each.confusion is not None
+        }
         names = next(iter(self.scores.values())).class_names
-        costs = costliest(confusions, self.concern, names, refers=bool(work)) if confusions else Markup()
+        costs = (
+            costliest(confusions, self.concern, names, refers=bool(work))
+            if confusions
+            else Markup()
+        )
         every_risk = {printable(name): rows.risks() for name, rows in self.rows.items()}
         risks = {name: kept for name, kept in every_risk.items() if kept is not None}
         every = self.concern is None or not bool(self.concern.released().any())
-        saved = [draw_referral(risks, counted="errors" if every else "dangerous errors")] if risks else []
+        saved = (
+            [draw_referral(risks, counted="errors" if every else "dangerous errors")]
+            if risks
+            else []
+        )
         return [
-            part("section", "By class", part("table", table, caption, terms=TERMS), part("sentences", work)),
+            part(
+                "section",
+                "By class",
+                part("table", table, caption, terms=TERMS),
+                part("sentences", work),
+            ),
             *between,
-            part("section", "What referring samples to a person saves", part("figures", saved)),
+            part(
+                "section",
+                "What referring samples to a person saves",
+                part("figures", saved),
+            ),
             part("section", heading, costs),
             part("section", "Where the errors lie", self.matrices()),
-            part("folded", "h2", "How sure decisions are", part("figures", self.reliability_diagrams())),
+            part(
+                "folded",
+                "h2",
+                "How sure decisions are",
+                part("figures", self.reliability_diagrams()),
+            ),
         ]
 
     def matrices(self) -> Markup:
@@ -68,9 +98,16 @@ class ClassifierSections(NamedTuple):
         drawings, notes = list[Drawing](), set[str]()
         for name, scores in self.scores.items():
             if len(scores.class_names) > MAX_READABLE_CLASSES:
-                notes = {f"A confusion matrix of more than {MAX_READABLE_CLASSES} classes is not drawn."}
+                notes = {
+                    f"A confusion matrix of more than {MAX_READABLE_CLASSES} classes is not drawn."
+                }
             elif scores.confusion is not None:
-                of = scores.confusion, self.concern, scores.class_names, f"Confusion matrix{self.about(name)}"
+                of = (
+                    scores.confusion,
+                    self.concern,
+                    scores.class_names,
+                    f"Confusion matrix{self.about(name)}",
+                )
                 drawings.append(draw_confusion(*of, decisions=scores.decision_names))
         return part("figures", drawings) + part("notes", notes)
 
@@ -80,16 +117,27 @@ class ClassifierSections(NamedTuple):
         for name, scores in self.scores.items():
             if scores.measured is None or scores.reported is None:
                 continue
-            figure = reliability(scores.measured, scores.reported, f"Reliability{self.about(name)}")
-            pairs = zip(scores.reported._fields, scores.reported, scores.measured.means, strict=True)
-            means = [f"{field.replace('_', ' ')} {a:.2f} reported and {b:.2f} measured" for field, a, b in pairs]
+            figure = reliability(
+                scores.measured, scores.reported, f"Reliability{self.about(name)}"
+            )
+            pairs = zip(
+                scores.reported._fields, scores.reported, scores.measured.means, strict=True
+            )
+            means = [
+                f"{field.replace('_', ' ')} {a:.2f} reported and {b:.2f} measured"
+                for field, a, b in pairs
+            ]
             alt = f"Reliability diagram{self.about(name)}: {', '.join(means)}."
             drawings.append(draw(figure, printable(alt)))
         return drawings
 
 
 def costliest(
-    confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str], *, refers: bool = False
+    confusions: Mapping[str, Tensor],
+    concern: ConcernSpec | None,
+    names: Sequence[str],
+    *,
+    refers: bool = False,
 ) -> Markup:
     """Return HTML with a table of the costliest confusions, each a pair of a true and a predicted class.
 
@@ -99,19 +147,48 @@ def costliest(
     """
     table = costliest_table(confusions, concern, names)
     if not table.rows:
-        return part("notes", ["There is no error." if concern is None else "No error costs anything."])
-    caption = "Most frequent first" if concern is None else "Most expensive first; cost: errors times concern"
-    caption += f"; others than these {MAX_CONFUSIONS} are left out" if len(table.rows) == MAX_CONFUSIONS else ""
-    return part("table", table, f"{caption}; referrals, which cost too, are left out" if refers else caption, bars=True)
+        return part(
+            "notes",
+            ["There is no error." if concern is None else "No error costs anything."],
+        )
+    caption = (
+        "Most frequent first"
+        if concern is None
+        else "Most expensive first; cost: errors times concern"
+    )
+    caption += (
+        f"; others than these {MAX_CONFUSIONS} are left out"
+        if len(table.rows) == MAX_CONFUSIONS
+        else ""
+    )
+    return part(
+        "table",
+        table,
+        f"{caption}; referrals, which cost too, are left out" if refers else caption,
+        bars=True,
+    )
 
 
-def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str]) -> Table:
+def costliest_table(
+    confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str]
+) -> Table:
     """Return a table of the costliest confusions, a row for each: numbers by classifier, kind and cost per error."""
-    size, share = len(names), "share of the errors" if concern is None else "share of the cost"
-    costs = torch.ones(size, size, dtype=torch.float64) if concern is None else concern.mpcs_weights()
+    size, share = (
+        len(names),
+        "share of the errors" if concern is None else "share of the cost",
+    )
+    costs = (
+        torch.ones(size, size, dtype=torch.float64)
+        if concern is None
+        else concern.mpcs_weights()
+    )
     costs = costs.clone().fill_diagonal_(0)
-    weighted = torch.stack([counts[:, :size].double() * costs for counts in confusions.values()])
-    shares = weighted / weighted.sum(dim=(1, 2), keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
+    weighted = torch.stack(
+        [counts[:, :size].double() * costs for counts in confusions.values()]
+    )
+    shares = weighted / weighted.sum(dim=(1, 2), keepdim=True).clamp(
+        min=torch.finfo(torch.float64).tiny
+    )
     highest = weighted.amax(dim=0).flatten()
     rows = list[list[str]]()
     for place in highest.argsort(descending=True, stable=True)[:MAX_CONFUSIONS].tolist():
@@ -119,46 +196,82 @@ def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | Non
         if highest[place] > 0:
             rows.append([f"{printable(names[row])} → {printable(names[column])}"])
             for counts, of_cost in zip(confusions.values(), shares, strict=True):
-                rows[-1] += [number_text(counts[row, column].item()), f"{100 * of_cost[row, column].item():.1f} %"]
-            rows[-1] += [] if concern is None else [error_kind(concern, row, column), f"{costs[row, column].item():g}"]
-    systems = ["errors"] if len(confusions) == 1 else [printable(f"errors, {name}") for name in confusions]
+                rows[-1] += [
+                    number_text(counts[row, column].item()),
+                    f"{100 * of_cost[row, column].item():.1f} %",
+                ]
+            rows[-1] += (
+                []
+                if concern is None
+                else [error_kind(concern, row, column), f"{costs[row, column].item():g}"]
+            )
+    systems = (
+        ["errors"]
+        if len(confusions) == 1
+        else [printable(f"errors, {name}") for name in confusions]
+    )
     further = [] if concern is None else ["kind", "concern"]
-    return Table(["true → predicted", *(cell for name in systems for cell in (name, share)), *further], rows)
+    return Table(
+        [
+            "true → predicted",
+            *(cell for name in systems for cell in (name, share)),
+            *further,
+        ],
+        rows,
+    )
 
 
 def error_kind(concern: ConcernSpec, true: int, predicted: int) -> str:
     """Return "dangerous" for a dangerous error, otherwise "costs 0.2" (its weight), or without weights, "released"."""
     if concern.dangerous_pairs()[true, predicted]:
         return "dangerous"
-    return "released" if concern.weights is None else f"costs {concern.weights[true][predicted]:g}"
+    return (
+        "released"
+        if concern.weights is None
+        else f"costs {concern.weights[true][predicted]:g}"
+    )
 
 
 def draw_confusion(
-    confusion: Tensor, concern: ConcernSpec | None, names: Sequence[str], title: str, *, decisions: Sequence[str] = ()
+    confusion: Tensor,
+    concern: ConcernSpec | None,
+    names: Sequence[str],
+    title: str,
+    *,
+    decisions: Sequence[str] = (),
 ) -> Drawing:
     """Draw a matrix with the classes ``names`` as rows; its columns are ``decisions``, by default ``names``."""
     further = confusion.shape[1] - len(names)
     severity = severity_matrix(concern, len(names))[:, : confusion.shape[1]]
-    errors, dangerous = confusion[severity > 0].sum().item(), confusion[severity == DANGEROUS].sum().item()
+    errors, dangerous = (
+        confusion[severity > 0].sum().item(),
+        confusion[severity == DANGEROUS].sum().item(),
+    )
     of_concern = "" if concern is None else f", {number_text(dangerous)} of them dangerous"
     alt = f"{title}: {number_text(confusion.sum().item())} samples, {number_text(errors)} errors{of_concern}."
     alt += f" {number_text(confusion[:, -1].sum().item())} are referred." if further else ""
     if errors:
         wrong = confusion[:, : len(names)].clone().fill_diagonal_(0)
         row, column = divmod(int(wrong.argmax()), len(names))
-        alt += (
-            f" Most often, {names[row]} is taken for {names[column]}: {number_text(wrong[row, column].item())} times."
-        )
+        times = number_text(wrong[row, column].item())
+        alt += f" Most often, {names[row]} is taken for {names[column]}: {times} times."
     released = None if concern is None else concern.released()
     costs = None if concern is None or concern.weights is None else concern.mpcs_weights()
     if further and concern is not None:
         released = severity != DANGEROUS
-        costs = None if costs is None else torch.nn.functional.pad(costs, (0, further))  # only errors have costs
+        costs = (
+            None if costs is None else torch.nn.functional.pad(costs, (0, further))
+        )  # only errors have costs
     columns = decisions if further else ()
-    return draw(confusion_matrix(confusion, released, names, title, costs=costs, columns=columns), printable(alt))
+    return draw(
+        confusion_matrix(confusion, released, names, title, costs=costs, columns=columns),
+        printable(alt),
+    )
 
 
-def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "dangerous errors") -> Drawing:
+def draw_referral(
+    risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "dangerous errors"
+) -> Drawing:
     """Draw errors per decided sample against coverage. ``risks`` has arguments of `risk_coverage_curve` by model."""
     curves, sentences = {}, list[str]()
     for name, of_model in risks.items():
@@ -166,7 +279,9 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "da
         curves[name] = (curve.coverage, curve.risk)
         about = f" of {name}" if len(risks) > 1 else ""
         sentences.append(_referred_for(curve.coverage, curve.risk, f"{counted}{about}"))
-    whole = "; ".join(f"{name}: {in_percent(risk[-1].item())}" for name, (_, risk) in curves.items())
+    whole = "; ".join(
+        f"{name}: {in_percent(risk[-1].item())}" for name, (_, risk) in curves.items()
+    )
     return draw(
         risk_coverage_figure(curves, counted=counted),
         f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}.",
@@ -182,7 +297,11 @@ def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
 
     def percent_to_refer(share: float) -> float:
         is_enough = left <= share * left[-1]
-        return 100 * (1 - coverage[is_enough].amax().item()) if bool(is_enough.any()) else 100.0
+        return (
+            100 * (1 - coverage[is_enough].amax().item())
+            if bool(is_enough.any())
+            else 100.0
+        )
 
     few, none = percent_to_refer(0.1), percent_to_refer(0.0)
     if not left[-1] > 0:

@@ -53,33 +53,59 @@ TERMS = {
 
 def explanations(result: Result[Any]) -> dict[str, str]:
     """Return an explanation of each metric in ``result`` and of other terms on its page, by metric or term."""
-    entries = {entry.name: entry for scores in result.models.values() for entry in scores.entries}
-    texts = {name: getattr(entry, "metric", None).__doc__ or "" for name, entry in entries.items()}
-    first_lines = {name: text.strip().partition("\n")[0].removeprefix("Compute ") for name, text in texts.items()}
+    entries = {
+        entry.name: entry for scores in result.models.values() for entry in scores.entries
+    }
+    texts = {
+        name: getattr(entry, "metric", None).__doc__ or ""
+        for name, entry in entries.items()
+    }
+    first_lines = {
+        name: text.strip().partition("\n")[0].removeprefix("Compute ")
+        for name, text in texts.items()
+    }
     return {**first_lines, **TERMS}
 
 
-def max_danger_costs(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, float]:
+def max_danger_costs(
+    scores: ClassifierScores, concern: ConcernSpec | None
+) -> dict[str, float]:
     """Return the cost of the most expensive dangerous error of each class and class group; 0 if there is none.
 
     Classes come before groups. Among each, the highest cost comes first, and for equal costs, the highest share of
     dangerous errors. Without a concern, all errors are dangerous and cost 1.
     """
     names = scores.class_names
-    costs = dangerous_pair_mask(concern, len(names)) * (1.0 if concern is None else concern.mpcs_weights())
+    costs = dangerous_pair_mask(concern, len(names)) * (
+        1.0 if concern is None else concern.mpcs_weights()
+    )
     members = {name: [label] for label, name in enumerate(names)}
-    members |= {} if concern is None else {name: list(of) for name, of in concern.class_groups}
-    max_costs = {name: costs.amax(dim=1)[members[name]].max().item() for name in scores.named_outcomes()}
+    members |= (
+        {} if concern is None else {name: list(of) for name, of in concern.class_groups}
+    )
+    max_costs = {
+        name: costs.amax(dim=1)[members[name]].max().item()
+        for name in scores.named_outcomes()
+    }
 
     def order(name: str) -> tuple[bool, float, float]:
         of = scores.outcomes[name]
-        return name not in names, -max_costs[name], -(of.dangerous / of.true.clamp(min=1)).item()
+        return (
+            name not in names,
+            -max_costs[name],
+            -(of.dangerous / of.true.clamp(min=1)).item(),
+        )
 
     return {name: max_costs[name] for name in sorted(max_costs, key=order)}
 
 
 def count_and_share(
-    scores: ClassifierScores, field: str, ends: Interval | None, *, of: str = EVERY, what: str
+    scores: ClassifierScores,
+    field: str,
+    ends: Interval | None,
+    *,
+    of: str = EVERY,
+    what: str,
 ) -> list[str]:
     """Return two texts: how many rows have the outcome ``field``, and which share of the rows that is.
 
@@ -93,27 +119,45 @@ def count_and_share(
     if clusters is None:
         return [f"{share.counts} {what}", share.phrase]
     part, whole = int(getattr(clusters, field)), int(clusters.true)
-    units = Share(part, whole, clopper_pearson(part, whole) if ends is not None and whole else None)
+    units = Share(
+        part, whole, clopper_pearson(part, whole) if ends is not None and whole else None
+    )
     whose = scores.cluster_name if of == EVERY else f"{scores.cluster_name} with {what}"
-    of_units = "" if scores.is_weighted else f"{units.phrase}; "  # the weighted share of clusters is not known
+    of_units = (
+        "" if scores.is_weighted else f"{units.phrase}; "
+    )  # the weighted share of clusters is not known
     return [f"{units.counts} {whose}", f"{of_units}{share.counts} rows: {share.phrase}"]
 
 
-def outcome_tiles(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, list[str]]:
+def outcome_tiles(
+    scores: ClassifierScores, concern: ConcernSpec | None
+) -> dict[str, list[str]]:
     """Return key figures by title, such as "wrong decisions". Most are two texts: a count of rows, and their share."""
     facts = dict[str, list[str]]()
     if EVERY not in scores.outcomes:
         return facts
     every, ends, what = scores.outcomes[EVERY], scores.intervals, row_unit(scores)
     if concern is not None:
-        facts[DANGEROUS_ERRORS] = count_and_share(scores, "dangerous", ends.get("dangerous_rate"), what=what)
-    facts[WRONG] = count_and_share(scores, "missed", ends.get("misclassification_rate"), what=what)
+        facts[DANGEROUS_ERRORS] = count_and_share(
+            scores, "dangerous", ends.get("dangerous_rate"), what=what
+        )
+    facts[WRONG] = count_and_share(
+        scores, "missed", ends.get("misclassification_rate"), what=what
+    )
     if scores.refers:
         decided = ends.get("coverage")
         referred = None if decided is None else (1 - decided[1], 1 - decided[0])
         facts[REFERRED] = count_and_share(scores, "referred", referred, what=what)
-        right = Share(every.right.item(), (every.true - every.referred).item(), ends.get("selective_accuracy"))
-        facts[DECIDED_RIGHT] = [right.percent, f"{right.counts} {what}"] if right.whole else ["none is decided"]
+        right = Share(
+            every.right.item(),
+            (every.true - every.referred).item(),
+            ends.get("selective_accuracy"),
+        )
+        facts[DECIDED_RIGHT] = (
+            [right.percent, f"{right.counts} {what}"]
+            if right.whole
+            else ["none is decided"]
+        )
     if scores.constant is not None and "expected_concern" in scores.values:
         always = f"1 is the cost of always deciding {printable(scores.constant[0])}"
         facts[COST] = [f"{scores.values['expected_concern']:.3g}", always]
@@ -125,30 +169,52 @@ def row_unit(scores: ClassifierScores) -> str:
     return "weighted rows" if scores.is_weighted else "rows"
 
 
-def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what: str = "") -> str:
+def harm_sentence(
+    scores: ClassifierScores, concern: ConcernSpec | None, *, what: str = ""
+) -> str:
     """Return a sentence without its subject, the model: dangerous errors by class, the most expensive class first.
 
     If rows have clusters, such as patients, clusters are counted, too. ``what`` is the word for rows.
     """
     what, costs = what or row_unit(scores), max_danger_costs(scores, concern)
-    classes = [name for name, cost in costs.items() if cost > 0 and name in scores.class_names]
+    classes = [
+        name for name, cost in costs.items() if cost > 0 and name in scores.class_names
+    ]
     absent = [name for name in classes if not scores.outcomes[name].true]
     verb, rate = (
-        ("is wrong", "misclassification_rate") if concern is None else ("makes dangerous errors", "dangerous_rate")
+        ("is wrong", "misclassification_rate")
+        if concern is None
+        else ("makes dangerous errors", "dangerous_rate")
     )
 
     def in_words(name: str, what: str, ends: Interval | None) -> str:
-        return "{} ({})".format(*count_and_share(scores, "dangerous", ends, of=name, what=what))
+        return "{} ({})".format(
+            *count_and_share(scores, "dangerous", ends, of=name, what=what)
+        )
 
     parts = [
-        in_words(name, _class_rows(name), scores.class_intervals.get(name, {}).get("dangerous_rate"))
+        in_words(
+            name,
+            _class_rows(name),
+            scores.class_intervals.get(name, {}).get("dangerous_rate"),
+        )
         for name in classes
         if name not in absent
     ]
-    of_classes = (", ".join(parts[:MAX_SENTENCES]) or "none") + (" and on others" if len(parts) > MAX_SENTENCES else "")
+    of_classes = (", ".join(parts[:MAX_SENTENCES]) or "none") + (
+        " and on others" if len(parts) > MAX_SENTENCES else ""
+    )
     names = " or ".join(map(_class_rows, absent[:MAX_SENTENCES]))
-    unknown = f" No {what.removesuffix('s')} is {names}: errors there are not known." if absent else ""
-    in_all = "" if len(parts) == 1 else f"; {in_words(EVERY, what, scores.intervals.get(rate))} in all"
+    unknown = (
+        f" No {what.removesuffix('s')} is {names}: errors there are not known."
+        if absent
+        else ""
+    )
+    in_all = (
+        ""
+        if len(parts) == 1
+        else f"; {in_words(EVERY, what, scores.intervals.get(rate))} in all"
+    )
     return f"{verb} on {of_classes}{in_all}.{unknown}"
 
 
@@ -158,17 +224,30 @@ def _class_rows(name: str) -> str:
 
 
 def harm_table(
-    by_model: Mapping[str, ClassifierScores], concern: ConcernSpec | None, *, system: str = "model"
+    by_model: Mapping[str, ClassifierScores],
+    concern: ConcernSpec | None,
+    *,
+    system: str = "model",
 ) -> Table | None:
     """Return a table of errors, a row for each class and model, the worst class first; None for soft labels."""
     max_costs = max_danger_costs(next(iter(by_model.values())), concern)
-    listed, rows = [*max_costs][: max(MAX_SENTENCES, MAX_LISTED // len(by_model))], list[dict[str, str]]()
+    listed, rows = (
+        [*max_costs][: max(MAX_SENTENCES, MAX_LISTED // len(by_model))],
+        list[dict[str, str]](),
+    )
     for name in listed:
         for model, scores in by_model.items():
             of_model = {system: printable(model)} if len(by_model) > 1 else {}
-            rows.append({"class": shown(name, 40), **of_model, **scores.outcome_cells(name)})
+            rows.append(
+                {"class": shown(name, 40), **of_model, **scores.outcome_cells(name)}
+            )
             if concern is None:
                 del rows[-1][DANGEROUS_ERRORS]
     if len(max_costs) > len(listed):
-        rows.append({**dict.fromkeys(rows[0], ""), "class": f"and {len(max_costs) - len(listed)} others"})
+        rows.append(
+            {
+                **dict.fromkeys(rows[0], ""),
+                "class": f"and {len(max_costs) - len(listed)} others",
+            }
+        )
     return Table.from_records(rows) if rows else None

@@ -27,11 +27,16 @@ def monitor_table(watch: Watch, kind: str) -> Table:
     """Return a table of the means in the monitor ``kind``: samples, interval, limit, evidence and alarm of each."""
     rows = list[dict[str, str]]()
     for mean in watch.monitors[kind].shown_means():
-        cells = {"rate of" if kind == RISK else "change of": mean.name, "samples": number_text(mean.samples)}
+        cells = {
+            "rate of" if kind == RISK else "change of": mean.name,
+            "samples": number_text(mean.samples),
+        }
         cells |= {"mean": "" if isnan(mean.rate) else rate_text(mean, mean.rate)}
         ends = rate_text(mean, mean.low).removesuffix(" %"), rate_text(mean, mean.high)
         cells |= {"at any time": " to ".join(ends), "limit": rate_text(mean, mean.highest)}
-        odds = f"{mean.evidence:.3g} for 1" if mean.evidence > 1 else "none"  # a bare number could be read as a p-value
+        odds = (
+            f"{mean.evidence:.3g} for 1" if mean.evidence > 1 else "none"
+        )  # a bare number could be read as a p-value
         rows.append({**cells, EVIDENCE: odds, "alarm": "yes" if mean.is_alarm else "no"})
     return Table.from_records(rows)
 
@@ -46,7 +51,11 @@ def assumptions(watch: Watch) -> str:
     threshold, rates = watch.monitors[RISK].threshold, len(watch.monitors[RISK].names)
     error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
     alone = "each row is taken as independent (of those of a patient or a day, label one, with its chance, or give the "
-    unit = f"{alone}cluster size)" if size == 1 else f"at most {size:g} rows are taken to err together"
+    unit = (
+        f"{alone}cluster size)"
+        if size == 1
+        else f"at most {size:g} rows are taken to err together"
+    )
     if watch.settings.least_chance < 1 and size == 1:
         unit = "each is weighted by its chance, and taken as independent (of those of a patient or a day, label one)"
     return (
@@ -60,19 +69,28 @@ def assumptions(watch: Watch) -> str:
 
 def alarm_sentence(alarm: Alarm) -> str:
     """Return a sentence on which mean is above its limit, and from which row of a log this is known."""
-    time, change = f" ({alarm.time})" if alarm.time else "", "a change: " if alarm.kind == CHANGE else ""
+    time, change = (
+        f" ({alarm.time})" if alarm.time else "",
+        "a change: " if alarm.kind == CHANGE else "",
+    )
     where = f"known from row {alarm.row} of {alarm.log}{time} on"
     return printable(f"Alarm: {change}'{alarm.name}' is above its limit, {where}.")
 
 
 def risk_verdict(watch: Watch) -> str:
     """Return the cautions, then a sentence on the first alarm, or without alarms, on what is known of the rates."""
-    return printable(" ".join([*(f"CAUTION: {text}" for text in watch.cautions()), _watch_verdict(watch)]))
+    return printable(
+        " ".join(
+            [*(f"CAUTION: {text}" for text in watch.cautions()), _watch_verdict(watch)]
+        )
+    )
 
 
 def _watch_verdict(watch: Watch) -> str:
     if alarms := watch.alarms:
-        return alarm_sentence(alarms[0]) + (f" And {len(alarms) - 1} more." if len(alarms) > 1 else "")
+        return alarm_sentence(alarms[0]) + (
+            f" And {len(alarms) - 1} more." if len(alarms) > 1 else ""
+        )
     if not watch.labelled:
         return f"None of {watch.rows} rows has a label yet, so no limit was tested."
     cleared = f" ({len(watch.acknowledged)} acknowledged)" if watch.acknowledged else ""
@@ -80,11 +98,17 @@ def _watch_verdict(watch: Watch) -> str:
     if watch.cautions():
         return f"That there is no {quiet}, shows nothing with such labels."
     # The least certain rate has the highest upper end of its interval, relative to its limit.
-    mean = max(watch.monitors[RISK].shown_means(), key=lambda each: each.high / each.highest)
+    mean = max(
+        watch.monitors[RISK].shown_means(), key=lambda each: each.high / each.highest
+    )
     is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
     number = f"{number_text(mean.samples)} {'effective ' if is_partial else ''}samples"
     known = f"by {number} (confidence {watch.settings.confidence:.4g})"
-    rate, high, highest = rate_text(mean, mean.rate), rate_text(mean, mean.high), rate_text(mean, mean.highest)
+    rate, high, highest = (
+        rate_text(mean, mean.rate),
+        rate_text(mean, mean.high),
+        rate_text(mean, mean.highest),
+    )
     if mean.high <= mean.highest:
         least = f"'{mean.name}', the least known rate, is at most {high} {known}, and its limit is"
         return f"Limits are kept: {least} {highest}. No {quiet}."
@@ -94,7 +118,9 @@ def _watch_verdict(watch: Watch) -> str:
     )
 
 
-def write_monitor_report(watch: Watch, path: Path, estimates: Sequence[Estimate] = (), *, command: str = "") -> None:
+def write_monitor_report(
+    watch: Watch, path: Path, estimates: Sequence[Estimate] = (), *, command: str = ""
+) -> None:
     """Write an HTML page to ``path`` with the verdict, a figure of the rates, all tables, and the ``estimates``."""
     about = f"Each interval holds the true rate at all times with confidence {watch.settings.confidence:g}, however "
     about += f"often one looks. {assumptions(watch)}"
@@ -102,7 +128,10 @@ def write_monitor_report(watch: Watch, path: Path, estimates: Sequence[Estimate]
         RISK: "Rates of labelled rows",
         CHANGE: f"Started again and again: a false alarm in {watch.settings.run_length or 0:g} labels on average",
     }
-    tables = [part("table", monitor_table(watch, kind), titles[kind], terms=TERMS) for kind in watch.monitors]
+    tables = [
+        part("table", monitor_table(watch, kind), titles[kind], terms=TERMS)
+        for kind in watch.monitors
+    ]
     means, title = watch.monitors[RISK].shown_means(), "Rates against their limits"
     beyond = [mean.name for mean in means if mean.is_alarm]
     alt = printable(f"{title}: {f'alarm for {beyond}' if beyond else 'no alarm'}.")
@@ -110,10 +139,18 @@ def write_monitor_report(watch: Watch, path: Path, estimates: Sequence[Estimate]
     write_page(
         path,
         f"Monitor of {', '.join(sorted({Path(log).name for log in watch.places})) or 'no log'}",
-        [risk_verdict(watch), *(alarm_sentence(alarm) for alarm in watch.alarms[1:])],  # the first is the title
+        [
+            risk_verdict(watch),
+            *(alarm_sentence(alarm) for alarm in watch.alarms[1:]),
+        ],  # the first is the title
         [part("facts", {"rows with a label": f"{watch.labelled} of {watch.rows}"})],
         [
-            part("section", "Rates and their limits", figure, part("notes", [about, *estimate_lines(estimates)])),
+            part(
+                "section",
+                "Rates and their limits",
+                figure,
+                part("notes", [about, *estimate_lines(estimates)]),
+            ),
             part("section", "All values", *tables),
             part("repeated", command),
         ],

@@ -80,7 +80,13 @@ def to_svg(figure: Figure) -> str:
 
 def part(name: str, *content: object, **named: object) -> Markup:
     """Call the macro ``name`` in ``parts.html.j2``, and return its HTML, which is empty if there is nothing to show."""
-    return Markup(str(getattr(environment().get_template("parts.html.j2").module, name)(*content, **named)).strip())
+    return Markup(
+        str(
+            getattr(environment().get_template("parts.html.j2").module, name)(
+                *content, **named
+            )
+        ).strip()
+    )
 
 
 def render(template: str, path: Path, **content: object) -> None:
@@ -88,7 +94,11 @@ def render(template: str, path: Path, **content: object) -> None:
     page = environment().get_template(f"{template}.html.j2").render(content)
 
     def tightened(found: re.Match[str]) -> str:
-        return found[0] if found[0].startswith("<script") else found[0].replace(" ", "\N{NO-BREAK SPACE}")
+        return (
+            found[0]
+            if found[0].startswith("<script")
+            else found[0].replace(" ", "\N{NO-BREAK SPACE}")
+        )
 
     replace_text(path, TIGHT.sub(tightened, page))
 
@@ -97,27 +107,52 @@ def render(template: str, path: Path, **content: object) -> None:
 def environment() -> Environment:
     """Return the Jinja environment of the templates in this package."""
     made = Environment(
-        loader=PackageLoader("mpcs_torch.report", "templates"), autoescape=True, undefined=StrictUndefined
+        loader=PackageLoader("mpcs_torch.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
     )
-    versions = {"python": platform.python_version(), **{name: version(name) for name in ("torch", "mpcs_torch")}}
+    versions = {
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("torch", "mpcs_torch")},
+    }
     made.globals |= {"versions": versions, "page_colours": page_colours}
-    made.filters |= {"numeric_columns": numeric_columns, "whole": whole, "breakable": breakable, "in_parts": in_parts}
+    made.filters |= {
+        "numeric_columns": numeric_columns,
+        "whole": whole,
+        "breakable": breakable,
+        "in_parts": in_parts,
+    }
     return made
 
 
 def write_page(
-    path: Path, kind: str, sentences: Sequence[str], lead: Sequence[Markup], sections: Sequence[Markup]
+    path: Path,
+    kind: str,
+    sentences: Sequence[str],
+    lead: Sequence[Markup],
+    sections: Sequence[Markup],
 ) -> None:
     """Write the HTML page ``path``, with the line ``kind`` above the title.
 
     The first of ``sentences`` is the title. The other sentences, ``lead`` and ``sections`` follow in this order.
     """
     title, *rest = sentences
-    render("page", path, kind=kind, verdict=title, lead=[part("sentences", rest), *lead], sections=sections)
+    render(
+        "page",
+        path,
+        kind=kind,
+        verdict=title,
+        lead=[part("sentences", rest), *lead],
+        sections=sections,
+    )
 
 
 def last_sections(
-    result: Result[Any], rows: str, sentences: Sequence[str], details: Sequence[Markup], command: str
+    result: Result[Any],
+    rows: str,
+    sentences: Sequence[str],
+    details: Sequence[Markup],
+    command: str,
 ) -> list[Markup]:
     """Return the last sections of a page: groups, comparison, ``details``, notes, and the ``command`` that repeats it.
 
@@ -128,10 +163,15 @@ def last_sections(
     for groups in result.groups:
         columns.setdefault(groups.column, []).append(groups)
     return [
-        *(_groups_section(name, models, drawn_models(result), terms) for name, models in columns.items()),
+        *(
+            _groups_section(name, models, drawn_models(result), terms)
+            for name, models in columns.items()
+        ),
         comparison_section(result.comparisons, rows, sentences, terms),
         *details,
-        part("section", "What to know about these numbers", part("notes", result.all_notes())),
+        part(
+            "section", "What to know about these numbers", part("notes", result.all_notes())
+        ),
         part("repeated", command),
     ]
 
@@ -147,24 +187,52 @@ def comparison_section(
     if not comparisons:
         return Markup()
     what, systems = rows.split(" of ")
-    table = part("table", comparison_table(comparisons), f"Differences of each pair of {systems}", terms=terms)
-    return part("section", f"Comparison on the same {what}", part("sentences", sentences), table, part("notes", [note]))
+    table = part(
+        "table",
+        comparison_table(comparisons),
+        f"Differences of each pair of {systems}",
+        terms=terms,
+    )
+    return part(
+        "section",
+        f"Comparison on the same {what}",
+        part("sentences", sentences),
+        table,
+        part("notes", [note]),
+    )
 
 
 def _groups_section(
-    column: str, models: Sequence[GroupScores], drawn: Sequence[str], terms: Mapping[str, str]
+    column: str,
+    models: Sequence[GroupScores],
+    drawn: Sequence[str],
+    terms: Mapping[str, str],
 ) -> Markup:
     values = list[Markup]()
     for groups in models:
         metrics = groups.main_metrics()
-        for first in range(0, len(metrics), 3):  # three metrics fit the width of a printed page
+        for first in range(
+            0, len(metrics), 3
+        ):  # three metrics fit the width of a printed page
             about = "other metrics" if first else groups.order()
             table = groups.table(metrics[first : first + 3])
-            values.append(part("table", table, f"By {column}: {groups.model}, {about}", terms=terms))
+            values.append(
+                part("table", table, f"By {column}: {groups.model}, {about}", terms=terms)
+            )
     chart = _draw_groups(column, [groups for groups in models if groups.model in drawn])
     folded = part("folded", "h3", f"All values by {column}", *values)
-    worst = [printable(f"{groups.model}: {sentence}") for groups in models for sentence in groups.about_worst()]
-    return part("section", f"By {column}", part("sentences", worst), part("figures", [chart]), folded)
+    worst = [
+        printable(f"{groups.model}: {sentence}")
+        for groups in models
+        for sentence in groups.about_worst()
+    ]
+    return part(
+        "section",
+        f"By {column}",
+        part("sentences", worst),
+        part("figures", [chart]),
+        folded,
+    )
 
 
 def named(names: Collection[str], systems: str = "models") -> str:
@@ -182,16 +250,29 @@ def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
     """Draw the metric by which groups are ranked, with intervals. The ranking is that for the first of ``models``."""
     first = models[0]
     metric, names = first.ranked_by, first.worst_first()[:MAX_ROWS]
-    effects = {printable(name): [_effect(model.groups[name], metric) for model in models] for name in names}
+    effects = {
+        printable(name): [_effect(model.groups[name], metric) for model in models]
+        for name in names
+    }
     whole_values = {model.model: _effect(model.pooled, metric)[0] for model in models}
     figure = forest_figure(effects, [metric], systems=whole_values, subject=column)
     of_all = len(first.groups)
     worst = f"{names[0]} with {first.groups[names[0]].values[metric]:.4g} for {first.model}"
     alt = f"{metric} of each group of {column}, the worst first: {worst}."
     kept = "" if of_all <= MAX_ROWS else f"The worst {MAX_ROWS} of {of_all} groups. "
-    bars = f" Bars: {CONFIDENCE_TEXT} intervals, each of one group alone." if first.has_intervals else ""
-    order = f"In the order of {first.model}, the worst first" if len(models) > 1 else "Worst first"
-    return draw(figure, printable(alt), printable(f"{kept}{order}; dashed lines: all rows.{bars}"))
+    bars = (
+        f" Bars: {CONFIDENCE_TEXT} intervals, each of one group alone."
+        if first.has_intervals
+        else ""
+    )
+    order = (
+        f"In the order of {first.model}, the worst first"
+        if len(models) > 1
+        else "Worst first"
+    )
+    return draw(
+        figure, printable(alt), printable(f"{kept}{order}; dashed lines: all rows.{bars}")
+    )
 
 
 def _effect(scores: Scores, metric: str) -> Effect:
@@ -201,7 +282,10 @@ def _effect(scores: Scores, metric: str) -> Effect:
 
 def whole(text: str) -> Markup:
     """Return ``text`` as HTML in which words with hyphens stay on one line."""
-    parts = (f'<span class="whole">{escape(part)}</span>' if "-" in part else escape(part) for part in WORD.split(text))
+    parts = (
+        f'<span class="whole">{escape(part)}</span>' if "-" in part else escape(part)
+        for part in WORD.split(text)
+    )
     return Markup("".join(parts))
 
 

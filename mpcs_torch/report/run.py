@@ -29,7 +29,16 @@ from mpcs_torch.plots.trends import figure_4
 from mpcs_torch.report.epochs import PICKED, trends
 from mpcs_torch.report.figures import ClassifierSections, error_kind
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
-from mpcs_torch.report.render import SHOWN, Drawing, comparison_section, draw, part, render, save_table, write_page
+from mpcs_torch.report.render import (
+    SHOWN,
+    Drawing,
+    comparison_section,
+    draw,
+    part,
+    render,
+    save_table,
+    write_page,
+)
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.load import dump_config
 from mpcs_torch.trainer.config.parts import TEST
@@ -82,10 +91,17 @@ def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
     logits = run.logits(run.test, epoch)
     if logits is None or not bool(logits.isfinite().all()):
         return None
-    probs, labels, concern = logits.double().softmax(dim=1), run.test.labels.cpu(), run.concern
+    probs, labels, concern = (
+        logits.double().softmax(dim=1),
+        run.test.labels.cpu(),
+        run.concern,
+    )
     metrics = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
     risks = RowRisks()
-    risks.add(Rows(probs, labels, torch.arange(len(labels))), choose_metrics(concern.classes, concern))
+    risks.add(
+        Rows(probs, labels, torch.arange(len(labels))),
+        choose_metrics(concern.classes, concern),
+    )
     scores = evaluate(probs, labels, concern=concern, metrics=metrics).first
     return EpochPredictions(probs, labels, run.test.inputs.cpu(), concern, scores, risks)
 
@@ -100,10 +116,19 @@ def worst_samples(predicted: EpochPredictions) -> tuple[Table | None, Drawing | 
     weights = concern.mpcs_weights()[labels, decisions]
     cost = confidence * weights * (decisions != labels)
     rows, pictures = list[dict[str, str]](), dict[str, Tensor]()
-    for place in cost.argsort(descending=True, stable=True)[: int((cost > 0).sum())][:12].tolist():
+    for place in cost.argsort(descending=True, stable=True)[: int((cost > 0).sum())][
+        :12
+    ].tolist():
         pair = int(labels[place]), int(decisions[place])
-        true, decided = printable(concern.classes[pair[0]]), printable(concern.classes[pair[1]])
-        shown = {"true": true, "predicted": decided, "confidence": f"{100 * confidence[place].item():.1f} %"}
+        true, decided = (
+            printable(concern.classes[pair[0]]),
+            printable(concern.classes[pair[1]]),
+        )
+        shown = {
+            "true": true,
+            "predicted": decided,
+            "confidence": f"{100 * confidence[place].item():.1f} %",
+        }
         kind = {"kind": error_kind(concern, *pair), "concern": f"{weights[place].item():g}"}
         rows.append({"test sample": str(place), **shown, **kind})
         pictures[f"{place}: {true}, predicted {decided}"] = predicted.inputs[place].float()
@@ -111,14 +136,20 @@ def worst_samples(predicted: EpochPredictions) -> tuple[Table | None, Drawing | 
         return None, None
     alt = f"The {len(rows)} samples of the table: {'; '.join(pictures)}."
     is_drawn = kind_of_sample(tuple(predicted.inputs.shape[1:])) is not None
-    return Table.from_records(rows), draw(samples_figure(pictures), alt) if is_drawn else None
+    return Table.from_records(rows), draw(
+        samples_figure(pictures), alt
+    ) if is_drawn else None
 
 
 def other_pick(run: TrainedRun) -> tuple[str, int] | None:
     """Return the first of accuracy, MPCS and cross entropy that the selector does not rank by, and its best epoch."""
     picks = run.picks()
     by = None if run.config.selector is None else run.config.selector.by
-    others = [name for name in ("accuracy", "mpcs", "cross_entropy") if name in picks and name != by]
+    others = [
+        name
+        for name in ("accuracy", "mpcs", "cross_entropy")
+        if name in picks and name != by
+    ]
     return (others[0], picks[others[0]]) if others else None
 
 
@@ -128,7 +159,11 @@ def verdict_of_run(run: TrainedRun, predicted: Mapping[int, EpochPredictions]) -
     if run.result.diverged:
         return f"The run has diverged: epoch {epoch} gives NaN or infinite logits."
     errors = _dangerous(run, epoch, predicted.get(epoch))
-    sentence = f"Epoch {epoch} is picked" if errors is None else f"Epoch {epoch} makes {_errors(run, errors)}"
+    sentence = (
+        f"Epoch {epoch} is picked"
+        if errors is None
+        else f"Epoch {epoch} makes {_errors(run, errors)}"
+    )
     if other is None:
         return f"{sentence}."
     metric, number = other
@@ -146,7 +181,9 @@ def _errors(run: TrainedRun, count: int) -> str:
     return f"{count} {kind}{'' if count == 1 else 's'}"
 
 
-def _dangerous(run: TrainedRun, epoch: int, predicted: EpochPredictions | None) -> int | None:
+def _dangerous(
+    run: TrainedRun, epoch: int, predicted: EpochPredictions | None
+) -> int | None:
     """Return the number of dangerous test errors of ``epoch``, by ``predicted`` or the records; None if unknown."""
     if predicted is not None:
         return predicted.errors[1]
@@ -163,12 +200,23 @@ def compare_runs(predicted: Mapping[str, EpochPredictions]) -> Sequence[Comparis
         is_same = first.labels.equal(other.labels) and first.inputs.equal(other.inputs)
         if not is_same or first.concern != other.concern:
             return None
-    names = ["dangerous_rate"] if any(len({*each.errors}) > 1 for each in predicted.values()) else []
+    names = (
+        ["dangerous_rate"]
+        if any(len({*each.errors}) > 1 for each in predicted.values())
+        else []
+    )
     preds = {name: each.probs for name, each in predicted.items()}
-    return evaluate(preds, first.labels, concern=first.concern, metrics=[*names, "misclassification_rate"]).comparisons
+    return evaluate(
+        preds,
+        first.labels,
+        concern=first.concern,
+        metrics=[*names, "misclassification_rate"],
+    ).comparisons
 
 
-def run_counts(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> str:
+def run_counts(
+    runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]
+) -> str:
     """Return a sentence with the number of dangerous test errors of each run.
 
     The keys of both arguments are names of runs. If ``predicted`` lacks a run, its recorded number is used.
@@ -177,14 +225,24 @@ def run_counts(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPred
     for name, run in runs.items():
         errors = _dangerous(run, run.result.epoch, predicted.get(name))
         text = "errors not recorded" if errors is None else _errors(run, errors)
-        counts.append(f"{name} (epoch {run.result.epoch}): {text} of {len(run.test.labels)} samples")
+        counts.append(
+            f"{name} (epoch {run.result.epoch}): {text} of {len(run.test.labels)} samples"
+        )
     return "; ".join(counts) + "."
 
 
 def last_picked(run: TrainedRun) -> list[str]:
     """Return a remark, in a list, if the last epoch is picked and better than all before; else an empty list."""
-    selector, numbers = run.config.selector, [int(record["epoch"]) for record in run.records]
-    if selector is None or len(numbers) < 2 or run.result.epoch != numbers[-1] or selector.by not in run.directions():
+    selector, numbers = (
+        run.config.selector,
+        [int(record["epoch"]) for record in run.records],
+    )
+    if (
+        selector is None
+        or len(numbers) < 2
+        or run.result.epoch != numbers[-1]
+        or selector.by not in run.directions()
+    ):
         return []
     sign = -1 if run.directions()[selector.by] == "max" else 1
     *before, last = [sign * record[selector.by] for record in run.records]
@@ -204,29 +262,62 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
     if len(set(names)) < len(names):
         names = [printable(str(run.folder)) for run in runs]
     by_name = dict(zip(names, runs, strict=True))
-    kind, sentences, facts, sections = _single_run_page(runs[0]) if len(runs) == 1 else _several_runs_page(by_name)
+    kind, sentences, facts, sections = (
+        _single_run_page(runs[0]) if len(runs) == 1 else _several_runs_page(by_name)
+    )
     root = quote(str(data_root))
     configs = [quote(str(run.folder / "config.yaml")) for run in runs]
-    commands = [printable(f"mpcs train {config} --data-root {root} --out again") for config in configs]
+    commands = [
+        printable(f"mpcs train {config} --data-root {root} --out again")
+        for config in configs
+    ]
     metrics, texts = list[Markup](), list[Markup]()
     for name, run in by_name.items():
-        metrics.append(part("table", run.result.table(), f"Metrics of {name} at its picked epoch, on each split"))
-        texts.append(part("folded", "h3", f"Config of {name}", part("config", name, dump_config(run.config))))
-    last = [part("folded", "h2", "All metrics", *metrics), part("repeated", "\n".join(commands)), *texts]
+        metrics.append(
+            part(
+                "table",
+                run.result.table(),
+                f"Metrics of {name} at its picked epoch, on each split",
+            )
+        )
+        texts.append(
+            part(
+                "folded",
+                "h3",
+                f"Config of {name}",
+                part("config", name, dump_config(run.config)),
+            )
+        )
+    last = [
+        part("folded", "h2", "All metrics", *metrics),
+        part("repeated", "\n".join(commands)),
+        *texts,
+    ]
     write_page(path, kind, sentences, [facts], [*sections, *last])
 
 
 def _single_run_page(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
     """Return the top line, the sentences, the key numbers (HTML) and the sections of the page about one run."""
-    name, epoch, other, selector = run.config.name, run.result.epoch, other_pick(run), run.config.selector
+    name, epoch, other, selector = (
+        run.config.name,
+        run.result.epoch,
+        other_pick(run),
+        run.config.selector,
+    )
     marked = {PICKED: epoch}
     if other is not None:
         marked[f"by {other[0]}"] = other[1]
     predicted = predict_epochs(run, marked.values())
     titles = {number: f"epoch\N{NO-BREAK SPACE}{number}" for number in predicted}
-    shown = _classifier_sections({titles[number]: each for number, each in predicted.items()}, "epoch")
+    shown = _classifier_sections(
+        {titles[number]: each for number, each in predicted.items()}, "epoch"
+    )
     picked = predicted.get(epoch)
-    sentences = [verdict_of_run(run, predicted), *last_picked(run), f"Why epoch {epoch}: {run.result.reason}."]
+    sentences = [
+        verdict_of_run(run, predicted),
+        *last_picked(run),
+        f"Why epoch {epoch}: {run.result.reason}.",
+    ]
     if picked is not None:
         sentences.insert(0, _harm_sentence(f"Epoch {epoch} of {name}", picked))
     if run.result.stopped is not None:
@@ -238,10 +329,22 @@ def _single_run_page(run: TrainedRun) -> tuple[str, list[str], Markup, list[Mark
     if shown is not None and picked is not None:
         sections += shown.sections(BY_CLASS)
         table, pictures = worst_samples(picked)
-        worst = part("table", table, "Wrong decisions with the highest confidence times concern")
-        sections.append(part("section", "Worst test samples", worst, part("figures", [pictures] if pictures else [])))
+        worst = part(
+            "table", table, "Wrong decisions with the highest confidence times concern"
+        )
+        sections.append(
+            part(
+                "section",
+                "Worst test samples",
+                worst,
+                part("figures", [pictures] if pictures else []),
+            )
+        )
     picks = part("table", _picks_table(run), "The epoch that each metric ranks first")
-    sections += [part("section", "What each metric picks", picks), _trends({name: run}, {name: marked})]
+    sections += [
+        part("section", "What each metric picks", picks),
+        _trends({name: run}, {name: marked}),
+    ]
     facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}
     facts["test samples"] = len(run.test.labels)
     if picked is not None:
@@ -250,22 +353,32 @@ def _single_run_page(run: TrainedRun) -> tuple[str, list[str], Markup, list[Mark
     return kind, sentences, part("facts", facts, TERMS), sections
 
 
-def _several_runs_page(runs: Mapping[str, TrainedRun]) -> tuple[str, list[str], Markup, list[Markup]]:
+def _several_runs_page(
+    runs: Mapping[str, TrainedRun],
+) -> tuple[str, list[str], Markup, list[Markup]]:
     """Return the top line, the sentences, no key numbers, and the sections of the page about several runs."""
     of_picked = {name: predict_epoch(run, run.result.epoch) for name, run in runs.items()}
     predicted = {name: each for name, each in of_picked.items() if each is not None}
     comparisons = compare_runs(predicted) if len(predicted) == len(runs) else None
     shown = None if comparisons is None else _classifier_sections(predicted, "run")
-    verdict, *verdicts = summarize_comparisons(comparisons or []) or [run_counts(runs, predicted)]
+    verdict, *verdicts = summarize_comparisons(comparisons or []) or [
+        run_counts(runs, predicted)
+    ]
     sentences = [verdict]
     if len(runs) <= MAX_SENTENCES:
-        sentences += [_harm_sentence(name, predictions) for name, predictions in predicted.items()]
+        sentences += [
+            _harm_sentence(name, predictions) for name, predictions in predicted.items()
+        ]
     sentences += verdicts
-    sentences += [f"{name}: {remark}" for name, run in runs.items() for remark in last_picked(run)]
+    sentences += [
+        f"{name}: {remark}" for name, run in runs.items() for remark in last_picked(run)
+    ]
     if comparisons is None:
         sentences.append(NOT_COMPARABLE)
     sections = [] if shown is None else shown.sections(BY_CLASS)
-    picked = part("table", _runs_table(runs, predicted), "Picked epochs, and metrics on test data")
+    picked = part(
+        "table", _runs_table(runs, predicted), "Picked epochs, and metrics on test data"
+    )
     sections += [
         part("section", "Picked epochs", picked),
         comparison_section(comparisons or [], "test samples of runs", note=ABOUT),
@@ -275,10 +388,14 @@ def _several_runs_page(runs: Mapping[str, TrainedRun]) -> tuple[str, list[str], 
 
 
 def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
-    return f"{name} {harm_sentence(predicted.scores, predicted.concern, what='test samples')}"
+    return (
+        f"{name} {harm_sentence(predicted.scores, predicted.concern, what='test samples')}"
+    )
 
 
-def _classifier_sections(predicted: Mapping[str, EpochPredictions], system: str) -> ClassifierSections | None:
+def _classifier_sections(
+    predicted: Mapping[str, EpochPredictions], system: str
+) -> ClassifierSections | None:
     """Return the page sections about ``predicted`` (epochs or runs with one concern); None if it is empty."""
     if not predicted:
         return None
@@ -288,7 +405,9 @@ def _classifier_sections(predicted: Mapping[str, EpochPredictions], system: str)
 
 
 def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
-    columns = dict.fromkeys(column for run in runs.values() for column in run.records[0] if column != "epoch")
+    columns = dict.fromkeys(
+        column for run in runs.values() for column in run.records[0] if column != "epoch"
+    )
     return list(columns)[:8]
 
 
@@ -300,32 +419,56 @@ def _picks_table(run: TrainedRun) -> Table:
     columns = _columns({"": run})
     return Table.from_records(
         [
-            {"ranked first by": ", ".join(metrics), "epoch": str(epoch), **_cells(records[epoch], columns)}
+            {
+                "ranked first by": ", ".join(metrics),
+                "epoch": str(epoch),
+                **_cells(records[epoch], columns),
+            }
             for epoch, metrics in by_epoch.items()
         ]
     )
 
 
-def _runs_table(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> Table:
-    columns = [column for column in _columns(runs) if column != DANGEROUS]  # the table always has this column
+def _runs_table(
+    runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]
+) -> Table:
+    columns = [
+        column for column in _columns(runs) if column != DANGEROUS
+    ]  # the table always has this column
     rows = list[dict[str, str]]()
     for name, run in runs.items():
         test = run.result.values["test"]
         counts = ["", f"{test[DANGEROUS]:g}" if DANGEROUS in test else ""]
         if name in predicted:
             counts = [str(count) for count in predicted[name].errors]
-        cells = {"run": name, "picked epoch": str(run.result.epoch), "test samples": str(len(run.test.labels))}
-        rows.append({**cells, "errors": counts[0], "dangerous errors": counts[1], **_cells(test, columns)})
+        cells = {
+            "run": name,
+            "picked epoch": str(run.result.epoch),
+            "test samples": str(len(run.test.labels)),
+        }
+        rows.append(
+            {
+                **cells,
+                "errors": counts[0],
+                "dangerous errors": counts[1],
+                **_cells(test, columns),
+            }
+        )
     return Table.from_records(rows)
 
 
 def _cells(values: Mapping[str, float], columns: Sequence[str]) -> dict[str, str]:
     """Return the values of ``columns`` as texts: whole numbers without decimals, others with 4 significant digits."""
-    texts = {name: f"{value:.0f}" if value.is_integer() else f"{value:#.4g}" for name, value in values.items()}
+    texts = {
+        name: f"{value:.0f}" if value.is_integer() else f"{value:#.4g}"
+        for name, value in values.items()
+    }
     return {name: texts.get(name, "") for name in columns}
 
 
-def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]) -> Markup:
+def _trends(
+    runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]
+) -> Markup:
     return trends({name: run.records for name, run in runs.items()}, _columns(runs), marked)
 
 
@@ -333,7 +476,9 @@ FILES = ("runs.md", "table2.md", "table3.md", "figure4.png", "figure4.svg", "rep
 
 
 def write_evaluation(
-    folder: Path, finished: Mapping[str, FinishedRun], seeds: Mapping[str, Sequence[MeanOverRuns]]
+    folder: Path,
+    finished: Mapping[str, FinishedRun],
+    seeds: Mapping[str, Sequence[MeanOverRuns]],
 ) -> None:
     """Write tables, a figure and a page about the paper's experiments to ``folder``; `FILES` has the file names."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -341,7 +486,12 @@ def write_evaluation(
     for name, _, table in tables:
         save_table(table, folder / f"{name}.md")
     runs = {name: finished[name] for name in TABLE_2 if name in finished}
-    figure = figure_4({f"{name}: {run.config.model}, {run.config.data}": run.records for name, run in runs.items()})
+    figure = figure_4(
+        {
+            f"{name}: {run.config.model}, {run.config.data}": run.records
+            for name, run in runs.items()
+        }
+    )
     save_figure(figure, folder / "figure4.png")
     save_figure(figure, folder / "figure4.svg")
     render(

@@ -37,7 +37,9 @@ class Split(NamedTuple):
     def at(self, index: Tensor) -> "Split":
         """Return the samples at the positions ``index`` (K,), int64."""
         clusters = None if self.clusters is None else self.clusters.index_select(0, index)
-        return Split(self.inputs.index_select(0, index), self.labels.index_select(0, index), clusters)
+        return Split(
+            self.inputs.index_select(0, index), self.labels.index_select(0, index), clusters
+        )
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,13 @@ def shuffled(split: Split, world: World = ALONE) -> Tensor:
     The order is that of ``DataLoader(..., shuffle=True)``, and uses up the same numbers of the global random generator.
     """
     order = torch.empty(len(split.labels), dtype=torch.int64)
-    if world.is_first:  # draw the same numbers as DataLoader and RandomSampler before the first batch
+    if (
+        world.is_first
+    ):  # draw the same numbers as DataLoader and RandomSampler before the first batch
         _random_seed()  # a DataLoader draws a seed for workers even if it has none
-        order = torch.randperm(len(order), generator=torch.Generator().manual_seed(_random_seed()))
+        order = torch.randperm(
+            len(order), generator=torch.Generator().manual_seed(_random_seed())
+        )
     order = order.to(split.labels.device)
     world.copy_from_first([order])
     return order
@@ -81,22 +87,42 @@ def check_splits(data: DataSplits, source: str) -> None:
         splits["validation"] = data.validation
     for name, split in splits.items():
         if not isinstance(split, Split):
-            raise DataError(f"{source}: {name} must be a Split, but is {type(split).__name__}")
+            raise DataError(
+                f"{source}: {name} must be a Split, but is {type(split).__name__}"
+            )
         inputs, labels, clusters = split
         rows = labels.shape if _is_column(labels) and len(labels) else None
-        _require_array(f"{source}: {name}.labels", labels, rows is not None, "int64 (N,) with N > 0")
+        _require_array(
+            f"{source}: {name}.labels", labels, rows is not None, "int64 (N,) with N > 0"
+        )
         last, low, high = len(data.class_names) - 1, int(labels.min()), int(labels.max())
         if not 0 <= low <= high <= last:
-            raise DataError(f"{source}: {name}.labels must be from 0 to {last}, but are from {low} to {high}")
+            raise DataError(
+                f"{source}: {name}.labels must be from 0 to {last}, but are from {low} to {high}"
+            )
         same_rows = isinstance(inputs, Tensor) and inputs.shape[:1] == rows
-        _require_array(f"{source}: {name}.inputs", inputs, same_rows, f"(N, ...) with N = {len(labels)}, as labels")
+        _require_array(
+            f"{source}: {name}.inputs",
+            inputs,
+            same_rows,
+            f"(N, ...) with N = {len(labels)}, as labels",
+        )
         of_rows = clusters is None or (_is_column(clusters) and clusters.shape == rows)
-        _require_array(f"{source}: {name}.clusters", clusters, of_rows, f"int64 (N,) with N = {len(labels)}, as labels")
+        _require_array(
+            f"{source}: {name}.clusters",
+            clusters,
+            of_rows,
+            f"int64 (N,) with N = {len(labels)}, as labels",
+        )
 
 
 def _require_array(name: str, values: object, is_valid: bool, rule: str) -> None:
     if not is_valid:
-        seen = f"{values.dtype} {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
+        seen = (
+            f"{values.dtype} {tuple(values.shape)}"
+            if isinstance(values, Tensor)
+            else type(values).__name__
+        )
         raise DataError(f"{name} must be {rule}, but is {seen}")
 
 
@@ -118,16 +144,22 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
         DataError: If ``data`` already has a validation split, or cannot be split.
     """
     if data.validation is not None:
-        raise DataError("data.validation_fraction must not be set: this data set has a validation split of its own")
+        raise DataError(
+            "data.validation_fraction must not be set: this data set has a validation split of its own"
+        )
     labels, clusters = data.train.labels.numpy(), data.train.clusters
     places = torch.arange(len(labels)).numpy()
     try:
         if clusters is None:
-            kept, moved = train_test_split(places, test_size=fraction, random_state=seed, stratify=labels)
+            kept, moved = train_test_split(
+                places, test_size=fraction, random_state=seed, stratify=labels
+            )
         else:
             parts, number = round(1 / fraction), len(set(clusters.tolist()))
             if number < parts:  # scikit-learn before 1.6 moves all samples or none
-                raise ValueError(f"it needs at least {parts} clusters, but there are {number}")
+                raise ValueError(
+                    f"it needs at least {parts} clusters, but there are {number}"
+                )
             folds = StratifiedGroupKFold(parts, shuffle=True, random_state=seed)
             kept, moved = next(folds.split(places, labels, clusters.numpy()))
     except ValueError as error:  # such as a class with one sample
@@ -136,7 +168,11 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
     kept.sort()
     moved.sort()
     train = data.train
-    return replace(data, train=train.at(torch.from_numpy(kept)), validation=train.at(torch.from_numpy(moved)))
+    return replace(
+        data,
+        train=train.at(torch.from_numpy(kept)),
+        validation=train.at(torch.from_numpy(moved)),
+    )
 
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
@@ -157,11 +193,17 @@ def load_scikit_learn(
     labels = torch.tensor(bunch.target, dtype=torch.int64)
     try:
         places = torch.arange(len(labels)).numpy()
-        train, test = train_test_split(places, test_size=test_fraction, random_state=split_seed)
+        train, test = train_test_split(
+            places, test_size=test_fraction, random_state=split_seed
+        )
     except ValueError as error:  # such as no sample left to train on
-        raise DataError(f"data.test_fraction {test_fraction} cannot split {len(labels)} samples: {error}") from None
+        raise DataError(
+            f"data.test_fraction {test_fraction} cannot split {len(labels)} samples: {error}"
+        ) from None
     names = tuple(str(name) for name in bunch.target_names)
-    return DataSplits(Split(inputs[train], labels[train]), Split(inputs[test], labels[test]), names)
+    return DataSplits(
+        Split(inputs[train], labels[train]), Split(inputs[test], labels[test]), names
+    )
 
 
 load_iris = partial(load_scikit_learn, datasets.load_iris, (4,))
@@ -196,7 +238,9 @@ def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
         parts = [MNIST(root, train=is_train) for is_train in (True, False)]
     except Exception as error:  # torchvision raises many kinds of errors
         place = printable(str(root / "MNIST" / "raw"))
-        raise DataError(f"MNIST is missing or broken in {place} (mpcs data get mnist downloads it)") from error
+        raise DataError(
+            f"MNIST is missing or broken in {place} (mpcs data get mnist downloads it)"
+        ) from error
     splits = []
     for part in parts:
         images = part.data.float().div(255)
@@ -212,7 +256,9 @@ def load_add(root: Path) -> DataSplits:
     Raises:
         DataError: If one of the four files of ``root/ADD`` is missing, or holds no array of numbers.
     """
-    return DataSplits(_read_add(root / "ADD", "train"), _read_add(root / "ADD", "test"), ("0", "1", "2"))
+    return DataSplits(
+        _read_add(root / "ADD", "train"), _read_add(root / "ADD", "test"), ("0", "1", "2")
+    )
 
 
 def _read_add(folder: Path, name: str) -> Split:
@@ -220,9 +266,13 @@ def _read_add(folder: Path, name: str) -> Split:
         inputs = torch.from_numpy(np.load(folder / f"X_{name}.npy"))
         labels = torch.from_numpy(np.load(folder / f"Y_{name}.npy"))
         return Split(inputs.float(), labels.flatten().long())
-    except Exception as error:  # numpy parses headers as code, which raises many kinds of errors
+    except (
+        Exception
+    ) as error:  # numpy parses headers as code, which raises many kinds of errors
         place = f"{printable(str(folder))}: X_{name}.npy and Y_{name}.npy"
-        raise DataError(f"{place} cannot be read as arrays: {error} (mpcs data get add downloads them)") from None
+        raise DataError(
+            f"{place} cannot be read as arrays: {error} (mpcs data get add downloads them)"
+        ) from None
 
 
 def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of the config
@@ -237,12 +287,19 @@ def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of t
     parts = [_read_ucr(root / "UCR" / set, f"{set}_{part}") for part in ("TRAIN", "TEST")]
     (labels, values), (test_labels, test_values) = parts
     if unknown := sorted({*test_labels} - {*labels}):
-        raise DataError(f"UCR set {quoted(set)}: labels {quoted(unknown)} do not occur in the training file")
+        raise DataError(
+            f"UCR set {quoted(set)}: labels {quoted(unknown)} do not occur in the training file"
+        )
     if values.shape[1] != test_values.shape[1]:
-        raise DataError(f"UCR set {quoted(set)}: training and test series must have one length")
+        raise DataError(
+            f"UCR set {quoted(set)}: training and test series must have one length"
+        )
     names = _sorted_labels(labels)
     numbers = {name: number for number, name in enumerate(names)}
-    splits = [Split(values, torch.tensor([numbers[label] for label in labels])) for labels, values in parts]
+    splits = [
+        Split(values, torch.tensor([numbers[label] for label in labels]))
+        for labels, values in parts
+    ]
     return DataSplits(splits[0], splits[1], tuple(names))
 
 
@@ -253,17 +310,27 @@ def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
         path = folder / f"{stem}.ts"
     if not path.is_file():
         hint = f"mpcs data get ucr/{folder.name} downloads it"
-        raise DataError(f"{printable(str(folder))} must hold {stem}.tsv or .ts, but has none of them ({hint})")
+        raise DataError(
+            f"{printable(str(folder))} must hold {stem}.tsv or .ts, but has none of them ({hint})"
+        )
     try:
         lines = [line.strip() for line in read_text(path).splitlines() if line.strip()]
         if path.suffix == ".ts":
             rows = [line.rpartition(":") for line in lines if line[0] not in "#@"]
-            labels, series = [label for *_, label in rows], [values.split(",") for values, *_ in rows]
+            labels, series = (
+                [label for *_, label in rows],
+                [values.split(",") for values, *_ in rows],
+            )
         else:
-            labels, series = [line.split()[0] for line in lines], [line.split()[1:] for line in lines]
+            labels, series = (
+                [line.split()[0] for line in lines],
+                [line.split()[1:] for line in lines],
+            )
         values = torch.from_numpy(np.array(series, dtype=np.float64)).float()
         if values.ndim != 2 or not values.numel() or not values.isfinite().all():
-            raise ValueError(f"must hold finite numbers (N, steps), but has {tuple(values.shape)} or a missing value")
+            raise ValueError(
+                f"must hold finite numbers (N, steps), but has {tuple(values.shape)} or a missing value"
+            )
     except ValueError as error:
         raise DataError(f"{printable(str(path))}: {shown(str(error))}") from None
     return labels, values.unsqueeze(-1)

@@ -31,7 +31,13 @@ from mpcs_torch.trainer.result import (
 )
 from mpcs_torch.trainer.result import FILE as RESULT
 from mpcs_torch.trainer.resume import FILE as SAVED
-from mpcs_torch.trainer.resume import RunKeeper, check_resumable, cut_records, read_state, restore
+from mpcs_torch.trainer.resume import (
+    RunKeeper,
+    check_resumable,
+    cut_records,
+    read_state,
+    restore,
+)
 
 RUN_FILES = (CONFIG, RECORDS, RESULT, "report.html", SAVED)
 """The files of a run, without its checkpoints. If a run is replaced, these files and the checkpoints are deleted."""
@@ -53,7 +59,9 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
     if not check_resumable(read_text(folder / CONFIG), config):
         return True
     if (stopped := read_result(folder).stopped) is not None:
-        raise RunExistsError(f"{folder} has a run that stopped {stopped}; more epochs would not change that")
+        raise RunExistsError(
+            f"{folder} has a run that stopped {stopped}; more epochs would not change that"
+        )
     if not (folder / SAVED).exists():
         problem = f"has a finished run without {SAVED}, which is needed to resume it: train it anew"
         raise RunExistsError(f"{folder} {problem}")
@@ -63,9 +71,13 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
     """Raise a `RunExistsError` if any of ``folders`` has a run, unless ``overwrite`` is true."""
     marks = (*RUN_FILES, f"{CHECKPOINTS}/{MANIFEST}")
-    taken = [str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)]
+    taken = [
+        str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)
+    ]
     if taken and not overwrite:
-        raise RunExistsError(f"{', '.join(taken)} already has a run: choose another folder or pass --overwrite")
+        raise RunExistsError(
+            f"{', '.join(taken)} already has a run: choose another folder or pass --overwrite"
+        )
 
 
 def run_in_folder(
@@ -96,7 +108,9 @@ def run_in_folder(
         StoppedError: If the process was interrupted or terminated; the run can be resumed.
     """
     folder = local_path(folder, "folder")
-    run = TrainingRun(config, data, world)  # this checks the config; do so before an old run is deleted
+    run = TrainingRun(
+        config, data, world
+    )  # this checks the config; do so before an old run is deleted
     with ExitStack() as stack:
 
         def open_folder() -> dict[str, Any] | None:
@@ -114,7 +128,9 @@ def run_in_folder(
         selector = open_selector(config, folder) if world.is_first else None
         hooks_here = [] if config.selector is None else [selector_hook(selector)]
         if world.is_first:
-            records = record_writer(folder / RECORDS, config.columns, append=saved is not None)
+            records = record_writer(
+                folder / RECORDS, config.columns, append=saved is not None
+            )
             hooks_here = [stack.enter_context(records), *hooks_here, *hooks]
         keeper = RunKeeper(folder, config.training.save_seconds)
         stack.enter_context(keeper.watching())
@@ -129,7 +145,9 @@ def _begin(run: TrainingRun, folder: Path, *, is_new: bool) -> None:
     """Clear ``folder`` for a new run; for a resumed run, remove the records of epochs after the saved state."""
     outdated: tuple[str, ...] = ()
     if is_new:
-        delete_checkpoints(folder / CHECKPOINTS)  # first, because it raises if it cannot read the manifest
+        delete_checkpoints(
+            folder / CHECKPOINTS
+        )  # first, because it raises if it cannot read the manifest
         outdated = RUN_FILES
     else:
         cut_records(folder / RECORDS, run.epochs)
@@ -141,27 +159,43 @@ def _begin(run: TrainingRun, folder: Path, *, is_new: bool) -> None:
         replace_text(folder / CONFIG, dump_config(run.config))
 
 
-def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector | None) -> None:
+def _write_result(
+    result: RunResult, folder: Path, selector: CheckpointSelector | None
+) -> None:
     """Write ``result`` last, after all else is on disk, because this file marks the run as finished."""
     if selector is not None:
-        kept = [selector.folder / epoch.file for epoch in selector.epochs if epoch.file is not None]
-        flush_paths([*filter(Path.exists, kept), selector.folder / MANIFEST, selector.folder])
+        kept = [
+            selector.folder / epoch.file
+            for epoch in selector.epochs
+            if epoch.file is not None
+        ]
+        flush_paths(
+            [*filter(Path.exists, kept), selector.folder / MANIFEST, selector.folder]
+        )
     flush_paths([folder / RECORDS, folder])
     result.write(folder)
 
 
 def sweep(
-    configs: Sequence[RunConfig], data_root: str | Path, out: str | Path, *, overwrite: bool = False
+    configs: Sequence[RunConfig],
+    data_root: str | Path,
+    out: str | Path,
+    *,
+    overwrite: bool = False,
 ) -> Iterator[tuple[RunConfig, list[Record]]]:
     """Train each config in ``out/<name>``, in parallel; yield the config and the records of each finished run.
 
     A run that was begun is resumed, and a finished run is kept, unless ``overwrite`` is true.
     """
     data_root, out = local_path(data_root, "data_root"), local_path(out, "out")
-    yield from run_in_processes(partial(_run_records, data_root=data_root, out=out, overwrite=overwrite), configs)
+    yield from run_in_processes(
+        partial(_run_records, data_root=data_root, out=out, overwrite=overwrite), configs
+    )
 
 
-def _run_records(config: RunConfig, *, data_root: Path, out: Path, overwrite: bool) -> list[Record]:
+def _run_records(
+    config: RunConfig, *, data_root: Path, out: Path, overwrite: bool
+) -> list[Record]:
     folder, data = out / config.name, config.data.load(data_root)
     is_begun = (folder / CONFIG).exists() and not overwrite
     if not is_begun or not is_finished(resolved_config(config, data), folder):

@@ -97,7 +97,9 @@ class TrainingRun:
         device = _device(config)
         dtype = torch.float64 if config.device.precision == "64-true" else torch.float32
         self.data = data = data.to(device, dtype)
-        self.batch_size = len(data.train.labels) if training.batch_size == "all" else training.batch_size
+        self.batch_size = (
+            len(data.train.labels) if training.batch_size == "all" else training.batch_size
+        )
 
         # To reproduce published runs, keep the order of all uses of the random generator below.
         torch.manual_seed(config.seed)
@@ -108,17 +110,23 @@ class TrainingRun:
             average_by = get_ema_avg_fn(training.averaging)  # type: ignore[no-untyped-call]
             self.average = AveragedModel(self.model, avg_fn=average_by, use_buffers=True)
         self.engine = world.engine(self.model)
-        self.optimizer = training.optimizer.make(self.model.parameters(), training.learning_rate)
+        self.optimizer = training.optimizer.make(
+            self.model.parameters(), training.learning_rate
+        )
         self.split, self.at_once = self._measured_split()
         self.metrics = make_metrics(config, data)
         self.loss = config.loss.make(concern)
         if isinstance(self.loss, nn.Module):
             self.loss = self.loss.to(device)
         self.ramp = _margin_ramp(config, self.loss)
-        self.noise = training.noise * data.train.inputs.std().item() if training.noise else 0.0
+        self.noise = (
+            training.noise * data.train.inputs.std().item() if training.noise else 0.0
+        )
         self.scheduler = None
         if config.scheduler is not None:
-            self.scheduler = config.scheduler.make(self.optimizer, config.epochs.count, config.directions)
+            self.scheduler = config.scheduler.make(
+                self.optimizer, config.epochs.count, config.directions
+            )
         if world.rank:  # dropout, for example, must differ between the shares of a batch
             torch.manual_seed(config.seed + world.rank)
 
@@ -126,8 +134,12 @@ class TrainingRun:
         """Return the samples that are measured at each epoch, and the maximum number of samples in a forward pass."""
         epochs, data = self.config.epochs, self.data
         drawn = data.train
-        if epochs.batches is not None:  # uses the random generator, so do it even if validation samples are measured
-            drawn = drawn.at(shuffled(drawn, self.world)[: epochs.batches * self.batch_size])
+        if (
+            epochs.batches is not None
+        ):  # uses the random generator, so do it even if validation samples are measured
+            drawn = drawn.at(
+                shuffled(drawn, self.world)[: epochs.batches * self.batch_size]
+            )
         split = drawn if epochs.samples == "train" else data.validation
         if split is None:
             reason = f"{self.config.data} has no validation split: set data.validation_fraction, such as 0.2"
@@ -145,7 +157,9 @@ class TrainingRun:
         return self.epochs >= self.config.epochs.count or self.stopped is not None
 
     def train(
-        self, hooks: Sequence[Hook] = (), after_step: Callable[["TrainingRun"], None] = lambda _: None
+        self,
+        hooks: Sequence[Hook] = (),
+        after_step: Callable[["TrainingRun"], None] = lambda _: None,
     ) -> "TrainingRun":
         """Train to the last epoch, and return this run.
 
@@ -189,11 +203,17 @@ class TrainingRun:
         inputs = batch.inputs[self.world.rows(len(target))]
         if self.noise:
             inputs = inputs + self.noise * torch.randn_like(inputs)
-        logits = self.world.gather_rows(self._forward_pass(self.engine, inputs), len(target))
-        loss = self.world.size * (self.loss(logits, target) * self.loss_scale)  # engine: the mean over processes
+        logits = self.world.gather_rows(
+            self._forward_pass(self.engine, inputs), len(target)
+        )
+        loss = self.world.size * (
+            self.loss(logits, target) * self.loss_scale
+        )  # engine: the mean over processes
         loss.backward()
         if self.config.training.clip_norm is not None:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.config.training.clip_norm)
+            nn.utils.clip_grad_norm_(
+                self.model.parameters(), self.config.training.clip_norm
+            )
         self.optimizer.step()
         self.steps += 1
         if self.average is not None:
@@ -205,7 +225,11 @@ class TrainingRun:
         with self.running():
             measurement = self.measure(self.split)
             values = dict(measurement.values)
-            if of_test := [metric for metric in self.metrics if metric[0].name in self.config.epochs.test]:
+            if of_test := [
+                metric
+                for metric in self.metrics
+                if metric[0].name in self.config.epochs.test
+            ]:
                 test = self.data.test
                 on_test = self.measure(test, of_test, batch_size=len(test.labels)).values
                 values |= {f"{TEST}{name}": value for name, value in on_test.items()}
@@ -214,8 +238,16 @@ class TrainingRun:
         if self.ramp is not None:
             self.ramp.step()
         followed = self.config.training.loss_scale
-        if followed is not None and isfinite(values[followed]):  # do not update the scale of a diverged run
-            require(values[followed] >= 0, "at_least", f"training.loss_scale, {followed},", values[followed], minimum=0)
+        if followed is not None and isfinite(
+            values[followed]
+        ):  # do not update the scale of a diverged run
+            require(
+                values[followed] >= 0,
+                "at_least",
+                f"training.loss_scale, {followed},",
+                values[followed],
+                minimum=0,
+            )
             self.loss_scale = values[followed]
         epoch = MeasuredEpoch(self.epochs, values, measurement.confusion)
         reasons = [hook(epoch, self) for hook in hooks]
@@ -240,8 +272,13 @@ class TrainingRun:
         logits, labels = self.logits(split, batch_size=batch_size), split.labels
         whole = self.world.gather_rows(logits, len(labels))
         inputs = inputs_from_logits(whole, {entry.takes for entry, _ in metrics})
-        values = {entry.name: entry.number(value_of(made, inputs[entry.takes], labels)) for entry, made in metrics}
-        confusion = confusion_matrix(inputs["decisions"], labels, num_classes=whole.shape[1]).long()
+        values = {
+            entry.name: entry.number(value_of(made, inputs[entry.takes], labels))
+            for entry, made in metrics
+        }
+        confusion = confusion_matrix(
+            inputs["decisions"], labels, num_classes=whole.shape[1]
+        ).long()
         return Measurement(values, confusion.cpu(), logits)
 
     @torch.no_grad()
@@ -259,18 +296,34 @@ class TrainingRun:
     def _forward_pass(self, model: nn.Module, inputs: Tensor) -> Tensor:
         """Return the logits (N, C) of ``model``, as float32 in mixed precision; check what the user's model returns."""
         is_mixed = self.config.device.precision == "bf16-mixed"
-        with torch.autocast(inputs.device.type, torch.bfloat16) if is_mixed else nullcontext():
+        with (
+            torch.autocast(inputs.device.type, torch.bfloat16)
+            if is_mixed
+            else nullcontext()
+        ):
             logits = model(inputs)
         shape = (len(inputs), len(self.data.class_names))
-        if not isinstance(logits, Tensor) or logits.shape != shape or not logits.is_floating_point():
-            seen = f"{logits.dtype} {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
-            raise PartError(f"model.path: forward must return logits, floating point {shape}, but returns {seen}")
+        if (
+            not isinstance(logits, Tensor)
+            or logits.shape != shape
+            or not logits.is_floating_point()
+        ):
+            seen = (
+                f"{logits.dtype} {tuple(logits.shape)}"
+                if isinstance(logits, Tensor)
+                else type(logits).__name__
+            )
+            raise PartError(
+                f"model.path: forward must return logits, floating point {shape}, but returns {seen}"
+            )
         return logits.float() if is_mixed else logits
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Set oneDNN as in the config for the with block; turn an error in the user's code into a `PartError`."""
-        backend: Any = torch.backends.mkldnn  # PyTorch's context manager sets more than this flag, and warns
+        backend: Any = (
+            torch.backends.mkldnn
+        )  # PyTorch's context manager sets more than this flag, and warns
         before, backend.enabled = backend.enabled, self.config.device.onednn
         try:
             yield
@@ -290,7 +343,10 @@ class TrainingRun:
         with self.running():
             parts = {name: part.state_dict() for name, part in self._saved_parts().items()}
         parts["loss_scale"] = {"score": self.loss_scale}
-        progress = {name: getattr(self, name) for name in ("epochs", "steps", "order", "taken", "stopped")}
+        progress = {
+            name: getattr(self, name)
+            for name in ("epochs", "steps", "order", "taken", "stopped")
+        }
         return {"parts": parts, **progress, "random": self.world.gather(lambda: random)}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
@@ -298,9 +354,17 @@ class TrainingRun:
         for name, part in self._saved_parts().items():
             part.load_state_dict(saved["parts"][name])
         self.loss_scale = saved["parts"]["loss_scale"]["score"]
-        self.epochs, self.steps, self.taken = saved["epochs"], saved["steps"], saved["taken"]
+        self.epochs, self.steps, self.taken = (
+            saved["epochs"],
+            saved["steps"],
+            saved["taken"],
+        )
         self.stopped = saved.get("stopped")  # older versions did not save it
-        self.order = None if saved["order"] is None else saved["order"].to(self.data.train.labels.device)
+        self.order = (
+            None
+            if saved["order"] is None
+            else saved["order"].to(self.data.train.labels.device)
+        )
         if self.world.rank < len(saved["random"]):
             cpu, *cuda = saved["random"][self.world.rank]
             torch.set_rng_state(cpu)
@@ -318,7 +382,9 @@ def _margin_ramp(config: RunConfig, loss: object) -> MarginRamp | None:
     if ramp is None:
         return None
     if not isinstance(loss, SoftmaxMarginLoss):
-        raise ConfigError(f"{config.name}: training.margin_ramp needs the loss softmax_margin")
+        raise ConfigError(
+            f"{config.name}: training.margin_ramp needs the loss softmax_margin"
+        )
     try:
         return MarginRamp(loss, config.epochs.count, begin=ramp[0], end=ramp[1])
     except ValueError as error:
@@ -330,9 +396,13 @@ def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
     score, classes = config.score, len(data.class_names)
     try:
         concern = score.concern.spec(data.class_names)
-        k, t = pattern_settings(classes, concern, k=score.k, t=score.t, concession=score.concession)
+        k, t = pattern_settings(
+            classes, concern, k=score.k, t=score.t, concession=score.concession
+        )
     except ValueError as error:
-        raise ConfigError(f"{config.name}: score does not fit {config.data}: {error}") from None
+        raise ConfigError(
+            f"{config.name}: score does not fit {config.data}: {error}"
+        ) from None
     resolved = score.model_copy(update={"k": k, "t": t, "concession": None})
     return config.model_copy(update={"score": resolved})
 
@@ -341,5 +411,9 @@ def _device(config: RunConfig) -> torch.device:
     if config.device.accelerator == "cpu":
         return torch.device("cpu")
     if not torch.cuda.is_available():
-        raise ConfigError(f"{config.name}: device.accelerator cuda: PyTorch finds no CUDA device")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", torch.cuda.current_device())))
+        raise ConfigError(
+            f"{config.name}: device.accelerator cuda: PyTorch finds no CUDA device"
+        )
+    return torch.device(
+        "cuda", int(os.environ.get("LOCAL_RANK", torch.cuda.current_device()))
+    )

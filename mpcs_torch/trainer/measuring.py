@@ -37,9 +37,16 @@ def inputs_from_logits(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, 
 
 def make_metrics(config: RunConfig, data: DataSplits) -> list[tuple[MetricEntry, Any]]:
     """Return for each metric of ``config`` its entry in the register, and its measure or Metric for ``data``."""
-    settings = {"concern": config.score.concern.spec(data.class_names), "k": config.score.k, "t": config.score.t}
+    settings = {
+        "concern": config.score.concern.spec(data.class_names),
+        "k": config.score.k,
+        "t": config.score.t,
+    }
     entries = [metric.entry() for metric in config.metrics]
     try:
-        return [(entry, entry.make(len(data.class_names), validate_args=False, **settings)) for entry in entries]
+        return [
+            (entry, entry.make(len(data.class_names), validate_args=False, **settings))
+            for entry in entries
+        ]
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{config.name}: metrics: {error}") from error

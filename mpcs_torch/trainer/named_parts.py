@@ -8,7 +8,13 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
-from torch.optim.lr_scheduler import ChainedScheduler, CosineAnnealingLR, LinearLR, LRScheduler, ReduceLROnPlateau
+from torch.optim.lr_scheduler import (
+    ChainedScheduler,
+    CosineAnnealingLR,
+    LinearLR,
+    LRScheduler,
+    ReduceLROnPlateau,
+)
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import require
@@ -20,8 +26,15 @@ from mpcs_torch.learning.recommended import margin_loss
 class MLP(nn.Sequential):
     """A network with one hidden layer (ReLU), from inputs (N, *input_shape) to logits (N, num_classes)."""
 
-    def __init__(self, input_shape: Sequence[int], num_classes: int, *, hidden: PositiveInt = 32) -> None:
-        super().__init__(nn.Flatten(), nn.Linear(prod(input_shape), hidden), nn.ReLU(), nn.Linear(hidden, num_classes))
+    def __init__(
+        self, input_shape: Sequence[int], num_classes: int, *, hidden: PositiveInt = 32
+    ) -> None:
+        super().__init__(
+            nn.Flatten(),
+            nn.Linear(prod(input_shape), hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, num_classes),
+        )
 
 
 class DigitsCNN(nn.Sequential):
@@ -90,21 +103,39 @@ class _LastStep(nn.Module):
 
 
 def rnn(
-    input_shape: Sequence[int], num_classes: int, *, hidden: PositiveInt = 256, layers: PositiveInt = 3
+    input_shape: Sequence[int],
+    num_classes: int,
+    *,
+    hidden: PositiveInt = 256,
+    layers: PositiveInt = 3,
 ) -> nn.Module:
     """Make an Elman network (tanh) from inputs (N, steps, features) to logits (N, num_classes)."""
-    return _LastStep(nn.RNN(_features(input_shape), hidden, layers, batch_first=True), num_classes)
+    return _LastStep(
+        nn.RNN(_features(input_shape), hidden, layers, batch_first=True), num_classes
+    )
 
 
 def lstm(
-    input_shape: Sequence[int], num_classes: int, *, hidden: PositiveInt = 128, layers: PositiveInt = 1
+    input_shape: Sequence[int],
+    num_classes: int,
+    *,
+    hidden: PositiveInt = 128,
+    layers: PositiveInt = 1,
 ) -> nn.Module:
     """Make an LSTM from inputs (N, steps, features) to logits (N, num_classes)."""
-    return _LastStep(nn.LSTM(_features(input_shape), hidden, layers, batch_first=True), num_classes)
+    return _LastStep(
+        nn.LSTM(_features(input_shape), hidden, layers, batch_first=True), num_classes
+    )
 
 
 def _features(input_shape: Sequence[int]) -> int:
-    require(len(input_shape) == 2, "shape", "inputs", tuple(input_shape), shape="(steps, features)")
+    require(
+        len(input_shape) == 2,
+        "shape",
+        "inputs",
+        tuple(input_shape),
+        shape="(steps, features)",
+    )
     return input_shape[1]
 
 
@@ -137,7 +168,11 @@ def concern_loss(
     released: Weight | None = None,
 ) -> Loss:
     """Make a `ConcernLoss`. ``released`` is the weight of tolerable errors; by default, it is that in ``concern``."""
-    return ConcernLoss(_penalties(concern, released), concern_share=concern_share, label_smoothing=label_smoothing)
+    return ConcernLoss(
+        _penalties(concern, released),
+        concern_share=concern_share,
+        label_smoothing=label_smoothing,
+    )
 
 
 def generalized_mean(concern: ConcernSpec, *, power: float) -> Loss:  # noqa: ARG001  # ignores the concern
@@ -153,18 +188,27 @@ def softmax_margin(
     released: Weight | None = None,
 ) -> Loss:
     """Make a `SoftmaxMarginLoss`. ``released`` is the weight of tolerable errors; by default, that in ``concern``."""
-    return SoftmaxMarginLoss(_penalties(concern, released), margin=margin, label_smoothing=label_smoothing)
+    return SoftmaxMarginLoss(
+        _penalties(concern, released), margin=margin, label_smoothing=label_smoothing
+    )
 
 
 def recommended(
-    concern: ConcernSpec, *, margin: Annotated[float, Field(ge=0)] = 4.0, label_smoothing: Portion = 0.0
+    concern: ConcernSpec,
+    *,
+    margin: Annotated[float, Field(ge=0)] = 4.0,
+    label_smoothing: Portion = 0.0,
 ) -> Loss:
     """Make the `SoftmaxMarginLoss` of the recommended recipe, without a margin for tolerable (released) errors."""
     return margin_loss(concern, margin, label_smoothing)
 
 
 def _penalties(concern: ConcernSpec, released: float | None) -> ConcernSpec | Tensor:
-    return concern if released is None else torch.where(concern.released(), released, concern.mpcs_weights())
+    return (
+        concern
+        if released is None
+        else torch.where(concern.released(), released, concern.mpcs_weights())
+    )
 
 
 LOSSES: dict[str, Callable[..., Loss]] = {
@@ -182,12 +226,16 @@ Below1 = Annotated[float, Field(ge=0, lt=1)]
 Weights = Iterator[nn.Parameter]
 
 
-def adam(weights: Weights, learning_rate: float, *, weight_decay: NotNegative = 0.0) -> Optimizer:
+def adam(
+    weights: Weights, learning_rate: float, *, weight_decay: NotNegative = 0.0
+) -> Optimizer:
     """Make a `torch.optim.Adam`."""
     return Adam(weights, lr=learning_rate, weight_decay=weight_decay)
 
 
-def adamw(weights: Weights, learning_rate: float, *, weight_decay: NotNegative = 0.01) -> Optimizer:
+def adamw(
+    weights: Weights, learning_rate: float, *, weight_decay: NotNegative = 0.01
+) -> Optimizer:
     """Make a `torch.optim.AdamW`."""
     return AdamW(weights, lr=learning_rate, weight_decay=weight_decay)
 
@@ -201,7 +249,13 @@ def sgd(
     weight_decay: NotNegative = 0.0,
 ) -> Optimizer:
     """Make a `torch.optim.SGD`."""
-    return SGD(weights, lr=learning_rate, momentum=momentum, nesterov=nesterov, weight_decay=weight_decay)
+    return SGD(
+        weights,
+        lr=learning_rate,
+        momentum=momentum,
+        nesterov=nesterov,
+        weight_decay=weight_decay,
+    )
 
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adam": adam, "adamw": adamw, "sgd": sgd}
@@ -220,7 +274,10 @@ class EpochStep:
 
     def __init__(self, scheduler: LRScheduler, score: str | None = None) -> None:
         self.scheduler, self.score = scheduler, score
-        self.state_dict, self.load_state_dict = scheduler.state_dict, scheduler.load_state_dict
+        self.state_dict, self.load_state_dict = (
+            scheduler.state_dict,
+            scheduler.load_state_dict,
+        )
 
     def __call__(self, values: Mapping[str, float]) -> None:
         """Step the scheduler after an epoch; ``values`` are the metrics of the epoch."""
@@ -240,7 +297,11 @@ def cosine(
     """Make a scheduler: a cosine down to 0, multiplied by a linear ramp during the first ``warmup_epochs``."""
     parts: list[LRScheduler] = [CosineAnnealingLR(optimizer, T_max=epochs)]
     if warmup_epochs:
-        parts.append(LinearLR(optimizer, start_factor=1 / (warmup_epochs + 1), total_iters=warmup_epochs))
+        parts.append(
+            LinearLR(
+                optimizer, start_factor=1 / (warmup_epochs + 1), total_iters=warmup_epochs
+            )
+        )
     return EpochStep(ChainedScheduler(parts))
 
 
@@ -254,7 +315,9 @@ def plateau(
     patience: NonNegativeInt = 3,
 ) -> Step:
     """Make a scheduler that multiplies the learning rate by ``factor`` when the metric ``score`` stops improving."""
-    scheduler = ReduceLROnPlateau(optimizer, mode=directions[score], factor=factor, patience=patience)
+    scheduler = ReduceLROnPlateau(
+        optimizer, mode=directions[score], factor=factor, patience=patience
+    )
     return EpochStep(scheduler, score)
 
 
@@ -272,10 +335,18 @@ def mpcs_lr(
     warmup_steps: NonNegativeInt = 0,
 ) -> Step:
     """Make an `MPCSLR`: the learning rate follows the metric ``score``, of which lower values must be better."""
-    settings: dict[str, Any] = {"power": power, "smoothing": smoothing, "warmup_steps": warmup_steps}
+    settings: dict[str, Any] = {
+        "power": power,
+        "smoothing": smoothing,
+        "warmup_steps": warmup_steps,
+    }
     settings |= {"reference": reference, "lowest": lowest, "highest": highest}
     return EpochStep(MPCSLR(optimizer, **settings), score)
 
 
-SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}
+SCHEDULERS: dict[str, Callable[..., Step]] = {
+    "cosine": cosine,
+    "plateau": plateau,
+    "mpcs_lr": mpcs_lr,
+}
 """The functions that make schedulers. Each takes the optimizer, the number of epochs and the `Directions`."""

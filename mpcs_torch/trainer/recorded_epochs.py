@@ -61,7 +61,11 @@ class RecordedEpochs:
 
     def warnings(self) -> list[str]:
         """Return sentences on metrics that are NaN in each epoch, and on epochs that are recorded more than once."""
-        without = [name for name in self.columns if all(isnan(epoch.values.get(name, nan)) for epoch in self.epochs)]
+        without = [
+            name
+            for name in self.columns
+            if all(isnan(epoch.values.get(name, nan)) for epoch in self.epochs)
+        ]
         recordings = Counter(epoch.number for epoch in self.epochs)
         repeated = [str(number) for number, times in recordings.items() if times > 1]
         sentences = []
@@ -69,7 +73,9 @@ class RecordedEpochs:
             sentences.append(f"{self.name}: NaN in each epoch: {', '.join(without)}")
         if repeated:
             why = "each recording is a candidate; a run that goes on from an earlier checkpoint repeats epochs"
-            sentences.append(f"{self.name}: recorded more than once: epoch {', '.join(repeated)} ({why})")
+            sentences.append(
+                f"{self.name}: recorded more than once: epoch {', '.join(repeated)} ({why})"
+            )
         return sentences
 
     def checkpoint(self, epoch: SavedEpoch) -> Path | None:
@@ -80,7 +86,9 @@ class RecordedEpochs:
     def explained(self, rule: SelectionRule) -> list[Table | str]:
         """Return the table of `explain`, and sentences on its brackets, on the picked epoch and on its checkpoint."""
         ranking, counts = rule.ranking(self.epochs), count_metrics(rule, self.epochs)
-        best = next((epoch for epoch in ranking if self.checkpoint(epoch) is not None), None)
+        best = next(
+            (epoch for epoch in ranking if self.checkpoint(epoch) is not None), None
+        )
         parts: list[Table | str] = [explain(rule, self.epochs, best=best)]
         if counts:
             parts.append(
@@ -92,7 +100,11 @@ class RecordedEpochs:
             return [*parts, no_pick(rule, self.epochs)]
         parts.append(f"Best epoch: {ranking[0].number}")
         if self.kind == SELECTOR:
-            place = "none" if best is None else f"epoch {best.number}, {printable(str(self.checkpoint(best)))}"
+            place = (
+                "none"
+                if best is None
+                else f"epoch {best.number}, {printable(str(self.checkpoint(best)))}"
+            )
             parts.append(f"Best checkpoint: {place}")
         return parts
 
@@ -106,13 +118,20 @@ def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
         ResultError: If the records or the config of a run are damaged.
     """
     paths = [path for folder in folders for path in _folders_with_epochs(folder)]
-    if repeated := [path for place, path in enumerate(paths) if any(map(path.samefile, paths[:place]))]:
+    if repeated := [
+        path for place, path in enumerate(paths) if any(map(path.samefile, paths[:place]))
+    ]:
         raise FolderError(f"{repeated[0]} is named twice")
-    recorded = [_read_selector(path) if (path / MANIFEST).exists() else _read_run(path) for path in paths]
+    recorded = [
+        _read_selector(path) if (path / MANIFEST).exists() else _read_run(path)
+        for path in paths
+    ]
     first = recorded[0]
     if others := [folder for folder in recorded if folder.kind != first.kind]:
         kinds = f"{first.name} is that of {first.kind}, and {others[0].name} that of {others[0].kind}"
-        raise FolderError(f"the folders must be of one kind, but {kinds}: name only folders of one kind")
+        raise FolderError(
+            f"the folders must be of one kind, but {kinds}: name only folders of one kind"
+        )
     if empty := [folder.name for folder in recorded if not folder.epochs]:
         raise FolderError(f"{empty[0]} contains no epochs")
     return recorded
@@ -122,13 +141,22 @@ def _folders_with_epochs(folder: Path) -> list[Path]:
     """Return ``folder`` if it has epochs, else the folders in it, all of which must have epochs."""
     if _has_epochs(folder):
         return [folder]
-    inside = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    inside = [
+        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
+    ]
     others = [str(path) for path in inside if not _has_epochs(path)]
     if others or not inside:
-        problem = f"each folder in it must be, unlike {min(others)}" if others else "it has no folders"
+        problem = (
+            f"each folder in it must be, unlike {min(others)}"
+            if others
+            else "it has no folders"
+        )
         raise FolderError(f"{folder} must be {EXPECTED}, or have such folders: {problem}")
     # Pad the numbers in names, so that seed-2 comes before seed-10.
-    return sorted(inside, key=lambda path: re.sub(r"\d+", lambda digits: digits[0].zfill(20), path.name))
+    return sorted(
+        inside,
+        key=lambda path: re.sub(r"\d+", lambda digits: digits[0].zfill(20), path.name),
+    )
 
 
 def _has_epochs(folder: Path) -> bool:
@@ -152,10 +180,15 @@ def _read_selector(folder: Path) -> RecordedEpochs:
 
 
 def _read_run(folder: Path) -> RecordedEpochs:
-    epochs = [SavedEpoch(int(record.pop("epoch")), record) for record in read_records(folder / RECORDS)]
+    epochs = [
+        SavedEpoch(int(record.pop("epoch")), record)
+        for record in read_records(folder / RECORDS)
+    ]
     tree = plain_config(folder)
     columns = dict.fromkeys(name for epoch in epochs for name in epoch.values)
-    directions = recorded_directions(tree, [name for name in columns if not name.startswith(TEST)])
+    directions = recorded_directions(
+        tree, [name for name in columns if not name.startswith(TEST)]
+    )
     rule = None
     if tree.get("selector") is not None:
         try:
@@ -180,7 +213,9 @@ def plain_config(folder: Path) -> dict[str, Any]:
     return tree if isinstance(tree, dict) else {}
 
 
-def recorded_directions(config: Mapping[str, Any], columns: Collection[str]) -> dict[str, Direction]:
+def recorded_directions(
+    config: Mapping[str, Any], columns: Collection[str]
+) -> dict[str, Direction]:
     """Return for each of ``columns`` whether it is better when lower ("min") or higher ("max"); leave out unknown ones.
 
     The sources are the plain ``config`` of a run and the built-in metrics.
@@ -189,7 +224,9 @@ def recorded_directions(config: Mapping[str, Any], columns: Collection[str]) -> 
     listed = config.get("metrics")
     for metric in listed if isinstance(listed, list) else []:
         if isinstance(metric, dict):
-            known[str(metric.get("name"))] = metric.get("direction") or known.get(str(metric.get("metric")))
+            known[str(metric.get("name"))] = metric.get("direction") or known.get(
+                str(metric.get("metric"))
+            )
     directions = dict[str, Direction]()
     for column in columns:
         direction = known.get(column)

@@ -38,7 +38,9 @@ class ResultError(MpcsError, ValueError):
 
 
 @contextmanager
-def record_writer(path: Path, columns: Sequence[str], *, append: bool = False) -> Iterator[Hook]:
+def record_writer(
+    path: Path, columns: Sequence[str], *, append: bool = False
+) -> Iterator[Hook]:
     """Yield a hook that writes a row to the CSV file ``path`` immediately after each epoch."""
     with open_lines(path, append=append) as file:
         writer = csv.DictWriter(file, ["epoch", *columns], lineterminator="\n")
@@ -66,9 +68,13 @@ def read_records(path: str | Path) -> list[Record]:
         raise ResultError(f"{path}: is not UTF-8 text: {error}") from None
     if not lines:
         raise ResultError(f"{path}: has no complete line")
-    columns = lines[0].replace("turn", "epoch", 1).split(",")  # the name of epochs in the published records
+    columns = (
+        lines[0].replace("turn", "epoch", 1).split(",")
+    )  # the name of epochs in the published records
     if columns[0] != "epoch" or len(set(columns)) < len(columns):
-        raise ResultError(f"{path}: must begin with epoch and name each column once, but names {quoted(columns)}")
+        raise ResultError(
+            f"{path}: must begin with epoch and name each column once, but names {quoted(columns)}"
+        )
     records = []
     for number, line in enumerate(lines[1:], start=2):
         cells = line.split(",")
@@ -100,7 +106,10 @@ class RunResult:
 
     def table(self) -> Table:
         """Return a table with a row for each metric and a column for each split."""
-        rows = [[name, *(in_table(of[name]) for of in self.values.values())] for name in self.values["test"]]
+        rows = [
+            [name, *(in_table(of[name]) for of in self.values.values())]
+            for name in self.values["test"]
+        ]
         return Table(["metric", *self.values], rows)
 
     def plain(self) -> dict[str, Any]:
@@ -117,11 +126,15 @@ def read_result(folder: str | Path) -> RunResult:
     folder = local_path(folder, "folder")
     path = folder / FILE
     if not path.is_file():
-        raise ResultError(f"{folder} has no {FILE}: finish the run first, `mpcs train --resume {folder}`")
+        raise ResultError(
+            f"{folder} has no {FILE}: finish the run first, `mpcs train --resume {folder}`"
+        )
     try:
         return TypeAdapter(RunResult).validate_json(read_text(path))
     except ValueError as error:
-        raise ResultError(f"{path} is not the result of a run: {shown(f'{type(error).__name__}: {error}')}") from None
+        raise ResultError(
+            f"{path} is not the result of a run: {shown(f'{type(error).__name__}: {error}')}"
+        ) from None
 
 
 def measure_result(run: TrainingRun, selector: CheckpointSelector | None) -> RunResult:
@@ -132,13 +145,24 @@ def measure_result(run: TrainingRun, selector: CheckpointSelector | None) -> Run
     last = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
     epoch, reason, picked = world.from_first(lambda: _pick(run, selector, last))
     model.load_state_dict(picked)
-    splits = {"train": run.data.train, "validation": run.data.validation, "test": run.data.test}
+    splits = {
+        "train": run.data.train,
+        "validation": run.data.validation,
+        "test": run.data.test,
+    }
     with run.running():
-        measured = {name: run.measure(split) for name, split in splits.items() if split is not None}
+        measured = {
+            name: run.measure(split) for name, split in splits.items() if split is not None
+        }
     model.load_state_dict(final)
     values = {name: measurement.values for name, measurement in measured.items()}
-    diverged = not all(measurement.logits.isfinite().all() for measurement in measured.values())
-    stopped = run.stopped and f"after epoch {run.epochs} of {run.config.epochs.count}: {run.stopped}"
+    diverged = not all(
+        measurement.logits.isfinite().all() for measurement in measured.values()
+    )
+    stopped = (
+        run.stopped
+        and f"after epoch {run.epochs} of {run.config.epochs.count}: {run.stopped}"
+    )
     return RunResult(epoch, reason, values, any(world.gather(lambda: diverged)), stopped)
 
 
@@ -149,7 +173,11 @@ def _pick(
     if selector is None:
         return run.epochs, "the last epoch, because the run has no selector", last
     if selector.best is None:
-        return run.epochs, "the last epoch, because no epoch is within the limits of the selector", last
+        return (
+            run.epochs,
+            "the last epoch, because no epoch is within the limits of the selector",
+            last,
+        )
     where = f" on {run.config.epochs.samples} data"
     reason = why_picked(selector.rule, selector.epochs, selector.best, where)
     return selector.best.number, reason, selector.load(selector.best.number)["model"]
@@ -160,13 +188,17 @@ def rule_in_words(rule: SelectionRule) -> str:
     return ", ".join([_extreme(rule), *_limits(rule)])
 
 
-def why_picked(rule: SelectionRule, epochs: Sequence[Epoch], best: Epoch, where: str = "") -> str:
+def why_picked(
+    rule: SelectionRule, epochs: Sequence[Epoch], best: Epoch, where: str = ""
+) -> str:
     """Return why ``rule`` picks ``best``, the best of ``epochs`` that has a checkpoint.
 
     ``where``, such as " on validation data", names the data on which the epochs were measured.
     """
     limits = _limits(rule)
-    among = f" among epochs with {', '.join(limits)}" if limits else f" of {len(epochs)} epochs"
+    among = (
+        f" among epochs with {', '.join(limits)}" if limits else f" of {len(epochs)} epochs"
+    )
     if missing := sum(isnan(epoch.values[rule.by]) for epoch in epochs):
         among += f", {missing} of which gave NaN"
     reason = f"{_extreme(rule)} ({best.values[rule.by]:.6g}){where}{among}"
@@ -224,28 +256,46 @@ class TrainedRun:
         """Return the first best epoch of each metric, by name; metrics without a known direction are left out."""
         epochs = [Epoch(int(record["epoch"]), record) for record in self.records]
         directions = self.directions()
-        picked = SelectionRule(next(iter(directions)), directions).picked_by_each(epochs) if directions else {}
+        picked = (
+            SelectionRule(next(iter(directions)), directions).picked_by_each(epochs)
+            if directions
+            else {}
+        )
         return {column: epoch.number for column, epoch in picked.items()}
 
     def directions(self) -> Mapping[str, Direction]:
         """Return whether each recorded metric is better when lower ("min") or higher ("max"), by name, if known."""
-        return {name: way for name, way in self.config.directions.items() if name in self.records[0]}
+        return {
+            name: way
+            for name, way in self.config.directions.items()
+            if name in self.records[0]
+        }
 
     def logits(self, split: Split, epoch: int) -> Tensor | None:
         """Return the logits (N, C) of the model of ``epoch`` on ``split``; None if ``epoch`` has no checkpoint."""
         saved = [] if self.selector is None else self.selector.epochs
-        if self.selector is None or not any(one.number == epoch and one.file is not None for one in saved):
+        if self.selector is None or not any(
+            one.number == epoch and one.file is not None for one in saved
+        ):
             return None
         try:
             self.run.measured.load_state_dict(self.selector.load(epoch)["model"])
-        except (RuntimeError, KeyError, TypeError) as error:  # the code of the model has changed, for example
+        except (
+            RuntimeError,
+            KeyError,
+            TypeError,
+        ) as error:  # the code of the model has changed, for example
             line = str(error).splitlines()[0]
-            raise ResultError(f"{self.folder}: the checkpoint of epoch {epoch} does not fit: {line}") from None
+            raise ResultError(
+                f"{self.folder}: the checkpoint of epoch {epoch} does not fit: {line}"
+            ) from None
         with self.run.running():
             return self.run.logits(split).cpu()
 
 
-def open_trained(folder: str | Path, data: str | Path | DataSplits, *, trust_code: bool = True) -> TrainedRun:
+def open_trained(
+    folder: str | Path, data: str | Path | DataSplits, *, trust_code: bool = True
+) -> TrainedRun:
     """Read the finished run in ``folder``, and import custom code; ``data`` is its data set, or the data root.
 
     Raises:
@@ -258,6 +308,8 @@ def open_trained(folder: str | Path, data: str | Path | DataSplits, *, trust_cod
     records = read_records(folder / RECORDS)
     if not records:
         raise ResultError(f"{folder / 'records.csv'}: has no epoch")
-    run = TrainingRun(config, data if isinstance(data, DataSplits) else config.data.load(data))
+    run = TrainingRun(
+        config, data if isinstance(data, DataSplits) else config.data.load(data)
+    )
     selector = open_selector(config, folder) if (folder / FOLDER).is_dir() else None
     return TrainedRun(folder, run.config, records, result, run, selector)

@@ -47,8 +47,12 @@ class RunKeeper:
             self.save(run)
         if stops:
             place = f"after epoch {run.epochs}, step {run.steps}"
-            error = StoppedError(f"stopped {place}; `mpcs train --resume {quote(str(self.folder))}` resumes it")
-            error.exit_status = 128 + (self._stopping or signal.SIGTERM)  # another process may have received the signal
+            error = StoppedError(
+                f"stopped {place}; `mpcs train --resume {quote(str(self.folder))}` resumes it"
+            )
+            error.exit_status = 128 + (
+                self._stopping or signal.SIGTERM
+            )  # another process may have received the signal
             error.is_printed_elsewhere = not run.world.is_first
             raise error
 
@@ -57,7 +61,9 @@ class RunKeeper:
         content = {"config": dump_config(run.config), **run.state_dict()}
 
         def write() -> None:
-            flush_paths([self.folder / "records.csv"])  # the state must not be newer than the records
+            flush_paths(
+                [self.folder / "records.csv"]
+            )  # the state must not be newer than the records
             replace_whole(self.folder / FILE, lambda file: torch.save(content, file))
 
         run.world.from_first(write)
@@ -94,7 +100,9 @@ def restore(run: TrainingRun, saved: dict[str, Any]) -> None:
     except ConfigError:
         raise
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise ConfigError(f"{run.config.name}: the saved state is damaged: {shown(repr(error))}") from error
+        raise ConfigError(
+            f"{run.config.name}: the saved state is damaged: {shown(repr(error))}"
+        ) from error
 
 
 def check_resumable(saved: str, config: RunConfig, epochs: int = 0) -> bool:
@@ -124,7 +132,9 @@ def read_state(folder: Path) -> dict[str, Any] | None:
     try:
         state: dict[str, Any] = load_tensors(path)
     except Exception as error:  # torch raises many kinds of errors
-        raise ConfigError(f"{path} is not the saved state of a run: {shown(str(error))}") from error
+        raise ConfigError(
+            f"{path} is not the saved state of a run: {shown(str(error))}"
+        ) from error
     return state
 
 
@@ -132,5 +142,7 @@ def cut_records(path: Path, epochs: int) -> None:
     """Delete all but the first ``epochs`` rows of ``path``; raise a `ConfigError` if it has fewer complete rows."""
     lines = read_text(path).splitlines(keepends=True)[: 1 + epochs]
     if len(lines) <= epochs or not lines[-1].endswith("\n"):
-        raise ConfigError(f"{path} must have the {epochs} epochs of the saved run, but has {max(len(lines) - 1, 0)}")
+        raise ConfigError(
+            f"{path} must have the {epochs} epochs of the saved run, but has {max(len(lines) - 1, 0)}"
+        )
     replace_text(path, "".join(lines))

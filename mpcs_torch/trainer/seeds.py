@@ -75,7 +75,8 @@ def seeds_by_setting(recorded: Sequence[RecordedEpochs]) -> Settings:
     patterns = [_pattern(each) for each in names]
     # Runs a and b of one setting, and c and d of another, may have the same pattern.
     titles = [
-        pattern if patterns.count(pattern) == 1 else ", ".join(names[place]) for place, pattern in enumerate(patterns)
+        pattern if patterns.count(pattern) == 1 else ", ".join(names[place])
+        for place, pattern in enumerate(patterns)
     ]
     return dict(zip(titles, pooled, strict=True))
 
@@ -97,9 +98,17 @@ def readings(settings: Settings) -> list[str]:
         text = f"{len({epoch.number for epoch in first.epochs})} epochs"
         if len(folders) > 1:
             text = f"{len(folders)} seeds of one setting"
-        rule = "no rule is recorded" if first.rule is None else f"rule: {rule_in_words(first.rule)}"
+        rule = (
+            "no rule is recorded"
+            if first.rule is None
+            else f"rule: {rule_in_words(first.rule)}"
+        )
         text += f" of {first.kind}; {rule}"
-        unknown = [name for name in first.columns if name not in first.directions and not name.startswith(TEST)]
+        unknown = [
+            name
+            for name in first.columns
+            if name not in first.directions and not name.startswith(TEST)
+        ]
         if unknown:
             text += f"; without a recorded direction, and so without a pick: {', '.join(unknown)}"
         sentences.append(f"{setting}: {text}")
@@ -129,15 +138,23 @@ class SeedMean(NamedTuple):
 def mean_over_seeds(values: Sequence[float]) -> SeedMean:
     """Return the mean of ``values``, one for each seed, with its interval."""
     mean = fmean(values)
-    if len(values) < MIN_SEEDS or not all(map(isfinite, values)) or min(values) == max(values):
+    if (
+        len(values) < MIN_SEEDS
+        or not all(map(isfinite, values))
+        or min(values) == max(values)
+    ):
         return SeedMean(mean, len(values), None)
     by_seed = torch.tensor(values, dtype=torch.float64)
     # The jackknife of a mean is Student's interval.
-    _, low, high = jackknife_interval(lambda kept: by_seed[kept].mean(), torch.arange(len(values)))
+    _, low, high = jackknife_interval(
+        lambda kept: by_seed[kept].mean(), torch.arange(len(values))
+    )
     return SeedMean(mean, len(values), (float(low), float(high)))
 
 
-def picks_by(rule: SelectionRule, seeds: Sequence[RecordedEpochs]) -> dict[str, Epoch | None]:
+def picks_by(
+    rule: SelectionRule, seeds: Sequence[RecordedEpochs]
+) -> dict[str, Epoch | None]:
     """Return the epoch that ``rule`` picks in each folder, by the folder's name; None if it picks none."""
     return {folder.name: next(iter(rule.ranking(folder.epochs)), None) for folder in seeds}
 
@@ -146,7 +163,12 @@ def means_at_picks(picks: Mapping[str, Epoch | None]) -> dict[str, SeedMean]:
     """Return the mean of each metric over the folders that record it in their picked epoch."""
     epochs = [epoch for epoch in picks.values() if epoch is not None]
     names = dict.fromkeys(name for epoch in epochs for name in epoch.values)
-    return {name: mean_over_seeds([epoch.values[name] for epoch in epochs if name in epoch.values]) for name in names}
+    return {
+        name: mean_over_seeds(
+            [epoch.values[name] for epoch in epochs if name in epoch.values]
+        )
+        for name in names
+    }
 
 
 def summary_parts(picks: Picks) -> list[Table | str]:
@@ -154,18 +176,29 @@ def summary_parts(picks: Picks) -> list[Table | str]:
     means: Rows = {}
     each_pick: Rows = {}
     for setting, seeds in picks.items():
-        cells = {name: mean.cell(len(seeds)) for name, mean in means_at_picks(seeds).items()}
+        cells = {
+            name: mean.cell(len(seeds)) for name, mean in means_at_picks(seeds).items()
+        }
         means[setting, str(len(seeds))] = cells
         for folder, epoch in seeds.items():
             values = {} if epoch is None else epoch.values
             number = "none" if epoch is None else str(epoch.number)
-            each_pick[folder, number] = {name: in_table(value) for name, value in values.items()}
+            each_pick[folder, number] = {
+                name: in_table(value) for name, value in values.items()
+            }
     table = _table(["folder", "picked epoch"], each_pick)
-    return [table] if len(means) == len(each_pick) else [_table(["setting", "seeds"], means), BRACKETS, table]
+    return (
+        [table]
+        if len(means) == len(each_pick)
+        else [_table(["setting", "seeds"], means), BRACKETS, table]
+    )
 
 
 def _table(header: Sequence[str], rows: Rows) -> Table:
     """Return a table with the columns ``header`` and a column for each metric in ``rows``."""
     metrics = list(dict.fromkeys(name for cells in rows.values() for name in cells))
-    body = [[*first, *(cells.get(name, "") for name in metrics)] for first, cells in rows.items()]
+    body = [
+        [*first, *(cells.get(name, "") for name in metrics)]
+        for first, cells in rows.items()
+    ]
     return Table([*header, *metrics], body)

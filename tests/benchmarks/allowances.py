@@ -28,15 +28,24 @@ from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.named_parts import MODELS
 
 ALLOWANCES = (0.0, 0.0005, 0.002, 0.005, 0.01, 0.02, 0.05)
-GRADES, FREQUENCIES = ("none", "mild", "moderate", "severe", "worst"), (0.5, 0.2, 0.15, 0.08, 0.07)
+GRADES, FREQUENCIES = (
+    ("none", "mild", "moderate", "severe", "worst"),
+    (0.5, 0.2, 0.15, 0.08, 0.07),
+)
 
 
 def graded(root: Path) -> DataSplits:
     """Draw samples of five grades, the worse the rarer, that overlap with their neighbours."""
     generator = torch.Generator().manual_seed(0)
-    labels = torch.multinomial(torch.tensor(FREQUENCIES), 4000, replacement=True, generator=generator)
-    inputs = torch.randn(4000, 6, generator=generator) + labels.unsqueeze(1) * torch.tensor([1.0, 0.8, 0.5, 0, 0, 0])
-    return DataSplits(Split(inputs[:3000], labels[:3000]), Split(inputs[3000:], labels[3000:]), GRADES)
+    labels = torch.multinomial(
+        torch.tensor(FREQUENCIES), 4000, replacement=True, generator=generator
+    )
+    inputs = torch.randn(4000, 6, generator=generator) + labels.unsqueeze(1) * torch.tensor(
+        [1.0, 0.8, 0.5, 0, 0, 0]
+    )
+    return DataSplits(
+        Split(inputs[:3000], labels[:3000]), Split(inputs[3000:], labels[3000:]), GRADES
+    )
 
 
 def graded_concern(names: tuple[str, ...]) -> ConcernSpec:
@@ -62,16 +71,26 @@ def rates_of(task: Task, seed: int) -> dict[float | str, tuple[float, float]]:
     labels = task.samples(Path()).labels
     validation, test = {}, {}
     for name, loss in ((PLAIN, CROSS_ENTROPY), (MARGIN, FLOORED)):
-        fleet = Fleet(task, Regime(loss, 0.01, Condition()), [Model(setting=0.0, seed=seed)], Path())
+        fleet = Fleet(
+            task, Regime(loss, 0.01, Condition()), [Model(setting=0.0, seed=seed)], Path()
+        )
         fleet.train()
-        validation[name], test[name] = fleet.outputs(0, parts.validation), fleet.outputs(0, parts.test)
+        validation[name], test[name] = (
+            fleet.outputs(0, parts.validation),
+            fleet.outputs(0, parts.test),
+        )
     decisions: dict[float | str, torch.Tensor] = {PLAIN: test[PLAIN].argmax(dim=1)}
     for allowed in ALLOWANCES:
-        choice = recommended(concern, max_accuracy_loss=allowed).choose(validation, labels[parts.validation])
+        choice = recommended(concern, max_accuracy_loss=allowed).choose(
+            validation, labels[parts.validation]
+        )
         decisions[allowed] = choice.rule(test[choice.name])
     target, is_dangerous = labels[parts.test], concern.dangerous_pairs()
     return {
-        way: (is_dangerous[target, each].double().mean().item(), (each == target).double().mean().item())
+        way: (
+            is_dangerous[target, each].double().mean().item(),
+            (each == target).double().mean().item(),
+        )
         for way, each in decisions.items()
     }
 
@@ -82,17 +101,38 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     seeds = range(100, 100 + parser.parse_args().seeds)
     warnings.simplefilter("ignore")
-    torch.set_num_threads(1)  # for so small models, waiting for other threads takes most of the time
+    torch.set_num_threads(
+        1
+    )  # for so small models, waiting for other threads takes most of the time
     rows = []
     for task in CHOSEN:
         of_seeds = [rates_of(task, seed) for seed in seeds]
         plain = np.array([each[PLAIN] for each in of_seeds])
         for allowed in ALLOWANCES:
             ours = np.array([each[allowed] for each in of_seeds])
-            points, saved = difference(ours[:, 1], plain[:, 1]), reduction(ours[:, 0], plain[:, 0])
-            changes = [_written(points, 100, 2), _written(Effect(-saved.value, -saved.high, -saved.low), 100, 1)]
-            rows.append([task.name, f"{100 * allowed:g}", *changes, f"{1e4 * ours[:, 0].mean():.0f}"])
-    header = ["task", "points allowed", "points of accuracy", "% of dangerous errors", "dangerous errors in 10 000"]
+            points, saved = (
+                difference(ours[:, 1], plain[:, 1]),
+                reduction(ours[:, 0], plain[:, 0]),
+            )
+            changes = [
+                _written(points, 100, 2),
+                _written(Effect(-saved.value, -saved.high, -saved.low), 100, 1),
+            ]
+            rows.append(
+                [
+                    task.name,
+                    f"{100 * allowed:g}",
+                    *changes,
+                    f"{1e4 * ours[:, 0].mean():.0f}",
+                ]
+            )
+    header = [
+        "task",
+        "points allowed",
+        "points of accuracy",
+        "% of dangerous errors",
+        "dangerous errors in 10 000",
+    ]
     print(Table(header, rows).markdown())
 
 

@@ -24,7 +24,13 @@ from torchmetrics.classification import (
     MulticlassRecall,
     MulticlassSpecificity,
 )
-from torchmetrics.regression import ExplainedVariance, MeanAbsoluteError, MeanSquaredError, R2Score, SpearmanCorrCoef
+from torchmetrics.regression import (
+    ExplainedVariance,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    R2Score,
+    SpearmanCorrCoef,
+)
 from torchmetrics.retrieval import RetrievalMAP
 
 from mpcs_torch import WithInterval
@@ -74,7 +80,10 @@ def numbers(draw: Draw) -> tuple[Tensor, ...]:
 
 
 METRICS: dict[str, tuple[Callable[[], Metric], Callable[[Draw], tuple[Tensor, ...]]]] = {
-    "quadratic kappa": (lambda: MulticlassCohenKappa(CLASSES, weights="quadratic"), classes),
+    "quadratic kappa": (
+        lambda: MulticlassCohenKappa(CLASSES, weights="quadratic"),
+        classes,
+    ),
     "macro AUROC": (lambda: MulticlassAUROC(CLASSES), classes),
     "macro F1": (lambda: MulticlassF1Score(CLASSES, average="macro"), classes),
     "macro recall": (lambda: MulticlassRecall(CLASSES, average="macro"), classes),
@@ -98,13 +107,19 @@ def drawn(rows: int, design: str, generator: torch.Generator) -> Draw:
     """Draw rows; those of a cluster share how hard they are, and how the classifier errs."""
     sizes = torch.ones(rows, dtype=torch.int64)
     if design != "independent":
-        sizes = torch.full((rows // 5,), 5) if design == "clusters" else 1 + torch.arange(rows // 6) % 12
+        sizes = (
+            torch.full((rows // 5,), 5)
+            if design == "clusters"
+            else 1 + torch.arange(rows // 6) % 12
+        )
     clusters = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
     target = torch.multinomial(SHARES, len(clusters), replacement=True, generator=generator)
     noise = torch.randn(len(clusters), CLASSES, generator=generator)
     shared = torch.randn(len(sizes), CLASSES, generator=generator)[clusters]
     weight = 0.0 if design == "independent" else 0.7
-    scores = 1.5 * torch.eye(CLASSES)[target] + (1 - weight**2) ** 0.5 * noise + weight * shared
+    scores = (
+        1.5 * torch.eye(CLASSES)[target] + (1 - weight**2) ** 0.5 * noise + weight * shared
+    )
     # Calibrated where rows are independent, so that the true calibration error is 0.
     probs = (1.5 * scores + SHARES.log()).softmax(1)
     return Draw(probs, target, None if design == "independent" else clusters)
@@ -113,25 +128,47 @@ def drawn(rows: int, design: str, generator: torch.Generator) -> Draw:
 def interval(name: str, draw: Draw) -> dict[str, float]:
     """Return the value and the interval of a metric."""
     make, inputs = METRICS[name]
-    queries = torch.arange(len(draw.target)) // 10 if draw.clusters is None else draw.clusters
+    queries = (
+        torch.arange(len(draw.target)) // 10 if draw.clusters is None else draw.clusters
+    )
     is_retrieval = make is RetrievalMAP
     further: Any = {"indexes": queries} if is_retrieval else {}
     metric = WithInterval(make())
     for rows in torch.arange(len(draw.target)).split(80):
         named = {key: value[rows] for key, value in further.items()}
         units = queries if is_retrieval else draw.clusters
-        metric.update(*(each[rows] for each in inputs(draw)), clusters=None if units is None else units[rows], **named)
-    return dict(zip(("value", "low", "high"), (each.item() for each in metric.compute().values()), strict=True))
+        metric.update(
+            *(each[rows] for each in inputs(draw)),
+            clusters=None if units is None else units[rows],
+            **named,
+        )
+    return dict(
+        zip(
+            ("value", "low", "high"),
+            (each.item() for each in metric.compute().values()),
+            strict=True,
+        )
+    )
 
 
 def truth(name: str, design: str) -> float:
     """Return the value of many rows."""
-    draw = drawn(20_000 if name == "rank correlation" else 200_000, design, torch.Generator().manual_seed(10**6))
+    draw = drawn(
+        20_000 if name == "rank correlation" else 200_000,
+        design,
+        torch.Generator().manual_seed(10**6),
+    )
     make, inputs = METRICS[name]
     metric = make()
-    queries = torch.arange(len(draw.target)) // 10 if draw.clusters is None else draw.clusters
+    queries = (
+        torch.arange(len(draw.target)) // 10 if draw.clusters is None else draw.clusters
+    )
     metric.update(*inputs(draw), **({"indexes": queries} if make is RetrievalMAP else {}))
-    return 0.0 if name == "calibration error" and design == "independent" else float(metric.compute())
+    return (
+        0.0
+        if name == "calibration error" and design == "independent"
+        else float(metric.compute())
+    )
 
 
 def coverage(design: str, draws: int) -> Iterator[list[str]]:
@@ -142,14 +179,24 @@ def coverage(design: str, draws: int) -> Iterator[list[str]]:
             ends = interval(name, drawn(ROWS, design, torch.Generator().manual_seed(seed)))
             given += ends["low"] == ends["low"]
             held += ends["low"] <= true <= ends["high"]
-        yield [name, design, f"{100 * given / draws:.0f} %", f"{100 * held / given:.1f} %" if given else ""]
+        yield [
+            name,
+            design,
+            f"{100 * given / draws:.0f} %",
+            f"{100 * held / given:.1f} %" if given else "",
+        ]
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Coverage of intervals of metrics of torchmetrics.")
+    parser = argparse.ArgumentParser(
+        description="Coverage of intervals of metrics of torchmetrics."
+    )
     parser.add_argument("--draws", type=int, default=300)
-    draws, designs = parser.parse_args().draws, ("independent", "clusters", "unequal clusters")
+    draws, designs = (
+        parser.parse_args().draws,
+        ("independent", "clusters", "unequal clusters"),
+    )
     rows = list[list[str]]()
     with counting_bar("coverage", len(METRICS) * len(designs)) as advance:
         for design in designs:

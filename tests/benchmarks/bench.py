@@ -37,7 +37,12 @@ from mpcs_torch.metrics import (
     MacroFScore,
 )
 from mpcs_torch.tables import Table
-from tests.benchmarks import detection_against_sort, parquet_trials, replay_overhead, training_cost
+from tests.benchmarks import (
+    detection_against_sort,
+    parquet_trials,
+    replay_overhead,
+    training_cost,
+)
 
 Call = Callable[[], object]
 
@@ -88,7 +93,10 @@ def batch_calls(logits: Tensor, target: Tensor) -> Iterator[Timed]:
     classes = logits.shape[1]
     probs = logits.softmax(dim=1)
     spec = ConcernSpec(classes, releases=[[i, (i + 1) % 10] for i in range(10)])
-    concerns = {"sparse": spec.sparse_matrix(), **({"dense": spec.mpcs_weights()} if classes <= SQUARE else {})}
+    concerns = {
+        "sparse": spec.sparse_matrix(),
+        **({"dense": spec.mpcs_weights()} if classes <= SQUARE else {}),
+    }
     settings: dict[str, Any] = {"num_classes": classes}
     unchecked = {**settings, "validate_args": False}
     mpcs = LIMITS.get((len(logits), classes))
@@ -99,11 +107,17 @@ def batch_calls(logits: Tensor, target: Tensor) -> Iterator[Timed]:
     yield Timed("reading the logits once (amax)", lambda: logits.amax(dim=1))
     yield Timed("softmax", lambda: logits.softmax(dim=1))
     yield Timed("**MPCS from logits**", lambda: score(logits, target, **settings), mpcs)
-    yield Timed("**MPCS from probabilities**", lambda: score(probs, target, **settings, from_logits=False), mpcs)
+    yield Timed(
+        "**MPCS from probabilities**",
+        lambda: score(probs, target, **settings, from_logits=False),
+        mpcs,
+    )
     for kind, concern in concerns.items():
         weighed = {**settings, "concern": concern}
         yield Timed(
-            f"**MPCS from logits, {kind} concern**", lambda given=weighed: score(logits, target, **given), weighted
+            f"**MPCS from logits, {kind} concern**",
+            lambda given=weighed: score(logits, target, **given),
+            weighted,
         )
         yield Timed(
             f"**MPCS from probabilities, {kind} concern**",
@@ -116,13 +130,27 @@ def batch_calls(logits: Tensor, target: Tensor) -> Iterator[Timed]:
         lambda: ours.brier_score(probs, target, **settings, from_logits=False),
     )
     yield Timed("cross_entropy", lambda: ours.cross_entropy(logits, target, **settings))
-    yield Timed("geometric_accuracy", lambda: ours.geometric_accuracy(logits, target, **settings))
+    yield Timed(
+        "geometric_accuracy", lambda: ours.geometric_accuracy(logits, target, **settings)
+    )
     if classes <= SQUARE:
         dense, dangerous = spec.costs(), spec.dangerous_pairs()
-        yield Timed("probability_accuracy", lambda: ours.probability_accuracy(logits, target, **settings))
-        yield Timed("expected_concern", lambda: ours.expected_concern(logits, target, **settings, concern=dense))
-        yield Timed("dangerous_errors", lambda: ours.dangerous_errors(logits, target, **settings, concern=dangerous))
-        yield Timed("multiclass_quality_metrics", lambda: ours.multiclass_quality_metrics(logits, target, **settings))
+        yield Timed(
+            "probability_accuracy",
+            lambda: ours.probability_accuracy(logits, target, **settings),
+        )
+        yield Timed(
+            "expected_concern",
+            lambda: ours.expected_concern(logits, target, **settings, concern=dense),
+        )
+        yield Timed(
+            "dangerous_errors",
+            lambda: ours.dangerous_errors(logits, target, **settings, concern=dangerous),
+        )
+        yield Timed(
+            "multiclass_quality_metrics",
+            lambda: ours.multiclass_quality_metrics(logits, target, **settings),
+        )
         labels = nn_functional.one_hot(target, classes).to(probs.dtype)
         clamped = probs.clamp(0, 1)
         yield Timed("soft_f1", lambda: ours.soft_f1(clamped, labels, **settings))
@@ -132,7 +160,9 @@ def batch_calls(logits: Tensor, target: Tensor) -> Iterator[Timed]:
     )
     yield Timed(
         "torchmetrics multiclass_calibration_error",
-        lambda: theirs.classification.multiclass_calibration_error(probs.float(), target, **unchecked),
+        lambda: theirs.classification.multiclass_calibration_error(
+            probs.float(), target, **unchecked
+        ),
     )
 
 
@@ -141,7 +171,10 @@ def updates_table() -> str:
     rows = []
     for shape, number in BATCHES.items():
         given, classes = batch(shape, *ON_CPU), shape[1]
-        theirs = {"accuracy": MulticlassAccuracy(classes, average="micro"), "F1": MulticlassF1Score(classes)}
+        theirs = {
+            "accuracy": MulticlassAccuracy(classes, average="micro"),
+            "F1": MulticlassF1Score(classes),
+        }
         metrics: dict[str, tuple[torchmetrics.Metric, str, float]] = {
             "Accuracy": (Accuracy(classes), "accuracy", 1.2),
             "MacroF1": (MacroF1(classes), "F1", 1.2),
@@ -151,17 +184,41 @@ def updates_table() -> str:
         }
         for kind in ("update", "forward", "update and compute"):
             timed = [*theirs.values(), *(metric for metric, _, _ in metrics.values())]
-            times = medians([_batches(metric, given, kind, number) for metric in timed], lambda: None)
+            times = medians(
+                [_batches(metric, given, kind, number) for metric in timed], lambda: None
+            )
             references = dict(zip(theirs, times, strict=False))
-            for (name, (_, reference, limit)), time in zip(metrics.items(), times[len(theirs) :], strict=True):
+            for (name, (_, reference, limit)), time in zip(
+                metrics.items(), times[len(theirs) :], strict=True
+            ):
                 ratio = time / references[reference]
                 microseconds = f"{1e6 * time / number:.0f}"
-                rows.append([f"{shape}", kind, name, microseconds, reference, f"{ratio:.2f}", _at_most(limit, ratio)])
-    header = ["logits", "call", "metric", "us", "in multiples of torchmetrics'", "ratio", "at most"]
+                rows.append(
+                    [
+                        f"{shape}",
+                        kind,
+                        name,
+                        microseconds,
+                        reference,
+                        f"{ratio:.2f}",
+                        _at_most(limit, ratio),
+                    ]
+                )
+    header = [
+        "logits",
+        "call",
+        "metric",
+        "us",
+        "in multiples of torchmetrics'",
+        "ratio",
+        "at most",
+    ]
     return f"## Small batches\n\n{Table(header, rows).markdown()}\n{_collections()}"
 
 
-def _batches(metric: torchmetrics.Metric, given: tuple[Tensor, Tensor], kind: str, number: int) -> Call:
+def _batches(
+    metric: torchmetrics.Metric, given: tuple[Tensor, Tensor], kind: str, number: int
+) -> Call:
     def run() -> None:
         metric.reset()
         for _ in range(number):
@@ -178,10 +235,20 @@ def _batches(metric: torchmetrics.Metric, given: tuple[Tensor, Tensor], kind: st
 
 def _collections() -> str:
     """Time updates of five metrics in a collection with compute groups, as by default, and without."""
-    given, kinds = batch((64, 10), *ON_CPU), (Accuracy, MacroF1, BrierScore, DangerousErrors, MetaPatternConcernScore)
-    collections = [MetricCollection([kind(10) for kind in kinds], compute_groups=grouped) for grouped in (False, True)]
-    alone, grouped = medians([_batches(each, given, "update", 300) for each in collections], lambda: None)
-    ratio = f"{grouped / alone:.2f} times as long with compute groups as without (at most 1.2)"
+    given, kinds = (
+        batch((64, 10), *ON_CPU),
+        (Accuracy, MacroF1, BrierScore, DangerousErrors, MetaPatternConcernScore),
+    )
+    collections = [
+        MetricCollection([kind(10) for kind in kinds], compute_groups=grouped)
+        for grouped in (False, True)
+    ]
+    alone, grouped = medians(
+        [_batches(each, given, "update", 300) for each in collections], lambda: None
+    )
+    ratio = (
+        f"{grouped / alone:.2f} times as long with compute groups as without (at most 1.2)"
+    )
     return f"\nUpdating a collection of these five metrics takes {ratio}.\n"
 
 
@@ -192,7 +259,9 @@ def threads_table() -> str:
         given = batch(shape, *ON_CPU)
         calls = [
             lambda given=given: nn_functional.cross_entropy(*given),
-            lambda given=given, classes=shape[1]: ours.meta_pattern_concern_score(*given, num_classes=classes),
+            lambda given=given, classes=shape[1]: ours.meta_pattern_concern_score(
+                *given, num_classes=classes
+            ),
         ]
         multiples = []
         for threads in (1, 2):
@@ -201,7 +270,12 @@ def threads_table() -> str:
             multiples.append(second / first)
         change = multiples[1] / multiples[0]
         rows.append(
-            [f"{shape}", *(f"{each:.2f}" for each in multiples), f"{change:.2f}", _at_most(THREADS_LIMIT, change)]
+            [
+                f"{shape}",
+                *(f"{each:.2f}" for each in multiples),
+                f"{change:.2f}",
+                _at_most(THREADS_LIMIT, change),
+            ]
         )
     torch.set_num_threads(most)
     header = ["float32 logits", "one thread", "two threads", "change", "at most"]
@@ -229,7 +303,13 @@ calls[sys.argv[1]]()
 print(sys.argv[1], resident("VmHWM") - before, sep=",")
 """
 """Prints the MiB that a call takes beyond its input."""
-MEASURED = ("F.cross_entropy", "MPCS from logits", "brier_score", "dangerous_errors", "probability_accuracy")
+MEASURED = (
+    "F.cross_entropy",
+    "MPCS from logits",
+    "brier_score",
+    "dangerous_errors",
+    "probability_accuracy",
+)
 
 
 def memory_table() -> str:
@@ -237,9 +317,20 @@ def memory_table() -> str:
     rows = []
     for name in MEASURED:
         call = [sys.executable, "-c", MEMORY, name]
-        runs = [subprocess.run(call, check=True, capture_output=True, text=True, cwd=ROOT).stdout for _ in range(3)]
+        runs = [
+            subprocess.run(
+                call, check=True, capture_output=True, text=True, cwd=ROOT
+            ).stdout
+            for _ in range(3)
+        ]
         beyond = median(float(printed.rpartition(",")[2]) for printed in runs)
-        rows.append([name, f"{beyond:.0f}", _at_most(MEMORY_LIMIT if name.startswith("MPCS") else None, beyond)])
+        rows.append(
+            [
+                name,
+                f"{beyond:.0f}",
+                _at_most(MEMORY_LIMIT if name.startswith("MPCS") else None, beyond),
+            ]
+        )
     header = ["call", "MiB beyond the 191 MiB of the logits", "at most"]
     return f"## Memory at (50000, 1000) float32\n\n{Table(header, rows).markdown()}\n"
 
@@ -251,9 +342,15 @@ def starts_table() -> str:
         seconds = []
         for _ in range(5):
             start = perf_counter()
-            subprocess.run([sys.executable, "-m", "mpcs_torch", *arguments], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [sys.executable, "-m", "mpcs_torch", *arguments],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
             seconds.append(perf_counter() - start)
-        rows.append([f"mpcs {' '.join(arguments)}", f"{median(seconds):.2f}", f"{START_LIMIT}"])
+        rows.append(
+            [f"mpcs {' '.join(arguments)}", f"{median(seconds):.2f}", f"{START_LIMIT}"]
+        )
     return f"## Commands\n\n{Table(['command', 'seconds', 'at most'], rows).markdown()}\n"
 
 
@@ -261,16 +358,33 @@ def detection_table() -> str:
     """Time what detectors need of 10^7 trials, as multiples of one sort."""
     of_tensors, of_file = detection_against_sort.ratio(), parquet_trials.ratio()
     kinds = [
-        ("equal error, costs, area, Cllr", "a sort and a pass of PAV", of_tensors, detection_against_sort.LIMIT),
-        ("mpcs detect of a parquet file", "reading and a sort", of_file, parquet_trials.LIMIT),
+        (
+            "equal error, costs, area, Cllr",
+            "a sort and a pass of PAV",
+            of_tensors,
+            detection_against_sort.LIMIT,
+        ),
+        (
+            "mpcs detect of a parquet file",
+            "reading and a sort",
+            of_file,
+            parquet_trials.LIMIT,
+        ),
     ]
-    cells = [[call, base, f"{ratio:.2f}", _at_most(limit, ratio)] for call, base, ratio, limit in kinds]
+    cells = [
+        [call, base, f"{ratio:.2f}", _at_most(limit, ratio)]
+        for call, base, ratio, limit in kinds
+    ]
     return f"## Detection, 10^7 trials\n\n{Table(['call', 'in multiples of', 'ratio', 'at most'], cells).markdown()}\n"
 
 
 def step_table() -> str:
     """Time six metrics beside a training step: an update with its share of one compute for each 100 steps."""
-    model, images, (_, target) = resnet18(num_classes=10), torch.randn(64, 3, 224, 224), batch((64, 10), *ON_CPU)
+    model, images, (_, target) = (
+        resnet18(num_classes=10),
+        torch.randn(64, 3, 224, 224),
+        batch((64, 10), *ON_CPU),
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     metrics = [
         MetaPatternConcernScore(10),
@@ -299,31 +413,53 @@ def step_table() -> str:
 
     of_step, of_metrics = medians([step, measure], lambda: None)
     share = of_metrics / STEPS / of_step
-    row = [f"{of_step:.2f} s", f"{1000 * of_metrics / STEPS:.3f} ms", f"{100 * share:.4f} %", f"{100 * STEP_LIMIT:g} %"]
-    header = ["step of ResNet-18, 64 images of 224 x 224", "six metrics", "share", "at most"]
+    row = [
+        f"{of_step:.2f} s",
+        f"{1000 * of_metrics / STEPS:.3f} ms",
+        f"{100 * share:.4f} %",
+        f"{100 * STEP_LIMIT:g} %",
+    ]
+    header = [
+        "step of ResNet-18, 64 images of 224 x 224",
+        "six metrics",
+        "share",
+        "at most",
+    ]
     return f"## Metrics in a training step\n\n{Table(header, [row]).markdown()}\n"
 
 
 def training_table() -> str:
     """Time runs against bare loops of their steps; those on published data where there is some."""
     timed = [
-        (f"{training_cost.TASK}, {loss}, many at once", "a bare loop", training_cost.batch_ratio(loss), None)
+        (
+            f"{training_cost.TASK}, {loss}, many at once",
+            "a bare loop",
+            training_cost.batch_ratio(loss),
+            None,
+        )
         for loss in training_cost.LOSSES
     ]
     if root := os.environ.get("MPCS_DATA_ROOT"):
         for name in replay_overhead.TURNS:
             measured = replay_overhead.ratio(name, Path(root))
             limit = replay_overhead.LIMITS[name]
-            timed.append((f"replay of {name}", "its steps and forward passes", measured, limit))
+            timed.append(
+                (f"replay of {name}", "its steps and forward passes", measured, limit)
+            )
     for size in training_cost.BATCHES:
         ours, bare = training_cost.two_processes(size)
         timed.append((f"CNN, batches of {size}, two processes", "one process", ours, None))
         timed.append(("the same in a bare loop of PyTorch's", "one process", bare, None))
-    cells = [[what, base, f"{ratio:.2f}", _at_most(limit, ratio)] for what, base, ratio, limit in timed]
+    cells = [
+        [what, base, f"{ratio:.2f}", _at_most(limit, ratio)]
+        for what, base, ratio, limit in timed
+    ]
     return f"## Training\n\n{Table(['run', 'in multiples of', 'ratio', 'at most'], cells).markdown()}\n"
 
 
-def batch(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+def batch(
+    shape: tuple[int, int], dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
     """Return random logits and labels."""
     generator = torch.Generator().manual_seed(0)
     logits = (3 * torch.randn(shape, generator=generator)).to(device, dtype)
@@ -338,27 +474,46 @@ def table_of(heading: str, timed: Sequence[Timed], finish: Call) -> str:
         ratio = time / times[0]
         milliseconds = f"{1000 * time:.3g}" if time < 1 else f"{1000 * time:.0f}"
         cells.append([name, milliseconds, f"{ratio:.2f}", _at_most(limit, ratio)])
-    return f"## {heading}\n\n{Table(['call', 'ms', 'ratio', 'at most'], cells).markdown()}\n"
+    return (
+        f"## {heading}\n\n{Table(['call', 'ms', 'ratio', 'at most'], cells).markdown()}\n"
+    )
 
 
 def _at_most(limit: float | None, ratio: float) -> str:
-    return "" if limit is None else f"{limit:.3g}" + (" **exceeded**" if ratio > limit else "")
+    return (
+        "" if limit is None else f"{limit:.3g}" + (" **exceeded**" if ratio > limit else "")
+    )
 
 
 def devices() -> list[torch.device]:
     """Return the CPU, and a GPU if there is one."""
-    return [torch.device("cpu"), *([torch.device("cuda")] if torch.cuda.is_available() else [])]
+    return [
+        torch.device("cpu"),
+        *([torch.device("cuda")] if torch.cuda.is_available() else []),
+    ]
 
 
-TABLES = (updates_table, threads_table, memory_table, detection_table, step_table, training_table, starts_table)
+TABLES = (
+    updates_table,
+    threads_table,
+    memory_table,
+    detection_table,
+    step_table,
+    training_table,
+    starts_table,
+)
 
 
 def main() -> None:
     """Write the page."""
-    parser = argparse.ArgumentParser(description="Time every family against PyTorch and torchmetrics.")
+    parser = argparse.ArgumentParser(
+        description="Time every family against PyTorch and torchmetrics."
+    )
     parser.add_argument("--out", type=Path, default=TABLE)
     path = parser.parse_args().out
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    ).stdout
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     parts = [
         "# Benchmarks\n\n```\nmake bench\n```\n\nThis command writes this page. Times are medians. The calls of a "
@@ -369,10 +524,14 @@ def main() -> None:
         f"Python {platform.python_version()}, PyTorch {torch.__version__}, torchmetrics {torchmetrics.__version__};\n"
         f"load {os.getloadavg()[0]:.1f} at the start; commit {commit.strip() or 'unknown'}.\n"
     ]
-    jobs = [(device, shape, name) for device in devices() for shape in SHAPES for name in DTYPES]
+    jobs = [
+        (device, shape, name) for device in devices() for shape in SHAPES for name in DTYPES
+    ]
     with counting_bar("bench", len(jobs) + len(TABLES)) as advance:
         for device, shape, name in jobs:
-            finish: Call = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
+            finish: Call = (
+                torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
+            )
             timed = list(batch_calls(*batch(shape, DTYPES[name], device)))
             parts.append(table_of(f"{shape} {name} on {device.type}", timed, finish))
             advance()

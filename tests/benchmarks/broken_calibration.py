@@ -24,7 +24,15 @@ PRIORS = torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64)
 CENTRES = torch.tensor([[0.0, 0.0], [1.8, 0.6], [2.4, 2.4]], dtype=torch.float64)
 DEPLOYMENTS, LABELS, MANY = 200, (500, 4000), 400_000
 OF_LABELS = "alarm, 500 / 4000 labels"
-HEADER = ["deployment", "dangerous: estimated", "true", OF_LABELS, "cost: estimated", "true", OF_LABELS]
+HEADER = [
+    "deployment",
+    "dangerous: estimated",
+    "true",
+    OF_LABELS,
+    "cost: estimated",
+    "true",
+    OF_LABELS,
+]
 
 
 class World(NamedTuple):
@@ -48,15 +56,21 @@ WORLDS = {
     "as calibrated": World(),
     "logits times 1.5: too sure": World(scale=1.5),
     "logits times 0.7: too unsure": World(scale=0.7),
-    "malignant samples three times as frequent": World(torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)),
+    "malignant samples three times as frequent": World(
+        torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
+    ),
     "the same, with the new frequencies in the rule (`priors`)": World(
         torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64),
         known_priors=torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64),
     ),
-    "malignant samples a third as frequent": World(torch.tensor([0.76, 0.207, 0.033], dtype=torch.float64)),
+    "malignant samples a third as frequent": World(
+        torch.tensor([0.76, 0.207, 0.033], dtype=torch.float64)
+    ),
     "more samples where classes overlap": World(is_hard=True),
     "noise in the inputs, as of a worn scanner": World(noise=0.8),
-    "too sure at one half of the sites, too unsure at the other": World(has_opposite_sites=True),
+    "too sure at one half of the sites, too unsure at the other": World(
+        has_opposite_sites=True
+    ),
 }
 
 
@@ -69,15 +83,25 @@ def draw(world: World, samples: int, generator: torch.Generator) -> tuple[Tensor
     """Return the logits and the labels of samples of a deployment."""
     number = 6 * samples if world.is_hard else samples
     target = torch.multinomial(world.priors, number, replacement=True, generator=generator)
-    inputs = CENTRES[target] + torch.randn(number, 2, generator=generator, dtype=torch.float64)
+    inputs = CENTRES[target] + torch.randn(
+        number, 2, generator=generator, dtype=torch.float64
+    )
     if world.is_hard:
         sure = exact_logits(inputs).softmax(dim=1).amax(dim=1) > 0.9
-        kept = (~sure | (torch.rand(number, generator=generator) < 0.2)).nonzero().flatten()[:samples]
+        kept = (
+            (~sure | (torch.rand(number, generator=generator) < 0.2))
+            .nonzero()
+            .flatten()[:samples]
+        )
         inputs, target = inputs[kept], target[kept]
-    inputs = inputs + world.noise * torch.randn(len(inputs), 2, generator=generator, dtype=torch.float64)
+    inputs = inputs + world.noise * torch.randn(
+        len(inputs), 2, generator=generator, dtype=torch.float64
+    )
     logits = world.scale * exact_logits(inputs)
     if world.has_opposite_sites:
-        logits = logits * torch.where(torch.rand(len(logits), 1, generator=generator) < 0.5, 1.5, 0.72)
+        logits = logits * torch.where(
+            torch.rand(len(logits), 1, generator=generator) < 0.5, 1.5, 0.72
+        )
     return logits, target
 
 
@@ -100,8 +124,13 @@ def row(name: str, world: World) -> list[str]:
             alarms[:, place] += torch.tensor([estimate.is_alarm for estimate in estimates])
     logits, target = draw(world, MANY, generator)
     dangerous, cost = estimate_decisions(rule.assess(logits), CONCERN, target)
-    of_dangerous, of_cost = (" / ".join(f"{100 * share / DEPLOYMENTS:.0f} %" for share in each) for each in alarms)
-    true_rate, true_cost = (estimate.value + estimate.difference for estimate in (dangerous, cost))
+    of_dangerous, of_cost = (
+        " / ".join(f"{100 * share / DEPLOYMENTS:.0f} %" for share in each)
+        for each in alarms
+    )
+    true_rate, true_cost = (
+        estimate.value + estimate.difference for estimate in (dangerous, cost)
+    )
     rates = [f"{100 * rate:.2f} %" for rate in (dangerous.value, true_rate)]
     return [name, *rates, of_dangerous, f"{cost.value:.3f}", f"{true_cost:.3f}", of_cost]
 

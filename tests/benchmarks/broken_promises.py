@@ -31,7 +31,10 @@ def drawn(
     target = (torch.rand(patients, generator=generator) < malignant).long()
     centres = torch.tensor([[1.4, 0.0], [0.0, 1.4]])
     noises = noise * (0.8 + 0.6 * target)  # malignant cases are harder
-    logits = 2 * (centres[target] + noises.unsqueeze(1) * torch.randn(patients, 2, generator=generator))
+    logits = 2 * (
+        centres[target]
+        + noises.unsqueeze(1) * torch.randn(patients, 2, generator=generator)
+    )
     patient = torch.arange(patients).repeat_interleave(images)
     return logits[patient], target[patient], patient
 
@@ -52,27 +55,46 @@ def share_above(
     Of several models or seeds of a calibration, the rule with the highest coverage is taken, by the same samples.
     """
     logits, target, _ = new()
-    counted, above = target == 1 if limit == OF_CLASS else torch.ones_like(target, dtype=torch.bool), 0
+    counted, above = (
+        target == 1 if limit == OF_CLASS else torch.ones_like(target, dtype=torch.bool),
+        0,
+    )
     for seed in range(fits):
         rules = []
         for model in range(max(models, seeds)):
             given, labels, patient = drawn(samples, seed, images=images)
-            given = given + 0.5 * torch.randn(given.shape, generator=torch.Generator().manual_seed(model)) * (
-                models > 1
+            given = given + 0.5 * torch.randn(
+                given.shape, generator=torch.Generator().manual_seed(model)
+            ) * (models > 1)
+            settings = (
+                {"calibration": "temperature", "seed": model}
+                if seeds
+                else {"calibration": None, "seed": seed}
             )
-            settings = {"calibration": "temperature", "seed": model} if seeds else {"calibration": None, "seed": seed}
             rule = DecisionRule(CLASSES, limit, **settings)
-            rules.append(rule.fit(given, labels, clusters=patient if is_clustered else None))
+            rules.append(
+                rule.fit(given, labels, clusters=patient if is_clustered else None)
+            )
         best = max(rules, key=lambda rule: rule.report.coverage)
-        noise = 0.5 * torch.randn(logits.shape, generator=torch.Generator().manual_seed(seed)) * (models > 1)
+        noise = (
+            0.5
+            * torch.randn(logits.shape, generator=torch.Generator().manual_seed(seed))
+            * (models > 1)
+        )
         decisions = best(logits + noise)
-        above += bool(((decisions >= 0) & (decisions != target))[counted].double().mean() > limit.at_most)
+        above += bool(
+            ((decisions >= 0) & (decisions != target))[counted].double().mean()
+            > limit.at_most
+        )
     return above / fits
 
 
 def rows(fits: int) -> list[tuple[str, float, float]]:
     """Return the shares of fits above the limit, with each assumption kept and broken."""
-    shifted, drifted = (lambda: drawn(NEW, -1, malignant=0.6)), (lambda: drawn(NEW, -1, noise=1.3))
+    shifted, drifted = (
+        (lambda: drawn(NEW, -1, malignant=0.6)),
+        (lambda: drawn(NEW, -1, noise=1.3)),
+    )
     return [
         (
             "ten images of a patient:\nclusters given / not given",
@@ -104,11 +126,19 @@ def rows(fits: int) -> list[tuple[str, float, float]]:
 
 def figure(shares: Sequence[tuple[str, float, float]]) -> Figure:
     """Draw the share of fits above the limit, with each assumption kept and broken."""
-    drawing, axes = canvas(4.2, "Fits that exceed their limit", xlabel="share of fits, %", ylabel="")
+    drawing, axes = canvas(
+        4.2, "Fits that exceed their limit", xlabel="share of fits, %", ylabel=""
+    )
     for place, (_, kept, broken) in enumerate(shares):
         for offset, value, colour in ((-0.18, kept, BLUE), (0.18, broken, RED)):
             axes.barh(place + offset, 100 * value, height=0.32, color=colour)
-            axes.text(100 * value + 1.5, place + offset, f"{100 * value:.0f}", va="center", fontsize=8)
+            axes.text(
+                100 * value + 1.5,
+                place + offset,
+                f"{100 * value:.0f}",
+                va="center",
+                fontsize=8,
+            )
     axes.barh(0, 0, color=BLUE, label="the assumption holds")
     axes.barh(0, 0, color=RED, label="it is broken")
     axes.axvline(5, color=DARK_GREY, linestyle=":", linewidth=0.9, label="allowed: 5 %")
@@ -122,9 +152,13 @@ def figure(shares: Sequence[tuple[str, float, float]]) -> Figure:
 
 def main() -> None:
     """Print the shares, and draw them if a figure is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0] if __doc__ else None
+    )
     parser.add_argument("fits", type=int, nargs="?", default=FITS)
-    parser.add_argument("--figure", type=Path, help="Where to draw the shares, such as promises.png.")
+    parser.add_argument(
+        "--figure", type=Path, help="Where to draw the shares, such as promises.png."
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     with warnings.catch_warnings():
@@ -132,7 +166,10 @@ def main() -> None:
         shares = rows(arguments.fits)
     if arguments.figure is not None:
         figure(shares).savefig(arguments.figure, dpi=110)
-    cells = [[name.replace("\n", " "), f"{kept:.3f}", f"{broken:.3f}"] for name, kept, broken in shares]
+    cells = [
+        [name.replace("\n", " "), f"{kept:.3f}", f"{broken:.3f}"]
+        for name, kept, broken in shares
+    ]
     print(Table(["assumption", "kept", "broken"], cells).markdown())
 
 

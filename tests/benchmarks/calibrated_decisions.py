@@ -60,12 +60,18 @@ def tumour_costs(missed: float) -> Tensor:
 
 def digit_costs(seed: int) -> Tensor:
     """Return costs (10, 10) of errors, drawn from 1 to 10."""
-    return (1 + 9 * torch.rand(10, 10, generator=torch.Generator().manual_seed(seed))).fill_diagonal_(0)
+    return (
+        1 + 9 * torch.rand(10, 10, generator=torch.Generator().manual_seed(seed))
+    ).fill_diagonal_(0)
 
 
 DATA = {"breast cancer": load_breast_cancer, "digits": load_digits}
 CONCERNS = {
-    "breast cancer": {"10 : 1": tumour_costs(10), "2 : 1": tumour_costs(2), "50 : 1": tumour_costs(50)},
+    "breast cancer": {
+        "10 : 1": tumour_costs(10),
+        "2 : 1": tumour_costs(2),
+        "50 : 1": tumour_costs(50),
+    },
     "digits": {f"1 to 10, draw {seed}": digit_costs(seed) for seed in range(3)},
 }
 """The costs for each data set; the first are those of the large table."""
@@ -78,14 +84,26 @@ def predict_split(features: Any, labels: Any, train: Train, seed: int) -> Predic
     scaler = StandardScaler().fit(known)
     predict = train(scaler.transform(known), known_labels, seed)
     calibration = TemperatureScaling()
-    with warnings.catch_warnings(record=True, action="always", category=CalibrationWarning) as caught:
-        calibration.fit(predict(scaler.transform(held_out)), torch.from_numpy(held_out_labels))
+    with warnings.catch_warnings(
+        record=True, action="always", category=CalibrationWarning
+    ) as caught:
+        calibration.fit(
+            predict(scaler.transform(held_out)), torch.from_numpy(held_out_labels)
+        )
     logits, temperature = predict(scaler.transform(test)), calibration.temperature.item()
-    return Predicted(logits, calibration(logits), torch.from_numpy(test_labels), temperature, is_fitted=not caught)
+    return Predicted(
+        logits,
+        calibration(logits),
+        torch.from_numpy(test_labels),
+        temperature,
+        is_fitted=not caught,
+    )
 
 
 def _divide(features: Any, labels: Any, share: float, seed: int) -> Any:
-    return train_test_split(features, labels, test_size=share, random_state=seed, stratify=labels)
+    return train_test_split(
+        features, labels, test_size=share, random_state=seed, stratify=labels
+    )
 
 
 def costs(predicted: Predicted, concern: Tensor) -> Costs:
@@ -98,11 +116,19 @@ def costs(predicted: Predicted, concern: Tensor) -> Costs:
 
 
 def _cost(
-    logits: Tensor, target: Tensor, concern: Tensor, decision: Literal["most_probable", "least_concern"]
+    logits: Tensor,
+    target: Tensor,
+    concern: Tensor,
+    decision: Literal["most_probable", "least_concern"],
 ) -> float:
     num_classes = len(concern)
     value = expected_concern(
-        logits, target, num_classes=num_classes, concern=concern, decision=decision, normalize=False
+        logits,
+        target,
+        num_classes=num_classes,
+        concern=concern,
+        decision=decision,
+        normalize=False,
     )
     return value.item()
 
@@ -124,16 +150,23 @@ def tables(split_count: int) -> tuple[Table, Table, Table]:
     for data_name, load in DATA.items():
         features, labels = load(return_X_y=True)
         splits = {
-            model: [predict_split(features, labels, train, seed) for seed in range(split_count)]
+            model: [
+                predict_split(features, labels, train, seed) for seed in range(split_count)
+            ]
             for model, train in MODELS.items()
         }
         (_, concern), *others = CONCERNS[data_name].items()
         rows += [[data_name, model, *summarize(splits[model], concern)] for model in MODELS]
         for costs_name, other in others:
-            changes = [summarize(splits[model], other)[HEADER.index(CHANGE) - 2] for model in MODELS]
+            changes = [
+                summarize(splits[model], other)[HEADER.index(CHANGE) - 2]
+                for model in MODELS
+            ]
             other_rows.append([data_name, costs_name, *changes])
         for seed, split in enumerate(splits[UNDER_FITTED][:3]):
-            single_rows.append([data_name, str(seed), *(f"{cost:.3f}" for cost in costs(split, concern))])
+            single_rows.append(
+                [data_name, str(seed), *(f"{cost:.3f}" for cost in costs(split, concern))]
+            )
     return (
         Table(HEADER, rows),
         Table(["data", "costs", *MODELS], other_rows),

@@ -35,4 +35,6 @@ def is_warned_of(probs: Tensor, target: Tensor) -> bool:
 
 if __name__ == "__main__":
     for kind, draw in KINDS.items():
-        print(f"{kind}: {sum(is_warned_of(*draw(seed)) for seed in range(SAMPLES))} of {SAMPLES}")
+        print(
+            f"{kind}: {sum(is_warned_of(*draw(seed)) for seed in range(SAMPLES))} of {SAMPLES}"
+        )

@@ -46,7 +46,9 @@ probs, labels = held["preds"], held["target"]
     accuracy_score(*given), f1_score(*given, average="macro"), matthews_corrcoef(*given), confusion_matrix(*given)
 """,
 )
-PYARROW = MEASURED.format(imports="", body="    from pyarrow import csv; csv.read_csv(sys.argv[2])")
+PYARROW = MEASURED.format(
+    imports="", body="    from pyarrow import csv; csv.read_csv(sys.argv[2])"
+)
 
 
 class Cost(NamedTuple):
@@ -84,7 +86,9 @@ def quickest(calls: Sequence[Callable[[], Cost]]) -> list[float]:
 def score_ratio(folder: Path) -> float:
     """``mpcs score`` of 10^6 rows of 10 classes in npz, over scikit-learn's accuracy, macro F1, MCC and confusion."""
     path = write_predictions(folder, 10**6, ".npz")
-    ours, theirs = quickest([lambda: cost(SCORE, "score", path), lambda: cost(SKLEARN, path)])
+    ours, theirs = quickest(
+        [lambda: cost(SCORE, "score", path), lambda: cost(SKLEARN, path)]
+    )
     return ours / theirs
 
 
@@ -92,7 +96,11 @@ def csv_ratio(folder: Path) -> float:
     """The extra time of ``mpcs score`` of 200 000 rows for csv over npz, in multiples of pyarrow's reading."""
     csv, npz = (write_predictions(folder, 200_000, suffix) for suffix in (".csv", ".npz"))
     of_csv, of_npz, theirs = quickest(
-        [lambda: cost(SCORE, "score", csv), lambda: cost(SCORE, "score", npz), lambda: cost(PYARROW, csv)]
+        [
+            lambda: cost(SCORE, "score", csv),
+            lambda: cost(SCORE, "score", npz),
+            lambda: cost(PYARROW, csv),
+        ]
     )
     return (of_csv - of_npz) / theirs
 
@@ -114,7 +122,9 @@ def write_predictions(folder: Path, rows: int, suffix: str) -> Path:
     if suffix == ".npz":
         np.savez(path, preds=probs, target=labels)
     else:
-        _save_csv(path, ["target", *map(str, range(CLASSES))], np.column_stack([labels, probs]))
+        _save_csv(
+            path, ["target", *map(str, range(CLASSES))], np.column_stack([labels, probs])
+        )
     return path
 
 
@@ -123,7 +133,11 @@ def write_trials(folder: Path, rows: int) -> Path:
     generator = np.random.default_rng(0)
     labels = generator.random(rows) < 0.1
     path = folder / f"s{rows}.csv"
-    _save_csv(path, ["label", "score"], np.column_stack([labels, generator.normal(size=rows) + 2 * labels]))
+    _save_csv(
+        path,
+        ["label", "score"],
+        np.column_stack([labels, generator.normal(size=rows) + 2 * labels]),
+    )
     return path
 
 
@@ -136,12 +150,19 @@ def main() -> None:
     """Print the ratios with their limits, and the peak memory by rows."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        print(f"mpcs score, npz: {score_ratio(folder):.2f} times scikit-learn (limit {SCORE_LIMIT})")
-        print(f"mpcs score, csv: {csv_ratio(folder):.2f} times pyarrow on top (limit {CSV_LIMIT})")
+        print(
+            f"mpcs score, npz: {score_ratio(folder):.2f} times scikit-learn (limit {SCORE_LIMIT})"
+        )
+        print(
+            f"mpcs score, csv: {csv_ratio(folder):.2f} times pyarrow on top (limit {CSV_LIMIT})"
+        )
         print(f"mpcs detect, csv: {detect_seconds(folder):.1f} s (limit {DETECT_LIMIT})")
         print(f"peak of importing torchmetrics: {cost(IMPORTS).mebibytes:.0f} MiB")
         for rows in (10**5, 10**6):
-            of_npz, of_csv = (cost(SCORE, "score", write_predictions(folder, rows, s)) for s in (".npz", ".csv"))
+            of_npz, of_csv = (
+                cost(SCORE, "score", write_predictions(folder, rows, s))
+                for s in (".npz", ".csv")
+            )
             of_trials = cost(DETECT, "detect", write_trials(folder, rows))
             peaks = f"npz {of_npz.mebibytes:.0f}, csv {of_csv.mebibytes:.0f}, trials {of_trials.mebibytes:.0f} MiB"
             print(f"peak for {rows} rows: {peaks}")

@@ -19,12 +19,19 @@ def coverage_of(
 ) -> tuple[float, float, float]:
     """Return the probability that the interval holds the true cost, its mean width, and that after Bonferroni."""
     truth = point.weights[0] * p_miss + point.weights[1] * p_fa
-    low, high, bonferroni = ends_of(_likely(targets, p_miss), targets, _likely(nontargets, p_fa), nontargets, point)
+    low, high, bonferroni = ends_of(
+        _likely(targets, p_miss), targets, _likely(nontargets, p_fa), nontargets, point
+    )
     probability = np.outer(
-        binom.pmf(_likely(targets, p_miss), targets, p_miss), binom.pmf(_likely(nontargets, p_fa), nontargets, p_fa)
+        binom.pmf(_likely(targets, p_miss), targets, p_miss),
+        binom.pmf(_likely(nontargets, p_fa), nontargets, p_fa),
     )
     held = (low <= truth) & (truth <= high)
-    return (probability * held).sum(), (probability * (high - low)).sum(), (probability * bonferroni).sum()
+    return (
+        (probability * held).sum(),
+        (probability * (high - low)).sum(),
+        (probability * bonferroni).sum(),
+    )
 
 
 def ends_of(
@@ -32,16 +39,25 @@ def ends_of(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the ends by square-and-add, not normalised, and widths after Bonferroni, for all pairs of errors."""
     cost, below, above, bonferroni = [], [], [], []
-    for errors, number, weight in ((misses, targets, point.weights[0]), (false_alarms, nontargets, point.weights[1])):
+    for errors, number, weight in (
+        (misses, targets, point.weights[0]),
+        (false_alarms, nontargets, point.weights[1]),
+    ):
         low, high = np.array([clopper_pearson(each, number) for each in errors]).T
         rate = np.array(errors) / number
         cost.append(weight * rate)
         below.append(weight * (rate - low))
         above.append(weight * (high - rate))
-        wide = np.array([clopper_pearson(each, number, confidence=0.975) for each in errors])
+        wide = np.array(
+            [clopper_pearson(each, number, confidence=0.975) for each in errors]
+        )
         bonferroni.append(weight * (wide[:, 1] - wide[:, 0]))
     value = np.add.outer(*cost)
-    return value - np.hypot.outer(*below), value + np.hypot.outer(*above), np.add.outer(*bonferroni)
+    return (
+        value - np.hypot.outer(*below),
+        value + np.hypot.outer(*above),
+        np.add.outer(*bonferroni),
+    )
 
 
 def exact_coverage(settings: int, advance: Callable[[], None], seed: int = 0) -> str:
@@ -51,7 +67,9 @@ def exact_coverage(settings: int, advance: Callable[[], None], seed: int = 0) ->
     for _ in range(settings):
         targets = int(np.exp(generator.uniform(log(20), log(1000))))
         nontargets = int(targets * 10 ** generator.uniform(0, 1))
-        p_miss, p_fa = map(float, np.exp(generator.uniform(np.log([0.002, 0.0005]), np.log([0.5, 0.2]))))
+        p_miss, p_fa = map(
+            float, np.exp(generator.uniform(np.log([0.002, 0.0005]), np.log([0.5, 0.2])))
+        )
         point = OperatingPoint(float(10 ** generator.uniform(-3, np.log10(0.5))))
         found.append(coverage_of(targets, nontargets, p_miss, p_fa, point))
         few.append(targets * p_miss < 1 and nontargets * p_fa < 1)

@@ -21,8 +21,14 @@ from mpcs_torch.tables import Table
 
 TRUTH = 400_000
 """The rows by which true values are estimated."""
-HARD = [entry.name for entry in ENTRIES if entry.takes != "trials" and entry.takes_classes and not entry.no_interval]
-OWN = [entry.name for entry in ENTRIES if entry.name in HARD and not isinstance(entry.of, str)]
+HARD = [
+    entry.name
+    for entry in ENTRIES
+    if entry.takes != "trials" and entry.takes_classes and not entry.no_interval
+]
+OWN = [
+    entry.name for entry in ENTRIES if entry.name in HARD and not isinstance(entry.of, str)
+]
 """Those of `HARD` that take shares of annotators, too; metrics of torchmetrics need one class for each row."""
 COSTED = [entry.name for entry in ENTRIES if entry.takes == "costs"]
 SOFT = [entry.name for entry in ENTRIES if entry.takes == "soft_labels"]
@@ -49,7 +55,13 @@ class Design(NamedTuple):
 
 
 def classes(
-    number: int, skill: float, *, spread: float = 1.5, size: int = 1, shared: float = 0.0, bad: float = 0.0
+    number: int,
+    skill: float,
+    *,
+    spread: float = 1.5,
+    size: int = 1,
+    shared: float = 0.0,
+    bad: float = 0.0,
 ) -> Callable[[int, torch.Generator], Sample]:
     """Return a function that draws rows of two models that are equally good.
 
@@ -72,7 +84,9 @@ def classes(
         preds = {}
         for name in ("A", "B"):
             own = torch.randn(rows, number, generator=generator, dtype=torch.float64)
-            common = torch.randn(units, number, generator=generator, dtype=torch.float64)[patient]
+            common = torch.randn(units, number, generator=generator, dtype=torch.float64)[
+                patient
+            ]
             scores = spread * (sqrt(1 - shared) * own + sqrt(shared) * common)
             scores[torch.arange(rows), target] += raised
             preds[name] = scores.softmax(1)
@@ -84,17 +98,24 @@ def classes(
 def soft(rows: int, generator: torch.Generator) -> Sample:
     """Draw probabilities of 4 labels, and the shares of 5 annotators who gave each; the last label is rare."""
     shares = torch.tensor([0.4, 0.3, 0.2, 0.1]).log()
-    truth = (torch.randn(rows, 4, generator=generator, dtype=torch.float64) + shares).mul(1.5)
-    votes = torch.rand(5, rows, 4, generator=generator, dtype=torch.float64) < truth.sigmoid()
+    truth = (torch.randn(rows, 4, generator=generator, dtype=torch.float64) + shares).mul(
+        1.5
+    )
+    votes = (
+        torch.rand(5, rows, 4, generator=generator, dtype=torch.float64) < truth.sigmoid()
+    )
     noise = (torch.randn(rows, 4, generator=generator, dtype=torch.float64) for _ in "AB")
     return Sample(
-        {name: (truth + own).sigmoid() for name, own in zip("AB", noise, strict=True)}, votes.double().mean(0)
+        {name: (truth + own).sigmoid() for name, own in zip("AB", noise, strict=True)},
+        votes.double().mean(0),
     )
 
 
 def annotated(rows: int, generator: torch.Generator) -> Sample:
     """Draw classes of which the last is rare, and the shares of 3 annotators who are wrong in 1 of 6 rows each."""
-    truth = torch.multinomial(torch.tensor([0.5, 0.3, 0.17, 0.03]), rows, replacement=True, generator=generator)
+    truth = torch.multinomial(
+        torch.tensor([0.5, 0.3, 0.17, 0.03]), rows, replacement=True, generator=generator
+    )
     slips = torch.randint(4, (3, rows), generator=generator)
     votes = torch.where(torch.rand(3, rows, generator=generator) < 7 / 9, truth, slips)
     preds = {}
@@ -112,11 +133,23 @@ def priced(fraud: float, spread: float) -> Callable[[int, torch.Generator], Samp
 
     def draw(rows: int, generator: torch.Generator) -> Sample:
         target = (torch.rand(rows, generator=generator) < fraud).long()
-        amounts = (4 + spread * torch.randn(rows, generator=generator, dtype=torch.float64)).exp()
+        amounts = (
+            4 + spread * torch.randn(rows, generator=generator, dtype=torch.float64)
+        ).exp()
         noise = (torch.randn(rows, generator=generator, dtype=torch.float64) for _ in "AB")
-        chances = {name: (2 * own + 5 * target - 2.5).sigmoid() for name, own in zip("AB", noise, strict=True)}
-        preds = {name: torch.stack([1 - chance, chance], 1) for name, chance in chances.items()}
-        return Sample(preds, target, None, torch.stack([amounts * target, torch.full_like(amounts, 5)], 1))
+        chances = {
+            name: (2 * own + 5 * target - 2.5).sigmoid()
+            for name, own in zip("AB", noise, strict=True)
+        }
+        preds = {
+            name: torch.stack([1 - chance, chance], 1) for name, chance in chances.items()
+        }
+        return Sample(
+            preds,
+            target,
+            None,
+            torch.stack([amounts * target, torch.full_like(amounts, 5)], 1),
+        )
 
     return draw
 
@@ -133,7 +166,12 @@ COSTS = ("dangerous_rate", "expected_concern", "least_concern_cost", "mpcs", "ac
 
 
 def trials(
-    separation: float, targets: float, *, size: int = 1, shared: float = 0.0, joint: float = 0.0
+    separation: float,
+    targets: float,
+    *,
+    size: int = 1,
+    shared: float = 0.0,
+    joint: float = 0.0,
 ) -> Callable[[int, torch.Generator], Sample]:
     """Return a function that draws trials of two detectors that are equally good: log-likelihood ratios.
 
@@ -149,17 +187,23 @@ def trials(
         def normal(*shape: int) -> Tensor:
             return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
-        labels = torch.arange(rows) % size < round(targets * size) if size > 1 else torch.arange(rows) < targets * rows
+        labels = (
+            torch.arange(rows) % size < round(targets * size)
+            if size > 1
+            else torch.arange(rows) < targets * rows
+        )
         cluster = torch.arange(rows) // size
         shift = normal(2, len(cluster.unique()), 2)  # type: ignore[no-untyped-call]
         shift[..., 1] = joint * shift[..., 0] + sqrt(1 - joint**2) * shift[..., 1]
         alike = normal(rows)
         preds = {}
         for place, name in enumerate("AB"):
-            noise = sqrt(shared) * shift[place, cluster, (~labels).long()] + sqrt(1 - shared) * (
-                sqrt(0.7) * alike + sqrt(0.3) * normal(rows)
+            noise = sqrt(shared) * shift[place, cluster, (~labels).long()] + sqrt(
+                1 - shared
+            ) * (sqrt(0.7) * alike + sqrt(0.3) * normal(rows))
+            preds[name] = (
+                separation * noise + torch.where(labels, 1.0, -1.0) * separation**2 / 2
             )
-            preds[name] = separation * noise + torch.where(labels, 1.0, -1.0) * separation**2 / 2
         return Sample(preds, labels, cluster if size > 1 else None)
 
     return draw
@@ -175,8 +219,12 @@ DESIGNS = {
     "20 clusters of 5": Design(classes(4, 2, size=5, shared=0.5), 100, RELEASED),
     "20 clusters of 20": Design(classes(4, 2, size=20, shared=0.5), 400, RELEASED),
     "50 clusters of 50": Design(classes(4, 2, size=50, shared=0.3), 2500, RELEASED),
-    "100 clusters of 10, 3 % bad": Design(classes(4, 4, size=10, shared=0.3, bad=0.03), 1000, RELEASED),
-    "40 clusters of 50, 3 % bad": Design(classes(4, 6, size=50, shared=0.1, bad=0.03), 2000, RELEASED),
+    "100 clusters of 10, 3 % bad": Design(
+        classes(4, 4, size=10, shared=0.3, bad=0.03), 1000, RELEASED
+    ),
+    "40 clusters of 50, 3 % bad": Design(
+        classes(4, 6, size=50, shared=0.1, bad=0.03), 2000, RELEASED
+    ),
     "cost 20, 200 rows": Design(classes(4, 4), 200, dear(20), COSTS),
     "cost 50, 200 rows": Design(classes(4, 4), 200, dear(50), COSTS),
     "cost 100, 200 rows": Design(classes(4, 4), 200, dear(100), COSTS),
@@ -196,9 +244,15 @@ DESIGNS = {
     "detectors, 20 targets and 1980 others": Design(trials(3, 0.01), 2000, None, ()),
     "detectors, 1000 targets and 9000 others": Design(trials(4, 0.1), 10_000, None, ()),
     "detectors, 0.1 % equal errors": Design(trials(6.2, 0.1), 10_000, None, ()),
-    "detectors, 20 speakers of 50 trials": Design(trials(2.8, 0.2, size=50, shared=0.3), 1000, None, ()),
-    "detectors, 20 speakers, joint": Design(trials(2.8, 0.2, size=50, shared=0.3, joint=-0.9), 1000, None, ()),
-    "detectors, 100 speakers of 50 trials": Design(trials(2.8, 0.2, size=50, shared=0.3), 5000, None, ()),
+    "detectors, 20 speakers of 50 trials": Design(
+        trials(2.8, 0.2, size=50, shared=0.3), 1000, None, ()
+    ),
+    "detectors, 20 speakers, joint": Design(
+        trials(2.8, 0.2, size=50, shared=0.3, joint=-0.9), 1000, None, ()
+    ),
+    "detectors, 100 speakers of 50 trials": Design(
+        trials(2.8, 0.2, size=50, shared=0.3), 5000, None, ()
+    ),
 }
 
 
@@ -236,7 +290,9 @@ def coverage(
         many p-values are at most 5 %, and how many contradict their interval.
     """
     generator = torch.Generator().manual_seed(seed)
-    true = measured(design, design.draw(design.truth, generator), intervals=False).first.values
+    true = measured(
+        design, design.draw(design.truth, generator), intervals=False
+    ).first.values
     held, given = Counter[str](), Counter[str]()
     compared = dict[str, list[int]]()
     for _ in range(repetitions):
@@ -248,7 +304,9 @@ def coverage(
         for row in result.comparisons:
             misses = row.paired.low > 0 or row.paired.high < 0
             counts = compared.setdefault(row.measure, [0, 0, 0])
-            for place, wrong in enumerate((misses, row.paired.p_value <= 0.05, misses != (row.paired.p_value <= 0.05))):
+            for place, wrong in enumerate(
+                (misses, row.paired.p_value <= 0.05, misses != (row.paired.p_value <= 0.05))
+            ):
                 counts[place] += wrong
     names = [name for name in scores.values if isfinite(true[name]) and name != "dangerous"]
     return {name: (held[name], given[name]) for name in names}, compared
@@ -262,18 +320,25 @@ def main() -> None:
             continue
         found, compared = coverage(design, repetitions)
         rows = [
-            [metric, f"{100 * held / given:.1f} %" if given else "", f"{100 * given / repetitions:.0f} %"]
+            [
+                metric,
+                f"{100 * held / given:.1f} %" if given else "",
+                f"{100 * given / repetitions:.0f} %",
+            ]
             for metric, (held, given) in found.items()
         ]
         print(
-            f"\n{name}\n\n{Table(['metric', 'hold the true value', 'have an interval'], rows).markdown()}\n", flush=True
+            f"\n{name}\n\n{Table(['metric', 'hold the true value', 'have an interval'], rows).markdown()}\n",
+            flush=True,
         )
         for metric, (misses, rejected, against) in compared.items():
-            shares = (
-                f"{100 * misses / repetitions:.1f} % of intervals, {100 * rejected / repetitions:.1f} % of p-values"
+            of_intervals, of_p_values = (
+                100 * each / repetitions for each in (misses, rejected)
             )
+            shares = f"{of_intervals:.1f} % of intervals, {of_p_values:.1f} % of p-values"
             print(
-                f"difference in {metric}: {shares} of intervals and p-values find one, {against} contradict", flush=True
+                f"difference in {metric}: {shares} of intervals and p-values find one, {against} contradict",
+                flush=True,
             )
 
 

@@ -17,7 +17,9 @@ def values(kind: str, samples: int, cells: int | None) -> dict[str, Tensor]:
     metric = ProbabilityAccuracy(CLASSES, cells=cells)
     for _ in range(samples // BATCH):
         logits = spread * torch.randn(BATCH, CLASSES, generator=generator)
-        labels = (logits / temperature).softmax(1).multinomial(1, generator=generator).squeeze(1)
+        labels = (
+            (logits / temperature).softmax(1).multinomial(1, generator=generator).squeeze(1)
+        )
         metric.update(logits, labels)
     return metric.compute()
 
@@ -37,7 +39,9 @@ def main() -> None:
     """Print the errors for 10^6 samples."""
     for cells in (2_000, 20_000):
         mean, slope = errors(1_000_000, cells)
-        print(f"{cells} cells: means within {mean:.1e}, slopes within {slope:.1e} of the exact mode")
+        print(
+            f"{cells} cells: means within {mean:.1e}, slopes within {slope:.1e} of the exact mode"
+        )
 
 
 if __name__ == "__main__":

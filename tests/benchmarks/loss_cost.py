@@ -8,7 +8,10 @@ from torch.nn.functional import cross_entropy
 from mpcs_torch.learning import ConcernLoss, SoftmaxMarginLoss
 from tests.benchmarks import mpcs_cost
 
-LIMITS = {"margin": {(32, 10): 5.0, (256, 1000): 3.0}, "concern": {(32, 10): 16.0, (256, 1000): 20.0}}
+LIMITS = {
+    "margin": {(32, 10): 5.0, (256, 1000): 3.0},
+    "concern": {(32, 10): 16.0, (256, 1000): 20.0},
+}
 """The most multiples, by loss and shape. Of few numbers, most of the time goes to calls."""
 CALLS = {(32, 10): 50, (256, 1000): 5}
 """In each turn."""
@@ -17,7 +20,9 @@ CALLS = {(32, 10): 50, (256, 1000): 5}
 def ratio(name: str, shape: tuple[int, int], threads: int) -> float:
     """Return the cost in multiples of that of cross entropy, taken in turns, with a number of threads."""
     logits, target = mpcs_cost.drawn(*shape)
-    concern = 0.1 + torch.rand(shape[1], shape[1], generator=torch.Generator().manual_seed(0))
+    concern = 0.1 + torch.rand(
+        shape[1], shape[1], generator=torch.Generator().manual_seed(0)
+    )
     loss = ConcernLoss(concern) if name == "concern" else SoftmaxMarginLoss(concern)
     logits.requires_grad_()
 
@@ -41,4 +46,6 @@ if __name__ == "__main__":
     for name, limits in LIMITS.items():
         for shape, limit in limits.items():
             for threads in (1, 2):
-                print(f"{name} {shape}, {threads} threads: {ratio(name, shape, threads):.2f} (limit {limit})")
+                print(
+                    f"{name} {shape}, {threads} threads: {ratio(name, shape, threads):.2f} (limit {limit})"
+                )

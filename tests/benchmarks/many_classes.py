@@ -49,8 +49,12 @@ def cell(entry: MetricEntry, classes: int) -> str:
         metric = entry.make(classes)
     except ValueError as error:
         return str(error).rpartition(" but ")[2]
-    kept = sum(state.nbytes for state in metric.metric_state.values() if isinstance(state, Tensor))
-    return f"{kept / 1024:.0f} KiB, {1e6 * seconds(metric, batch_of(entry, classes)):.0f} us"
+    kept = sum(
+        state.nbytes for state in metric.metric_state.values() if isinstance(state, Tensor)
+    )
+    return (
+        f"{kept / 1024:.0f} KiB, {1e6 * seconds(metric, batch_of(entry, classes)):.0f} us"
+    )
 
 
 def main() -> None:
@@ -60,14 +64,21 @@ def main() -> None:
         seconds(MulticlassAccuracy(classes, average="micro"), (scores, scores.argmax(1)))
         for classes, scores in zip(CLASSES, logits, strict=True)
     ]
-    rows = [["torchmetrics MulticlassAccuracy, from scores", *(f"{1e6 * time:.0f} us" for time in theirs)]]
+    rows = [
+        [
+            "torchmetrics MulticlassAccuracy, from scores",
+            *(f"{1e6 * time:.0f} us" for time in theirs),
+        ]
+    ]
     seen = set()
     for entry in ENTRIES:
         made = (entry.metric, tuple(sorted(map(str, entry.settings.items()))), entry.takes)
         if made not in seen:  # entries may differ by their key alone
             seen.add(made)
             rows.append([entry.name, *(cell(entry, classes) for classes in CLASSES)])
-    print(Table(["metric", *(f"{classes} classes" for classes in CLASSES)], rows).markdown())
+    print(
+        Table(["metric", *(f"{classes} classes" for classes in CLASSES)], rows).markdown()
+    )
 
 
 if __name__ == "__main__":

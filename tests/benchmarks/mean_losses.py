@@ -20,23 +20,36 @@ SEEDS, STEPS, TRAINED = 20, 300, 700
 def main() -> None:
     """Print accuracy and the reported means on test data, with right labels and with noise."""
     digits = load_digits()
-    inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
+    inputs, labels = (
+        torch.tensor(digits.data, dtype=torch.float32) / 16,
+        torch.tensor(digits.target),
+    )
     for noise in (0.0, 0.2):
-        print(f"{noise:.0%} of the training labels drawn at random; test data, means over {SEEDS} seeds [95 %]")
+        print(
+            f"{noise:.0%} of the training labels drawn at random; test data, means over {SEEDS} seeds [95 %]"
+        )
         print(
             f"{'trained for':14}{'accuracy %':>20}{'robustness':>22}{'geometric':>22}{'decisiveness':>22}{'slope':>8}"
         )
         for name, power in LOSSES.items():
-            rows = torch.tensor([train(inputs, labels, power, noise, seed) for seed in range(SEEDS)])
-            over_seeds = jackknife_interval(lambda kept, rows=rows: rows[kept].mean(dim=0), torch.arange(SEEDS))
+            rows = torch.tensor(
+                [train(inputs, labels, power, noise, seed) for seed in range(SEEDS)]
+            )
+            over_seeds = jackknife_interval(
+                lambda kept, rows=rows: rows[kept].mean(dim=0), torch.arange(SEEDS)
+            )
             mean, low, high = (values.tolist() for values in over_seeds)
             cells = [f"{mean[0]:.1f} [{low[0]:.1f}, {high[0]:.1f}]".rjust(20)]
-            cells += [f"{mean[i]:.3f} [{low[i]:.3f}, {high[i]:.3f}]".rjust(22) for i in (1, 2, 3)]
+            cells += [
+                f"{mean[i]:.3f} [{low[i]:.3f}, {high[i]:.3f}]".rjust(22) for i in (1, 2, 3)
+            ]
             print(f"{name:14}{''.join(cells)}{mean[4]:8.2f}")
         print()
 
 
-def train(inputs: torch.Tensor, labels: torch.Tensor, power: float, noise: float, seed: int) -> list[float]:
+def train(
+    inputs: torch.Tensor, labels: torch.Tensor, power: float, noise: float, seed: int
+) -> list[float]:
     """Train one model; return accuracy in percent, the three reported means and the slope."""
     torch.manual_seed(seed)
     order = torch.randperm(len(labels))
@@ -56,7 +69,10 @@ def train(inputs: torch.Tensor, labels: torch.Tensor, power: float, noise: float
     accuracy.update(logits, labels[TRAINED:])
     values = accuracy.compute()
     right = (logits.argmax(dim=1) == labels[TRAINED:]).double().mean().item()
-    means = [values[f"reported_{mean}"].item() for mean in ("robustness", "geometric_accuracy", "decisiveness")]
+    means = [
+        values[f"reported_{mean}"].item()
+        for mean in ("robustness", "geometric_accuracy", "decisiveness")
+    ]
     return [100 * right, *means, values["slope"].item()]
 
 

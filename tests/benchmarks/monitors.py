@@ -46,7 +46,9 @@ def errors(random: np.random.Generator, rate: float, number: int = LABELS) -> Te
     return torch.from_numpy((random.random(number) < rate).astype(np.int64))
 
 
-def first_alarm(monitor: RiskMonitor, decisions: Tensor, **more: Tensor | dict[str, Tensor]) -> int | None:
+def first_alarm(
+    monitor: RiskMonitor, decisions: Tensor, **more: Tensor | dict[str, Tensor]
+) -> int | None:
     """Return the number of labels to the first alarm, or None."""
     values, _ = monitor.batch_values(decisions, torch.zeros_like(decisions), **more)  # type: ignore[arg-type]
     looks = (values.loss > 0).any(dim=0).nonzero()[:, 0]  # evidence rises only there
@@ -63,7 +65,9 @@ def reference_of(sample: Tensor) -> RiskMonitor:
 def at_the_limit(random: np.random.Generator) -> dict[str, bool]:
     """Draw one stream of each kind at its limit; return which raise an alarm, or leave the interval."""
     plain = errors(random, RATE)
-    costly = torch.from_numpy(random.choice(3, LABELS, p=[0.955, 0.04, 0.005]))  # a mean cost of 0.09
+    costly = torch.from_numpy(
+        random.choice(3, LABELS, p=[0.955, 0.04, 0.005])
+    )  # a mean cost of 0.09
     groups = {"site": [str(site) for site in range(10)]}
     sites = torch.from_numpy(random.integers(0, 10, LABELS))
     audited = plain[torch.from_numpy(random.random(LABELS) < 0.1)]
@@ -79,24 +83,45 @@ def at_the_limit(random: np.random.Generator) -> dict[str, bool]:
         "rate": first_alarm(RiskMonitor(TWO, Limit(RATE)), plain) is not None,
         "mean cost": first_alarm(cost, costly) is not None,
         "ten groups": first_alarm(
-            RiskMonitor(TWO, Limit(RATE, by="site"), groups=groups), plain, groups={"site": sites}
+            RiskMonitor(TWO, Limit(RATE, by="site"), groups=groups),
+            plain,
+            groups={"site": sites},
         )
         is not None,
-        "audit of 10 %": first_alarm(RiskMonitor(TWO, Limit(RATE), least_chance=0.1), audited, chance=chance)
+        "audit of 10 %": first_alarm(
+            RiskMonitor(TWO, Limit(RATE), least_chance=0.1), audited, chance=chance
+        )
         is not None,
-        "against a reference": first_alarm(RiskMonitor(TWO, Limit(RATE), reference=learned), plain) is not None,
-        "five equal images of each patient": first_alarm(RiskMonitor(TWO, Limit(RATE)), alike) is not None,
-        "restarts": first_alarm(ChangeMonitor(TWO, Limit(RATE), run_length=RUN_LENGTH), plain) is not None,
+        "against a reference": first_alarm(
+            RiskMonitor(TWO, Limit(RATE), reference=learned), plain
+        )
+        is not None,
+        "five equal images of each patient": first_alarm(
+            RiskMonitor(TWO, Limit(RATE)), alike
+        )
+        is not None,
+        "restarts": first_alarm(
+            ChangeMonitor(TWO, Limit(RATE), run_length=RUN_LENGTH), plain
+        )
+        is not None,
         "interval of the rate misses": bool(((low > RATE) | (high < RATE)).any()),
-        "interval of the cost misses": bool(((of_costs.low > 0.009) | (of_costs.high < 0.009)).any()),
+        "interval of the cost misses": bool(
+            ((of_costs.low > 0.009) | (of_costs.high < 0.009)).any()
+        ),
     }
 
 
-def patients(random: np.random.Generator, rate: float) -> tuple[Tensor, np.ndarray, np.ndarray]:
+def patients(
+    random: np.random.Generator, rate: float
+) -> tuple[Tensor, np.ndarray, np.ndarray]:
     """Draw 6000 patients with 1 to 60 images, more where they are harder: one error or not, images, and error rates."""
     hard = random.beta(0.5, 1.5, 6000)
     rates = rate * 4 * hard
-    return torch.from_numpy((random.random(6000) < rates).astype(np.int64)), (1 + 59 * hard).round(), rates
+    return (
+        torch.from_numpy((random.random(6000) < rates).astype(np.int64)),
+        (1 + 59 * hard).round(),
+        rates,
+    )
 
 
 def days(random: np.random.Generator, correlation: float) -> Tensor:
@@ -106,9 +131,14 @@ def days(random: np.random.Generator, correlation: float) -> Tensor:
     return torch.from_numpy((random.random(20_000) < rates).astype(np.int64))
 
 
-def audit_of(wrong: Tensor, labelled: np.ndarray, chance: float, risk: np.ndarray, **more: np.ndarray) -> str:
+def audit_of(
+    wrong: Tensor, labelled: np.ndarray, chance: float, risk: np.ndarray, **more: np.ndarray
+) -> str:
     """Return whether an audit holds the mean, or is refused."""
-    given = wrong.double().where(torch.from_numpy(labelled), torch.nan), torch.from_numpy(risk)
+    given = (
+        wrong.double().where(torch.from_numpy(labelled), torch.nan),
+        torch.from_numpy(risk),
+    )
     try:
         _, low, high = audited_mean(*given, torch.full(wrong.shape, chance), **more)  # type: ignore[arg-type]
     except ValueError:
@@ -119,39 +149,68 @@ def audit_of(wrong: Tensor, labelled: np.ndarray, chance: float, risk: np.ndarra
 def advice(random: np.random.Generator) -> dict[str, str]:
     """Draw what breaks the assumptions of monitors and audits; return alarms, and what audits say."""
 
-    def alarms(stream: Tensor, limit: float, chance: np.ndarray | None = None, **more: float) -> str:
+    def alarms(
+        stream: Tensor, limit: float, chance: np.ndarray | None = None, **more: float
+    ) -> str:
         given = {} if chance is None else {"chance": torch.from_numpy(chance)}
-        return str(first_alarm(RiskMonitor(TWO, Limit(limit), **more), stream, **given) is not None)  # type: ignore[arg-type]
+        return str(
+            first_alarm(RiskMonitor(TWO, Limit(limit), **more), stream, **given) is not None
+        )  # type: ignore[arg-type]
 
     found = dict[str, str]()
     for name, rate in (("2.1 %", 0.0108), ("1 %", 0.0051)):
         wrong, sizes, rates = patients(random, rate)
-        every = torch.from_numpy((random.random(int(sizes.sum())) < rates.repeat(sizes.astype(int))).astype(np.int64))
+        every = torch.from_numpy(
+            (random.random(int(sizes.sum())) < rates.repeat(sizes.astype(int))).astype(
+                np.int64
+            )
+        )
         design = f"{name} of the images of patients, one of each"
         found[design] = alarms(wrong, 0.01)
-        found[f"{design}, chance=1 / size"] = alarms(wrong, 0.01, 1 / sizes, least_chance=1 / 60)
-        found[f"{name} of the images of patients, all, cluster_size=60"] = alarms(every, 0.01, cluster_size=60)
+        found[f"{design}, chance=1 / size"] = alarms(
+            wrong, 0.01, 1 / sizes, least_chance=1 / 60
+        )
+        found[f"{name} of the images of patients, all, cluster_size=60"] = alarms(
+            every, 0.01, cluster_size=60
+        )
     for confidence in (0.95, 1 - 0.05 / 20):
-        streams = (alarms(errors(random, RATE), RATE, confidence=confidence) for _ in range(20))
+        streams = (
+            alarms(errors(random, RATE), RATE, confidence=confidence) for _ in range(20)
+        )
         found[f"20 states in turn, confidence={confidence:g}"] = str("True" in streams)
     wrong = errors(random, 0.02, 4000)
     arrival = np.arange(4000) + np.where(
         wrong.numpy() > 0, random.exponential(100, 4000), random.exponential(500, 4000)
     )
     order = arrival.argsort()
-    found["labels as they come, those of errors sooner"] = alarms(wrong[order[arrival[order] < 4000]], 0.02)
+    found["labels as they come, those of errors sooner"] = alarms(
+        wrong[order[arrival[order] < 4000]], 0.02
+    )
     found["the same, in the order of samples after 3000"] = alarms(wrong[:1000], 0.02)
     wrong, of_days = days(random, 0.01), np.arange(200).repeat(100)
     for size in (1, 2, 100):
-        found[f"days of a scanner, correlation 0.01, cluster_size={size}"] = alarms(wrong, 0.05, cluster_size=size)
-    wrong, labelled, flat = days(random, 0.05), (random.random(200) < 0.2).repeat(100), np.full(20_000, 0.05)
+        found[f"days of a scanner, correlation 0.01, cluster_size={size}"] = alarms(
+            wrong, 0.05, cluster_size=size
+        )
+    wrong, labelled, flat = (
+        days(random, 0.05),
+        (random.random(200) < 0.2).repeat(100),
+        np.full(20_000, 0.05),
+    )
     found["audit of whole days"] = audit_of(wrong, labelled, 0.2, flat)
-    found["audit of whole days, clusters=day"] = audit_of(wrong, labelled, 0.2, flat, clusters=of_days)
+    found["audit of whole days, clusters=day"] = audit_of(
+        wrong, labelled, 0.2, flat, clusters=of_days
+    )
     risk = random.beta(0.3, 5, 10_000)
     wrong = torch.from_numpy((random.random(10_000) < risk).astype(np.int64))
-    audited, complaints = random.random(10_000) < 0.1, (wrong.numpy() > 0) & (random.random(10_000) < 0.3)
+    audited, complaints = (
+        random.random(10_000) < 0.1,
+        (wrong.numpy() > 0) & (random.random(10_000) < 0.3),
+    )
     found["audit"] = audit_of(wrong, audited, 0.1, risk)
-    found["audit with complaints of 30 % of the errors"] = audit_of(wrong, audited | complaints, 0.1, risk)
+    found["audit with complaints of 30 % of the errors"] = audit_of(
+        wrong, audited | complaints, 0.1, risk
+    )
     return found
 
 
@@ -160,8 +219,14 @@ def shares(found: list[dict[str, str]]) -> Table:
     rows = []
     for name in found[0]:
         values = [each[name] for each in found]
-        parts = [f"{word} {values.count(word) / len(values):.1%}" for word in ("holds", "refused") if word in values]
-        rows.append([name, ", ".join(parts) or f"alarms {values.count('True') / len(values):.1%}"])
+        parts = [
+            f"{word} {values.count(word) / len(values):.1%}"
+            for word in ("holds", "refused")
+            if word in values
+        ]
+        rows.append(
+            [name, ", ".join(parts) or f"alarms {values.count('True') / len(values):.1%}"]
+        )
     return Table(["design", f"of {len(found)} repetitions"], rows)
 
 
@@ -180,7 +245,9 @@ def mapie_alarm(reference: Tensor, stream: Tensor, tolerance: float) -> int | No
     from mapie.risk_control import BinaryRisk
 
     wrong = BinaryRisk(
-        lambda y_true, y_pred: y_true != y_pred, lambda y_true, _: np.ones_like(y_true, dtype=bool), False
+        lambda y_true, y_pred: y_true != y_pred,
+        lambda y_true, _: np.ones_like(y_true, dtype=bool),
+        False,
     )
     monitor = RiskMonitoring(wrong, tolerance=tolerance, warn=False)
     monitor.compute_threshold(np.zeros(len(reference)), reference.numpy())
@@ -204,10 +271,15 @@ def delays(streams: int) -> Table:
     learned = reference_of(reference)
     monitors: dict[str, Callable[[Tensor], int | None]] = {
         "limit 0.5 %": lambda stream: first_alarm(RiskMonitor(TWO, Limit(RATE)), stream),
-        "restarts": lambda stream: first_alarm(ChangeMonitor(TWO, Limit(RATE), run_length=RUN_LENGTH), stream),
-        "reference": lambda stream: first_alarm(RiskMonitor(TWO, Limit(RATE), reference=learned), stream),
+        "restarts": lambda stream: first_alarm(
+            ChangeMonitor(TWO, Limit(RATE), run_length=RUN_LENGTH), stream
+        ),
+        "reference": lambda stream: first_alarm(
+            RiskMonitor(TWO, Limit(RATE), reference=learned), stream
+        ),
         "reference, restarts": lambda stream: first_alarm(
-            ChangeMonitor(TWO, Limit(RATE), run_length=RUN_LENGTH, reference=learned), stream
+            ChangeMonitor(TWO, Limit(RATE), run_length=RUN_LENGTH, reference=learned),
+            stream,
         ),
     }
     if find_spec("mapie"):
@@ -233,10 +305,22 @@ def delays(streams: int) -> Table:
                 str(fixed_size(rate)),
             ]
             rows.append(
-                [f"{rate:.0%}", "unknown" if is_late else "first label", *bounds, *map(shown, by_name.values())]
+                [
+                    f"{rate:.0%}",
+                    "unknown" if is_late else "first label",
+                    *bounds,
+                    *map(shown, by_name.values()),
+                ]
             )
             print(rows[-1], flush=True)
-    header = ["changes to", "from", "1.3 log(20) / KL", "planned", "best fixed size", *monitors]
+    header = [
+        "changes to",
+        "from",
+        "1.3 log(20) / KL",
+        "planned",
+        "best fixed size",
+        *monitors,
+    ]
     return Table(header, rows)
 
 
@@ -247,22 +331,50 @@ def speed(folder: Path) -> Table:
     for millions in (1, 10):
         number = millions * 10**6
         decisions, sites = random.random(number) < RATE, random.integers(0, 10, number)
-        names, of_sites = pa.array(["good", "bad"]), pa.array([str(site) for site in range(10)])
+        names, of_sites = (
+            pa.array(["good", "bad"]),
+            pa.array([str(site) for site in range(10)]),
+        )
         columns = {
-            "decision": pa.DictionaryArray.from_arrays(pa.array(decisions.astype(np.int8)), names).dictionary_decode(),
-            "target": pa.DictionaryArray.from_arrays(pa.array(np.zeros(number, np.int8)), names).dictionary_decode(),
-            "site": pa.DictionaryArray.from_arrays(pa.array(sites.astype(np.int8)), of_sites).dictionary_decode(),
+            "decision": pa.DictionaryArray.from_arrays(
+                pa.array(decisions.astype(np.int8)), names
+            ).dictionary_decode(),
+            "target": pa.DictionaryArray.from_arrays(
+                pa.array(np.zeros(number, np.int8)), names
+            ).dictionary_decode(),
+            "site": pa.DictionaryArray.from_arrays(
+                pa.array(sites.astype(np.int8)), of_sites
+            ).dictionary_decode(),
         }
         path = folder / f"{millions}.parquet"
         pq.write_table(pa.table(columns), path, row_group_size=2**17)
         state = folder / f"{millions}.json"
-        limits = ("--limit", "any <= 0.01 by site", "--limit", "any <= 0.01", "--run-length", "1000000")
-        command = [sys.executable, "-m", "mpcs_torch", "monitor", folder / "rule.pt", path, "--state", state, *limits]
+        limits = (
+            "--limit",
+            "any <= 0.01 by site",
+            "--limit",
+            "any <= 0.01",
+            "--run-length",
+            "1000000",
+        )
+        command = [
+            sys.executable,
+            "-m",
+            "mpcs_torch",
+            "monitor",
+            folder / "rule.pt",
+            path,
+            "--state",
+            state,
+            *limits,
+        ]
         begun = time.perf_counter()
         peak = peak_memory(subprocess.Popen(command, stdout=subprocess.DEVNULL))
         took = time.perf_counter() - begun
         size = state.stat().st_size / 1024
-        rows.append([f"{number:,}".replace(",", " "), f"{took:.0f}", f"{peak:.0f}", f"{size:.0f}"])
+        rows.append(
+            [f"{number:,}".replace(",", " "), f"{took:.0f}", f"{peak:.0f}", f"{size:.0f}"]
+        )
     return Table(["labels", "seconds", "peak memory, MiB", "state, KiB"], rows)
 
 
@@ -272,7 +384,16 @@ def peak_memory(process: subprocess.Popen[bytes]) -> float:
     while process.poll() is None:
         with suppress(FileNotFoundError):
             status = Path(f"/proc/{process.pid}/status").read_text()
-            peak = max([peak, *(int(line.split()[1]) / 1024 for line in status.splitlines() if line[:5] == "VmHWM")])
+            peak = max(
+                [
+                    peak,
+                    *(
+                        int(line.split()[1]) / 1024
+                        for line in status.splitlines()
+                        if line[:5] == "VmHWM"
+                    ),
+                ]
+            )
         time.sleep(0.1)
     assert process.returncode == 0
     return peak
@@ -287,7 +408,12 @@ if __name__ == "__main__":
         for name, is_alarm in at_the_limit(random).items():
             counts[name] = counts.get(name, 0) + is_alarm
     rows = [[name, f"{count / streams:.3f}"] for name, count in counts.items()]
-    print(Table(["at the limit", f"share of {streams} streams with an alarm"], rows).markdown(), flush=True)
+    print(
+        Table(
+            ["at the limit", f"share of {streams} streams with an alarm"], rows
+        ).markdown(),
+        flush=True,
+    )
     print(shares([advice(random) for _ in range(min(streams, 200))]).markdown(), flush=True)
     print(delays(min(streams, 500)).markdown(), flush=True)
     with tempfile.TemporaryDirectory() as name:

@@ -49,7 +49,9 @@ def from_probabilities(rounds: int = 60) -> float:
     logits, target = drawn(60000, 10)
     probs = logits.softmax(dim=1)
     return ratio(
-        lambda: meta_pattern_concern_score(probs, target, num_classes=10, from_logits=False),
+        lambda: meta_pattern_concern_score(
+            probs, target, num_classes=10, from_logits=False
+        ),
         lambda: torch.topk(probs, 5),
         rounds,
     )
@@ -69,14 +71,27 @@ def update(rounds: int = 60) -> float:
 def step(rounds: int = 2000) -> float:
     """Return the cost of an update with 64 samples of 10 classes in multiples of torchmetrics' macro F1."""
     logits, target = drawn(64, 10)
-    metrics: tuple[Any, Any] = MetaPatternConcernScore(10), MulticlassF1Score(10, average="macro")
+    metrics: tuple[Any, Any] = (
+        MetaPatternConcernScore(10),
+        MulticlassF1Score(10, average="macro"),
+    )
     ours, theirs = metrics
-    return ratio(lambda: ours.update(logits, target), lambda: theirs.update(logits, target), rounds)
+    return ratio(
+        lambda: ours.update(logits, target), lambda: theirs.update(logits, target), rounds
+    )
 
 
 if __name__ == "__main__":
     for shape, limit in FROM_LOGITS.items():
-        print(f"MPCS from logits {shape}: {from_logits(shape):.2f} times F.cross_entropy (limit {limit})")
-    print(f"MPCS from probabilities (60000, 10): {from_probabilities():.2f} times topk (limit {FROM_PROBABILITIES})")
-    print(f"its Metric.update (60000, 10): {update():.2f} times the function (limit {UPDATE})")
-    print(f"its Metric.update (64, 10): {step():.2f} times torchmetrics' macro F1 (aim {STEP})")
+        print(
+            f"MPCS from logits {shape}: {from_logits(shape):.2f} times F.cross_entropy (limit {limit})"
+        )
+    print(
+        f"MPCS from probabilities (60000, 10): {from_probabilities():.2f} times topk (limit {FROM_PROBABILITIES})"
+    )
+    print(
+        f"its Metric.update (60000, 10): {update():.2f} times the function (limit {UPDATE})"
+    )
+    print(
+        f"its Metric.update (64, 10): {step():.2f} times torchmetrics' macro F1 (aim {STEP})"
+    )

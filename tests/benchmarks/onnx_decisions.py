@@ -43,24 +43,42 @@ def main() -> None:
     model, compared, different = nn.Linear(3, 3), 0, 0
     rules = {name: DecisionRule(**settings) for name, settings in RULES.items()}
     coarse = replace(LIGHTS, refer=0.45, answers={"red or yellow": 0.1})
-    rules["coarse answers"] = DecisionRule(coarse, [Limit(0.05, of="red"), Limit(0.1, "any", of="decided")])
+    rules["coarse answers"] = DecisionRule(
+        coarse, [Limit(0.05, of="red"), Limit(0.1, "any", of="decided")]
+    )
     with tempfile.TemporaryDirectory() as folder:
         for name, rule in rules.items():
             rule.fit(*FIT)
             for module in (rule.eval(), nn.Sequential(model, rule).eval()):
                 path, rows = Path(folder) / "rule.onnx", torch.export.Dim("rows")
-                torch.onnx.export(module, (FIT[0][:2],), path, dynamo=True, dynamic_shapes=({0: rows},), verbose=False)
+                torch.onnx.export(
+                    module,
+                    (FIT[0][:2],),
+                    path,
+                    dynamo=True,
+                    dynamic_shapes=({0: rows},),
+                    verbose=False,
+                )
                 session = onnxruntime.InferenceSession(path)
                 [given] = session.get_inputs()
                 for kind, logits in inputs().items():
                     expected = module(logits).numpy()
                     for size in (1, 7, 32, ROWS):
                         some = logits[: ALONE if size == 1 else ROWS]
-                        decided = [session.run(None, {given.name: part.numpy()})[0] for part in some.split(size)]
+                        decided = [
+                            session.run(None, {given.name: part.numpy()})[0]
+                            for part in some.split(size)
+                        ]
                         is_other = np.concatenate(decided) != expected[: len(some)]
-                        compared, different = compared + len(some), different + int(is_other.sum())
+                        compared, different = (
+                            compared + len(some),
+                            different + int(is_other.sum()),
+                        )
                         if is_other.any():
-                            print(f"{name}, {kind}, batches of {size}: {is_other.sum()} differ", flush=True)
+                            print(
+                                f"{name}, {kind}, batches of {size}: {is_other.sum()} differ",
+                                flush=True,
+                            )
     print(f"{different} of {compared} decisions of {len(rules)} rules differ")
 
 

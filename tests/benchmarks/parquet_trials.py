@@ -40,14 +40,19 @@ def quickest() -> dict[str, Cost]:
         commands = {
             "imports": (IMPORTS, []),
             SORTED: (SORT, [path]),
-            "mpcs detect --no-intervals": (DETECT, ["detect", path, "--llr", "--no-intervals"]),
+            "mpcs detect --no-intervals": (
+                DETECT,
+                ["detect", path, "--llr", "--no-intervals"],
+            ),
             DETECTED: (DETECT, ["detect", path, "--llr"]),
         }
         costs: dict[str, list[Cost]] = {name: [] for name in commands}
         for _ in range(ROUNDS):
             for name, (code, arguments) in commands.items():
                 costs[name].append(cost(code, *arguments))
-    return {name: min(rounds, key=lambda cost: cost.seconds) for name, rounds in costs.items()}
+    return {
+        name: min(rounds, key=lambda cost: cost.seconds) for name, rounds in costs.items()
+    }
 
 
 def ratio() -> float:
@@ -59,8 +64,13 @@ def ratio() -> float:
 def main() -> None:
     costs = quickest()
     for name, (seconds, mebibytes) in list(costs.items())[1:]:
-        times, beyond = seconds / costs[SORTED].seconds, mebibytes - costs["imports"].mebibytes
-        print(f"{name}: {seconds:.1f} s, {times:.2f} times the sort (limit {LIMIT:g}), {beyond:.0f} MiB")
+        times, beyond = (
+            seconds / costs[SORTED].seconds,
+            mebibytes - costs["imports"].mebibytes,
+        )
+        print(
+            f"{name}: {seconds:.1f} s, {times:.2f} times the sort (limit {LIMIT:g}), {beyond:.0f} MiB"
+        )
 
 
 if __name__ == "__main__":

@@ -94,9 +94,16 @@ def heavy_class(rare: int, missed: float) -> Callable[[int, torch.Generator], Sa
 
     def draw(number: int, generator: torch.Generator) -> Sample:
         severe = max(1, round(number * rare / 300))
-        target = torch.cat([torch.full((severe,), 2), torch.randint(0, 2, (number - severe,), generator=generator)])
+        target = torch.cat(
+            [
+                torch.full((severe,), 2),
+                torch.randint(0, 2, (number - severe,), generator=generator),
+            ]
+        )
         fails = (target == 2) & (torch.rand(number, generator=generator) < missed)
-        return Sample(_models(target, fails, generator), target, {"prevalence": [0.35, 0.35, 0.3]})
+        return Sample(
+            _models(target, fails, generator), target, {"prevalence": [0.35, 0.35, 0.3]}
+        )
 
     return draw
 
@@ -105,12 +112,18 @@ MEANS = ("mpcs", "brier_score", "cross_entropy")
 DESIGNS = {
     "1 of 1000 rows fails": Design(rows(1, 1000), 1000, MEANS),
     "3 of 1000 rows fail": Design(rows(3, 1000), 1000, MEANS),
-    "3 % of 60 patients fail in 20 images": Design(patients(20, 0.03), 60, ("misclassification_rate", *MEANS)),
+    "3 % of 60 patients fail in 20 images": Design(
+        patients(20, 0.03), 60, ("misclassification_rate", *MEANS)
+    ),
     "8 severe rows stand for 30 % of use": Design(
         heavy_class(8, 0.2), 300, ("misclassification_rate", "dangerous_rate", "mcc")
     ),
-    "9 rare rows of 300": Design(rare_class(0.03, 0.1), 300, ("macro_f1", "balanced_accuracy", "mcc")),
-    "10 rare rows of 1000": Design(rare_class(0.01, 0.1), 1000, ("balanced_error_rate", "auroc")),
+    "9 rare rows of 300": Design(
+        rare_class(0.03, 0.1), 300, ("macro_f1", "balanced_accuracy", "mcc")
+    ),
+    "10 rare rows of 1000": Design(
+        rare_class(0.01, 0.1), 1000, ("balanced_error_rate", "auroc")
+    ),
 }
 HIGHER = {"macro_f1", "balanced_accuracy", "mcc", "auroc"}
 
@@ -119,16 +132,31 @@ def measured(design: Design, seed: int) -> Result[Any]:
     """Evaluate the old and the new model on a sample."""
     sample = design.draw(design.units, torch.Generator().manual_seed(seed))
     models = {name: sample.models[name] for name in ("old", "new")}
-    return evaluate(models, sample.target, concern=CONCERN, metrics=list(design.metrics), **sample.further)
+    return evaluate(
+        models,
+        sample.target,
+        concern=CONCERN,
+        metrics=list(design.metrics),
+        **sample.further,
+    )
 
 
 def true_differences(design: Design, units: int = TRUTH) -> dict[str, float]:
     """Return how much worse the new model is by each metric, from a large sample."""
-    sample = design.draw(units // (20 if design.units < 100 else 1), torch.Generator().manual_seed(10_000))
+    sample = design.draw(
+        units // (20 if design.units < 100 else 1), torch.Generator().manual_seed(10_000)
+    )
     models = {name: sample.models[name] for name in ("old", FAILING)}
-    given: dict[str, Any] = {"concern": CONCERN, "metrics": list(design.metrics), "intervals": False}
+    given: dict[str, Any] = {
+        "concern": CONCERN,
+        "metrics": list(design.metrics),
+        "intervals": False,
+    }
     found = evaluate(models, sample.target, **given, **sample.further)
-    return {metric: found.value(metric, FAILING) - found.value(metric, "old") for metric in design.metrics}
+    return {
+        metric: found.value(metric, FAILING) - found.value(metric, "old")
+        for metric in design.metrics
+    }
 
 
 def shares(design: Design, repetitions: int) -> list[list[str]]:
@@ -138,11 +166,25 @@ def shares(design: Design, repetitions: int) -> list[list[str]]:
     cells = []
     for metric in design.metrics:
         gate = Requirement(metric, ">" if metric in HIGHER else "<", truth[metric], "old")
-        by_bounds = sum(outcome.holds for result in results for outcome in result.check(gate))
-        compared = [row.paired for result in results for row in result.comparisons if row.by.metric == metric]
-        by_ends = sum(gate.check(paired.difference, paired.low, paired.high).holds for paired in compared)
+        by_bounds = sum(
+            outcome.holds for result in results for outcome in result.check(gate)
+        )
+        compared = [
+            row.paired
+            for result in results
+            for row in result.comparisons
+            if row.by.metric == metric
+        ]
+        by_ends = sum(
+            gate.check(paired.difference, paired.low, paired.high).holds
+            for paired in compared
+        )
         holds = sum(paired.low <= truth[metric] <= paired.high for paired in compared)
-        width = sorted(paired.high - paired.low for paired in compared)[len(compared) // 2] if compared else nan
+        width = (
+            sorted(paired.high - paired.low for paired in compared)[len(compared) // 2]
+            if compared
+            else nan
+        )
         passed = [_percent(by_bounds, repetitions), _percent(by_ends, repetitions)]
         shown = [_percent(holds, len(compared)), str(len(compared)), f"{width:.3g}"]
         cells.append([metric, f"{truth[metric]:+.4f}", *passed, *shown])

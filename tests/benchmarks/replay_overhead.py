@@ -44,8 +44,12 @@ def ratio(name: str, data_root: Path) -> float:
     watch = Stopwatch()
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch.object(loop.TrainingRun, "train_step", watch.around(loop.TrainingRun.train_step)),
-        mock.patch.object(loop.TrainingRun, "_forward_pass", watch.around(loop.TrainingRun._forward_pass)),
+        mock.patch.object(
+            loop.TrainingRun, "train_step", watch.around(loop.TrainingRun.train_step)
+        ),
+        mock.patch.object(
+            loop.TrainingRun, "_forward_pass", watch.around(loop.TrainingRun._forward_pass)
+        ),
         progress_bar(config.name, config.epochs.count) as bar,
     ):
         start = perf_counter()
@@ -56,4 +60,6 @@ def ratio(name: str, data_root: Path) -> float:
 if __name__ == "__main__":
     for experiment in TURNS:
         measured = ratio(experiment, Path(os.environ.get("MPCS_DATA_ROOT", "data")))
-        print(f"{experiment}: {measured:.2f} times its own training and forward passes (limit {LIMITS[experiment]})")
+        print(
+            f"{experiment}: {measured:.2f} times its own training and forward passes (limit {LIMITS[experiment]})"
+        )

@@ -32,8 +32,13 @@ print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).
 def cost(*arguments: str) -> tuple[float, float]:
     """Return seconds and peak MiB of ``python ARGUMENTS``, the medians of five runs."""
     command = [sys.executable, "-c", CHILD, sys.executable, *arguments]
-    runs = [subprocess.run(command, check=True, capture_output=True, text=True).stdout.split() for _ in range(5)]
-    seconds, mebibytes = (statistics.median(map(float, values)) for values in zip(*runs, strict=True))
+    runs = [
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+        for _ in range(5)
+    ]
+    seconds, mebibytes = (
+        statistics.median(map(float, values)) for values in zip(*runs, strict=True)
+    )
     return seconds, mebibytes
 
 
@@ -46,7 +51,10 @@ def main() -> None:
         "from mpcs_torch import *": ["-c", "from mpcs_torch import *"],
         "import torchmetrics": ["-c", "import torchmetrics"],
         "import torch": ["-c", "import torch"],
-        "parts for a loop": ["-c", "from mpcs_torch.learning import CheckpointSelector, MPCSLR, SoftmaxMarginLoss"],
+        "parts for a loop": [
+            "-c",
+            "from mpcs_torch.learning import CheckpointSelector, MPCSLR, SoftmaxMarginLoss",
+        ],
     }
     for name, arguments in starts.items():
         seconds, mebibytes = cost(*arguments)

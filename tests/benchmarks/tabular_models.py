@@ -23,7 +23,11 @@ def logistic_regression(inverse_penalty: float) -> Train:
 
         def predict(unseen: Any) -> Tensor:
             logits = torch.from_numpy(model.decision_function(unseen))
-            return logits if logits.ndim == 2 else torch.stack([torch.zeros_like(logits), logits], dim=1)
+            return (
+                logits
+                if logits.ndim == 2
+                else torch.stack([torch.zeros_like(logits), logits], dim=1)
+            )
 
         return predict
 
@@ -53,7 +57,9 @@ def random_forest(features: Any, labels: Any, seed: int) -> Predict:
     fewer votes than 1 in TREES, and half a vote is the middle of this range.
     """
     model = RandomForestClassifier(TREES, random_state=seed).fit(features, labels)
-    return lambda unseen: torch.from_numpy(model.predict_proba(unseen)).clamp(min=0.5 / TREES).log()
+    return lambda unseen: (
+        torch.from_numpy(model.predict_proba(unseen)).clamp(min=0.5 / TREES).log()
+    )
 
 
 UNDER_FITTED = "logistic regression, under-fitted"

@@ -37,14 +37,18 @@ def test_a_metric_costs_hardly_more_than_its_function() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("shape", loss_cost.CALLS, ids=str)
 @pytest.mark.parametrize("name", loss_cost.LIMITS)
-def test_losses_cost_a_few_times_cross_entropy(name: str, shape: tuple[int, int], threads: int) -> None:
+def test_losses_cost_a_few_times_cross_entropy(
+    name: str, shape: tuple[int, int], threads: int
+) -> None:
     assert loss_cost.ratio(name, shape, threads) <= loss_cost.LIMITS[name][shape]
 
 
 @pytest.mark.benchmark
 @pytest.mark.parametrize("experiment", replay_overhead.TURNS)
 def test_measuring_costs_a_fraction_of_training(experiment: str, data_root: Path) -> None:
-    assert replay_overhead.ratio(experiment, data_root) <= replay_overhead.LIMITS[experiment]
+    assert (
+        replay_overhead.ratio(experiment, data_root) <= replay_overhead.LIMITS[experiment]
+    )
 
 
 @pytest.mark.benchmark
@@ -83,5 +87,8 @@ def test_help_starts_fast_in_little_memory(verb: list[str]) -> None:
 @pytest.mark.benchmark
 def test_rules_keep_their_limit_on_mnist(data_root: Path) -> None:
     case = limits.Case("MNIST", limits.Pool(mnist(data_root), 2000), [limits.Limit(0.005)])
-    above = sum(case.pool.exceeds(case.limits, limits.decisions_of_rule(case, seed)) for seed in range(100))
+    above = sum(
+        case.pool.exceeds(case.limits, limits.decisions_of_rule(case, seed))
+        for seed in range(100)
+    )
     assert above <= 9, "more than 9 of 100 happen once in 40"

@@ -44,14 +44,23 @@ def batch_ratio(loss: str, rounds: int = 3) -> float:
         optimizer = Adam(model.parameters(), lr=rate, fused=True)
         taken = 0
         while taken < task.steps:
-            for index in train[torch.randperm(len(train))].split(task.batch_size)[: task.steps - taken]:
+            for index in train[torch.randperm(len(train))].split(task.batch_size)[
+                : task.steps - taken
+            ]:
                 optimizer.zero_grad()
-                nn_functional.cross_entropy(model(samples.inputs[index]), samples.labels[index]).backward()
+                nn_functional.cross_entropy(
+                    model(samples.inputs[index]), samples.labels[index]
+                ).backward()
                 optimizer.step()
                 taken += 1
 
     def batch() -> None:
-        Fleet(task, Regime(loss, rate, Condition()), [Model(0.0, seed) for seed in range(MODELS)], Path()).train()
+        Fleet(
+            task,
+            Regime(loss, rate, Condition()),
+            [Model(0.0, seed) for seed in range(MODELS)],
+            Path(),
+        ).train()
 
     times = [(_seconds(bare), _seconds(batch) / MODELS) for _ in range(rounds)]
     torch.set_num_threads(threads)
@@ -72,22 +81,36 @@ def two_processes(batch_size: int) -> tuple[float, float]:
 
 
 def _steps_in(processes: int, batch_size: int) -> list[float]:
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    launcher = [
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(processes),
+    ]
     command = [sys.executable, *launcher, "-m", __spec__.name, "steps", str(batch_size)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    printed = subprocess.run(
+        command, check=True, capture_output=True, text=True, env=environment
+    ).stdout
     return [float(each) for each in printed.split()]
 
 
 def _print_steps(batch_size: int) -> None:
     """Print the median seconds of a step of our trainer and of a bare loop with PyTorch's engine, in turns."""
-    config = experiment_config("exp05", [f"training.batch_size={batch_size}", "epochs.batches=1", "epochs.test=[]"])
-    split = Split(torch.randn(2 * batch_size, 1, 28, 28), torch.randint(0, 10, (2 * batch_size,)))
+    config = experiment_config(
+        "exp05", [f"training.batch_size={batch_size}", "epochs.batches=1", "epochs.test=[]"]
+    )
+    split = Split(
+        torch.randn(2 * batch_size, 1, 28, 28), torch.randint(0, 10, (2 * batch_size,))
+    )
     data = DataSplits(split, split, tuple(map(str, range(10))))
     with joined() as world:
         run = TrainingRun(config, data, world)
         batch = run.data.train.at(torch.arange(batch_size))
-        inputs, target = (part[world.rows(batch_size)].clone() for part in (batch.inputs, batch.labels))
+        inputs, target = (
+            part[world.rows(batch_size)].clone() for part in (batch.inputs, batch.labels)
+        )
         net: nn.Module = MNISTCNN((1, 28, 28), 10)
         engine = net if world.size == 1 else DistributedDataParallel(net)
         optimizer = SGD(net.parameters(), lr=0.01)
@@ -105,7 +128,10 @@ def _print_steps(batch_size: int) -> None:
             return _seconds(lambda: [step() for _ in range(STEPS)]) / STEPS
 
         with run.running():
-            times = [(several(lambda: run.train_step(batch)), several(bare)) for _ in range(ROUNDS)]
+            times = [
+                (several(lambda: run.train_step(batch)), several(bare))
+                for _ in range(ROUNDS)
+            ]
         if world.is_first:
             print(*(median(column) for column in zip(*times[1:], strict=True)))
 
@@ -113,10 +139,14 @@ def _print_steps(batch_size: int) -> None:
 def main() -> None:
     """Print each ratio beside its limit."""
     for loss in LOSSES:
-        print(f"{TASK}, {loss}: {batch_ratio(loss):.3f} times a bare loop, for each of {MODELS} models at once")
+        print(
+            f"{TASK}, {loss}: {batch_ratio(loss):.3f} times a bare loop, for each of {MODELS} models at once"
+        )
     for batch_size in BATCHES:
         ours, bare = two_processes(batch_size)
-        print(f"CNN, batches of {batch_size}, two processes: {ours:.2f} times one; a bare loop {bare:.2f}")
+        print(
+            f"CNN, batches of {batch_size}, two processes: {ours:.2f} times one; a bare loop {bare:.2f}"
+        )
 
 
 if __name__ == "__main__":

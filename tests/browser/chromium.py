@@ -15,8 +15,20 @@ from typing import Any, BinaryIO
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
+    *(
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--hide-scrollbars",
+    ),
+    *(
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-dev-shm-usage",
+    ),
 )
 SECONDS = 120
 """A page that has not loaded by then has failed; a busy machine takes tens of seconds to start the browser."""
@@ -40,14 +52,25 @@ class Page:
         self.complaints: list[str] = []
         self._loaded = 0
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
     def open(self, path: Path, *, width: int, scheme: str) -> None:
         """Load a file in a window of this width, with a preferred colour scheme."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )
         self.requests.clear()
         self.complaints.clear()
         before, latest = self._loaded, monotonic() + SECONDS
@@ -58,7 +81,9 @@ class Page:
 
     def evaluate(self, script: str) -> Any:
         """Return the value of a JavaScript expression, or of the promise that it gives."""
-        found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        found = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
@@ -103,9 +128,16 @@ class Page:
             self.requests.append(params["request"]["url"])
         elif method == "Runtime.exceptionThrown":
             self.complaints.append(str(params["exceptionDetails"]))
-        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+        elif method == "Runtime.consoleAPICalled" and params["type"] in (
+            "error",
+            "warning",
+            "assert",
+        ):
             self.complaints.append(str(params["args"]))
-        elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+        elif method == "Log.entryAdded" and params["entry"]["level"] in (
+            "error",
+            "warning",
+        ):
             self.complaints.append(params["entry"]["text"])
 
 
@@ -114,7 +146,8 @@ def opened_page(browser: str) -> Iterator[Page]:
     """Start the browser with a fresh profile, and end it."""
     pipes = [os.pipe(), os.pipe()]
     (to_read, to_write), (from_read, from_write) = [
-        [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE) for end in pipe] for pipe in pipes
+        [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE) for end in pipe]
+        for pipe in pipes
     ]
     for pipe in pipes:
         for end in pipe:

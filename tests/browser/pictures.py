@@ -19,7 +19,10 @@ WIDTH = 480
 """The width of the window in pixels; pictures have 1.5 pixels for each."""
 PICTURES = {
     "score-report": (f"score {PREDICTIONS} --concern traffic-lights", 620),
-    "is-b-better": ("score a.csv b.csv --concern concern.yaml --metrics dangerous_rate,accuracy,mpcs", 460),
+    "is-b-better": (
+        "score a.csv b.csv --concern concern.yaml --metrics dangerous_rate,accuracy,mpcs",
+        460,
+    ),
     "explore": ("explore pilot.csv --concern biopsies.yaml --by site", 900),
 }
 """By the name of each picture: the command that writes its page, and the height of what is shown."""
@@ -39,7 +42,9 @@ def main(folder: Path) -> None:
             assert run(*command.split(), out, "page.html", "--overwrite") == 0
             page.open(Path("page.html"), width=WIDTH, scheme="light")
             clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1.5}
-            shot = page.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
+            shot = page.call(
+                "Page.captureScreenshot", clip=clip, captureBeyondViewport=True
+            )
             (folder / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
 
 

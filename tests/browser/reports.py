@@ -19,21 +19,45 @@ GENERATOR = torch.Generator().manual_seed(0)
 
 def make_reports(folder: Path) -> dict[str, Path]:
     """Write a report of each command, and return the pages by name."""
-    names = ("score", "models", "detect", "run", "runs", "epochs", "seeds", "demo", "monitor")
+    names = (
+        "score",
+        "models",
+        "detect",
+        "run",
+        "runs",
+        "epochs",
+        "seeds",
+        "demo",
+        "monitor",
+    )
     pages = {name: folder / f"{name}.html" for name in names}
     concern = folder / "concern.yaml"
     concern.write_text(f"classes: [red, yellow, '{LONG}']\nreleases: [[red, yellow]]\n")
-    models = [_predictions(folder / f"{name}.csv", strength) for name, strength in (("mlp", 1.5), ("forest", 2.5))]
+    models = [
+        _predictions(folder / f"{name}.csv", strength)
+        for name, strength in (("mlp", 1.5), ("forest", 2.5))
+    ]
     given = ("--concern", concern, "--by", "city")
     assert run("score", models[0], *given, "--html", pages["score"]) == 0
     assert run("score", *models, *given, "--html", pages["models"]) == 0
-    detectors = [_trials(folder / f"{name}.csv", gap) for name, gap in (("ecapa", 3.0), ("xvector", 2.0))]
-    assert run("detect", *detectors, "--llr", "--by", "device", "--html", pages["detect"]) == 0
-    runs = [trained(folder / name, selector={"by": name, "keep_every": 1}) for name in ("mpcs", "cross_entropy")]
+    detectors = [
+        _trials(folder / f"{name}.csv", gap)
+        for name, gap in (("ecapa", 3.0), ("xvector", 2.0))
+    ]
+    assert (
+        run("detect", *detectors, "--llr", "--by", "device", "--html", pages["detect"]) == 0
+    )
+    runs = [
+        trained(folder / name, selector={"by": name, "keep_every": 1})
+        for name in ("mpcs", "cross_entropy")
+    ]
     assert run("report", runs[0], "--out", pages["run"]) == 0
     assert run("report", *runs, "--out", pages["runs"]) == 0
     for seed in range(3):
-        epochs = [{"missed": (7 * number + seed) % 20, "accuracy": 0.9, LONG: number / 7} for number in range(30)]
+        epochs = [
+            {"missed": (7 * number + seed) % 20, "accuracy": 0.9, LONG: number / 7}
+            for number in range(30)
+        ]
         train(folder / "loops" / f"seed-{seed}", epochs)
     assert run("report", folder / "loops" / "seed-0", "--out", pages["epochs"]) == 0
     assert run("report", folder / "loops", "--out", pages["seeds"]) == 0
@@ -42,7 +66,15 @@ def make_reports(folder: Path) -> dict[str, Path]:
     assert run("decide", "fit", models[1], "--concern", concern, "--out", rule) == 0
     settings = ("--state", folder / "state.json", "--limit", "dangerous <= 0.05 by city")
     assert (
-        run("monitor", rule, _log(folder / "log.csv", 0.3), *settings, "--html", pages["monitor"]) == ExitStatus.ALARM
+        run(
+            "monitor",
+            rule,
+            _log(folder / "log.csv", 0.3),
+            *settings,
+            "--html",
+            pages["monitor"],
+        )
+        == ExitStatus.ALARM
     )
     return pages
 
@@ -60,7 +92,11 @@ def _log(path: Path, rate: float) -> Path:
 
 def _predictions(path: Path, strength: float) -> Path:
     labels = torch.arange(300) % 3
-    probs = (torch.randn(300, 3, generator=GENERATOR) + strength * torch.eye(3)[labels]).softmax(dim=1).tolist()
+    probs = (
+        (torch.randn(300, 3, generator=GENERATOR) + strength * torch.eye(3)[labels])
+        .softmax(dim=1)
+        .tolist()
+    )
     rows = [
         f"{','.join(f'{p:.6f}' for p in row)},{label},city {n % 4}"
         for n, (row, label) in enumerate(zip(probs, labels, strict=True))
@@ -87,8 +123,13 @@ def _demonstration() -> Demonstration:
         result = SeedResult(target, {}, {})
         for way, share in zip(WAYS, (0.1, 0.09, 0.09, 0.07, 0.05), strict=True):
             wrong = torch.rand(200, generator=GENERATOR) < share
-            decisions = torch.where(wrong, torch.randint(0, 10, (200,), generator=GENERATOR), target)
+            decisions = torch.where(
+                wrong, torch.randint(0, 10, (200,), generator=GENERATOR), target
+            )
             result.decisions[way] = decisions
-            result.risks[way] = (decisions, wrong.double() + torch.rand(200, generator=GENERATOR))
+            result.risks[way] = (
+                decisions,
+                wrong.double() + torch.rand(200, generator=GENERATOR),
+            )
         seeds.append(result)
     return Demonstration(ConcernSpec(10, releases=[[1, 8], [8, 1]]), seeds)

@@ -34,7 +34,11 @@ HOSTILE = [
 
 
 def held(
-    names: tuple[str, ...] | list[str] = NAMES, rows: int = 300, models: int = 3, *, column: str = "site"
+    names: tuple[str, ...] | list[str] = NAMES,
+    rows: int = 300,
+    models: int = 3,
+    *,
+    column: str = "site",
 ) -> HeldRows:
     """Rows of some models, of which the last class is rare, in three groups."""
     generator = torch.Generator().manual_seed(0)
@@ -45,7 +49,10 @@ def held(
         noise = torch.randn(rows, len(names), generator=generator)
         probs[f"model {model}"] = (2 * torch.eye(len(names))[target] + noise).softmax(dim=1)
     return HeldRows(
-        list(names), probs, target, {column: Groups(["north", "<b>south</b>", "east"], torch.arange(rows) % 3)}
+        list(names),
+        probs,
+        target,
+        {column: Groups(["north", "<b>south</b>", "east"], torch.arange(rows) % 3)},
     )
 
 
@@ -54,7 +61,9 @@ def rows() -> HeldRows:
     return held()
 
 
-def opened(page: Page, path: Path, *, width: int = 1280, scheme: str = "light", link: str = "") -> Page:
+def opened(
+    page: Page, path: Path, *, width: int = 1280, scheme: str = "light", link: str = ""
+) -> Page:
     page.open(path, width=width, scheme=scheme)
     if link:
         page.evaluate(
@@ -83,7 +92,9 @@ def random_state(generator: np.random.Generator, classes: int) -> dict[str, Any]
     return {
         "costs": costs.tolist(),
         "dangerous": dangerous.tolist(),
-        "refer": float(generator.choice([0.1, 0.5, 2.0])) if generator.random() < 0.5 else None,
+        "refer": float(generator.choice([0.1, 0.5, 2.0]))
+        if generator.random() < 0.5
+        else None,
     }
 
 
@@ -95,7 +106,9 @@ def expected(rows: HeldRows, probs: Tensor, state: dict[str, Any]) -> dict[str, 
         for i in range(classes)
         if any(state["dangerous"][i])
     ]
-    spec = ConcernSpec(NAMES, weights=state["costs"], dangerous=dangerous, refer=state["refer"])
+    spec = ConcernSpec(
+        NAMES, weights=state["costs"], dangerous=dangerous, refer=state["refer"]
+    )
     decisions = least_concern_decision(probs, concern=spec, from_logits=False)
     report = report_on(decisions, rows.target, spec)
     size = len(decisions)
@@ -105,19 +118,26 @@ def expected(rows: HeldRows, probs: Tensor, state: dict[str, Any]) -> dict[str, 
         "right": (decisions == rows.target).sum().item(),
         "decided": round(report.coverage * size),
         "cost": pytest.approx(report.cost, rel=1e-9, abs=1e-12),
-        "byClass": {NAMES.index(name): [errors.errors, errors.samples] for name, errors in report.by_class.items()},
+        "byClass": {
+            NAMES.index(name): [errors.errors, errors.samples]
+            for name, errors in report.by_class.items()
+        },
     }
 
 
 @pytest.mark.slow
-def test_the_page_agrees_with_the_package_on_random_states(page: Page, rows: HeldRows, tmp_path: Path) -> None:
+def test_the_page_agrees_with_the_package_on_random_states(
+    page: Page, rows: HeldRows, tmp_path: Path
+) -> None:
     write_explorer(rows, None, tmp_path / "page.html")
     opened(page, tmp_path / "page.html")
     generator = np.random.default_rng(0)
     states = [random_state(generator, len(NAMES)) for _ in range(CASES)]
     for start in range(0, CASES, 100):
         part = states[start : start + 100]
-        shown = page.evaluate(f"{json.dumps(part)}.map((state) => explorer.page.compute(state).map(({{now}}) => now))")
+        shown = page.evaluate(
+            f"{json.dumps(part)}.map((state) => explorer.page.compute(state).map(({{now}}) => now))"
+        )
         for state, by_model in zip(part, shown, strict=True):
             for of_page, probs in zip(by_model, rows.probs.values(), strict=True):
                 of_package = expected(rows, probs, state)
@@ -127,7 +147,9 @@ def test_the_page_agrees_with_the_package_on_random_states(page: Page, rows: Hel
 
 
 @pytest.mark.slow
-def test_all_bounds_are_exact_for_few_rows(page: Page, rows: HeldRows, tmp_path: Path) -> None:
+def test_all_bounds_are_exact_for_few_rows(
+    page: Page, rows: HeldRows, tmp_path: Path
+) -> None:
     write_explorer(rows, None, tmp_path / "page.html")
     opened(page, tmp_path / "page.html")
     sizes = {300, 100, *rows.target.bincount().tolist()}
@@ -141,13 +163,21 @@ def test_all_bounds_are_exact_for_few_rows(page: Page, rows: HeldRows, tmp_path:
 
 
 @pytest.mark.parametrize("size", [1001, 70_000, 5_000_000])
-def test_bounds_of_many_rows_are_interpolated_to_less_than_is_shown(page: Page, size: int, tmp_path: Path) -> None:
+def test_bounds_of_many_rows_are_interpolated_to_less_than_is_shown(
+    page: Page, size: int, tmp_path: Path
+) -> None:
     table = bounds_of_counts(size)
     assert table.shape[1] < 1500
     write_explorer(held(rows=60), None, tmp_path / "page.html")
     opened(page, tmp_path / "page.html")
     random = np.random.default_rng(0)
-    counts = [0, 1, size - 1, size, *(size * random.beta(0.1, 0.1, 60)).astype(int).tolist()]
+    counts = [
+        0,
+        1,
+        size - 1,
+        size,
+        *(size * random.beta(0.1, 0.1, 60)).astype(int).tolist(),
+    ]
     shown = page.evaluate(
         f"(() => {{ const rows = {{bounds: new Map([[{size}, new Float32Array({table.flatten().tolist()})]])}};"
         f"return {counts}.map((count) => explorer.boundsOf(rows, count, {size})); }})()"
@@ -155,10 +185,14 @@ def test_bounds_of_many_rows_are_interpolated_to_less_than_is_shown(page: Page, 
     for count, ends in zip(counts, shown, strict=True):
         low, high = binomtest(count, size).proportion_ci()
         assert ends == pytest.approx([low, high], rel=1e-3, abs=1e-7)
-        assert [1 - end for end in ends] == pytest.approx([1 - low, 1 - high], rel=1e-3, abs=1e-7)
+        assert [1 - end for end in ends] == pytest.approx(
+            [1 - low, 1 - high], rel=1e-3, abs=1e-7
+        )
 
 
-def test_the_page_shows_what_it_computes(page: Page, rows: HeldRows, tmp_path: Path) -> None:
+def test_the_page_shows_what_it_computes(
+    page: Page, rows: HeldRows, tmp_path: Path
+) -> None:
     """A click, words and a price, with a decimal comma, reach the cells."""
     write_explorer(rows, None, tmp_path / "page.html")
     opened(page, tmp_path / "page.html")
@@ -214,19 +248,35 @@ def concerns() -> list[ConcernSpec]:
     generator = np.random.default_rng(2)
     drawn = [random_state(generator, 4) for _ in range(30)]
     return [
-        ConcernSpec(NAMES, weights=each["costs"], refer=each["refer"], dangerous=[["benign", "cyst"]]) for each in drawn
+        ConcernSpec(
+            NAMES,
+            weights=each["costs"],
+            refer=each["refer"],
+            dangerous=[["benign", "cyst"]],
+        )
+        for each in drawn
     ] + [
-        ConcernSpec(NAMES, releases=[["benign", "cyst", "inflamed"], ["malignant", "cyst"]], factor=0.1),
+        ConcernSpec(
+            NAMES,
+            releases=[["benign", "cyst", "inflamed"], ["malignant", "cyst"]],
+            factor=0.1,
+        ),
         ConcernSpec(NAMES, dangerous=[["malignant", "benign"]], factor=1e-7),
         ConcernSpec(
-            NAMES, weights=[[0, 1, 1, 1]] * 3 + [[8, 8, 8, 0]], dangerous=8, refer=2, answers={"benign or cyst": 0.5}
+            NAMES,
+            weights=[[0, 1, 1, 1]] * 3 + [[8, 8, 8, 0]],
+            dangerous=8,
+            refer=2,
+            answers={"benign or cyst": 0.5},
         ),
         ConcernSpec(NAMES, concession=0.01, class_groups={"harmless": ["benign", "cyst"]}),
     ]
 
 
 @pytest.mark.slow
-def test_a_concern_goes_to_the_page_and_back(page: Page, rows: HeldRows, tmp_path: Path) -> None:
+def test_a_concern_goes_to_the_page_and_back(
+    page: Page, rows: HeldRows, tmp_path: Path
+) -> None:
     for spec in concerns():
         write_explorer(rows, spec, tmp_path / "page.html")
         opened(page, tmp_path / "page.html")
@@ -234,7 +284,9 @@ def test_a_concern_goes_to_the_page_and_back(page: Page, rows: HeldRows, tmp_pat
         assert load_concern(tmp_path / "back.yaml") == spec
         # After changes, it is written as weights or releases, without what the page does not know.
         plain = json.dumps(concern_as_plain(spec))
-        written = page.evaluate(f"explorer.toYaml(explorer.plainOf(explorer.page.stateNow(), {{}}, {plain}))")
+        written = page.evaluate(
+            f"explorer.toYaml(explorer.plainOf(explorer.page.stateNow(), {{}}, {plain}))"
+        )
         (tmp_path / "back.yaml").write_text(written)
         same = load_concern(tmp_path / "back.yaml")
         assert same.mpcs_weights().equal(spec.mpcs_weights())
@@ -252,14 +304,24 @@ def test_concerns_of_the_package_come_back_unchanged(page: Page, tmp_path: Path)
         assert load_concern(tmp_path / "back.yaml") == spec
 
 
-def test_a_cost_of_a_referral_for_each_class_is_refused(rows: HeldRows, tmp_path: Path) -> None:
-    with pytest.raises(ConcernError, match="refer: must be one cost for all classes to be explored"):
-        write_explorer(rows, ConcernSpec(NAMES, refer=[0.1, 0.1, 0.2, 0.3]), tmp_path / "page.html")
+def test_a_cost_of_a_referral_for_each_class_is_refused(
+    rows: HeldRows, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        ConcernError, match="refer: must be one cost for all classes to be explored"
+    ):
+        write_explorer(
+            rows, ConcernSpec(NAMES, refer=[0.1, 0.1, 0.2, 0.3]), tmp_path / "page.html"
+        )
     assert not (tmp_path / "page.html").exists()
 
 
-@pytest.mark.parametrize("link", ["#s=%7B", "#s=null", "#s=%7B%22e%22:[[0,9,1,1]],%22o%22:[],%22r%22:null%7D"])
-def test_a_link_that_does_not_fit_is_left_out(page: Page, rows: HeldRows, tmp_path: Path, link: str) -> None:
+@pytest.mark.parametrize(
+    "link", ["#s=%7B", "#s=null", "#s=%7B%22e%22:[[0,9,1,1]],%22o%22:[],%22r%22:null%7D"]
+)
+def test_a_link_that_does_not_fit_is_left_out(
+    page: Page, rows: HeldRows, tmp_path: Path, link: str
+) -> None:
     write_explorer(rows, None, tmp_path / "page.html")
     opened(page, tmp_path / "page.html", link=link)
     assert page.evaluate("explorer.page.stateNow().costs[0][1]") == 1
@@ -268,11 +330,23 @@ def test_a_link_that_does_not_fit_is_left_out(page: Page, rows: HeldRows, tmp_pa
 
 def test_hostile_names_and_groups_are_text(page: Page, tmp_path: Path) -> None:
     names = [name.replace("\u2028", " ") for name in HOSTILE]
-    write_explorer(held(names, column="<script>alert(2)</script>"), None, tmp_path / "page.html")
+    write_explorer(
+        held(names, column="<script>alert(2)</script>"), None, tmp_path / "page.html"
+    )
     opened(page, tmp_path / "page.html")
     settled(page)
-    assert page.evaluate("[...document.querySelectorAll('#classes tbody th')].map((cell) => cell.textContent)") == names
-    assert page.evaluate("document.querySelectorAll('main img, main script[src], #groups b').length") == 0
+    assert (
+        page.evaluate(
+            "[...document.querySelectorAll('#classes tbody th')].map((cell) => cell.textContent)"
+        )
+        == names
+    )
+    assert (
+        page.evaluate(
+            "document.querySelectorAll('main img, main script[src], #groups b').length"
+        )
+        == 0
+    )
     assert "<b>south</b>" in page.evaluate("document.getElementById('groups').textContent")
     (tmp_path / "back.yaml").write_text(page.evaluate("explorer.page.yamlText()"))
     assert list(load_concern(tmp_path / "back.yaml").classes) == names
@@ -284,7 +358,9 @@ def test_a_page_is_sound_at_every_width_in_both_themes_and_asks_for_nothing(
     page: Page, tmp_path: Path, classes: int
 ) -> None:
     names = [f"class {number}" for number in range(classes)]
-    write_explorer(held(names, rows=400, models=1 + classes % 3), None, tmp_path / "page.html")
+    write_explorer(
+        held(names, rows=400, models=1 + classes % 3), None, tmp_path / "page.html"
+    )
     data = 400 * (4 + (1 + classes % 3) * 4 * classes + 4) * 4 / 3
     assert (tmp_path / "page.html").stat().st_size < data + 1_000_000
     faults = []
@@ -294,13 +370,15 @@ def test_a_page_is_sound_at_every_width_in_both_themes_and_asks_for_nothing(
             settled(page)
             found = [*page.evaluate(CHECKS), *page.complaints]
             faults += [f"{width} pixels, {scheme}: {fault}" for fault in found]
-            assert [url for url in page.requests if not url.startswith(("data:", "blob:"))] == [
-                (tmp_path / "page.html").resolve().as_uri()
-            ]
+            assert [
+                url for url in page.requests if not url.startswith(("data:", "blob:"))
+            ] == [(tmp_path / "page.html").resolve().as_uri()]
     assert faults == []
 
 
-def test_words_about_any_other_class_say_what_is_dangerous(page: Page, rows: HeldRows, tmp_path: Path) -> None:
+def test_words_about_any_other_class_say_what_is_dangerous(
+    page: Page, rows: HeldRows, tmp_path: Path
+) -> None:
     write_explorer(rows, None, tmp_path / "page.html")
     opened(page, tmp_path / "page.html")
     page.evaluate("""(() => {
@@ -313,9 +391,14 @@ def test_words_about_any_other_class_say_what_is_dangerous(page: Page, rows: Hel
     assert state["costs"][3] == [50, 50, 50, 0]
     assert state["dangerous"] == [[i == 3 and j != 3 for j in range(4)] for i in range(4)]
     yaml = page.evaluate("explorer.page.yamlText()")
-    assert "# malignant for any other class is about 50 times as bad as benign for malignant" in yaml
+    assert (
+        "# malignant for any other class is about 50 times as bad as benign for malignant"
+        in yaml
+    )
     page.evaluate("explorer.page.change(null, {costs: explorer.page.initial.costs})")
-    assert "about 50" not in page.evaluate("explorer.page.yamlText()"), "what no longer holds is not written"
+    assert "about 50" not in page.evaluate("explorer.page.yamlText()"), (
+        "what no longer holds is not written"
+    )
     page.evaluate("explorer.page.change(null, {isDearest: false})")
     page.evaluate("""(() => {
       document.querySelector("[data-pair='3 0']").click();
@@ -325,10 +408,14 @@ def test_words_about_any_other_class_say_what_is_dangerous(page: Page, rows: Hel
         cost.dispatchEvent(new Event("input", {bubbles: true}));
       }
     })()""")
-    assert page.evaluate("explorer.page.stateNow().dangerous[3][0]"), "0 was the beginning of 0.5"
+    assert page.evaluate("explorer.page.stateNow().dangerous[3][0]"), (
+        "0 was the beginning of 0.5"
+    )
 
 
-def test_the_commands_read_files_as_the_page_did(page: Page, rows: HeldRows, tmp_path: Path) -> None:
+def test_the_commands_read_files_as_the_page_did(
+    page: Page, rows: HeldRows, tmp_path: Path
+) -> None:
     write_explorer(rows, None, tmp_path / "page.html", reading="--label-column diagnosis")
     opened(page, tmp_path / "page.html")
     settled(page)
@@ -337,7 +424,9 @@ def test_the_commands_read_files_as_the_page_did(page: Page, rows: HeldRows, tmp
 
 
 @pytest.mark.slow
-def test_the_keyboard_reaches_each_error(page: Page, rows: HeldRows, tmp_path: Path) -> None:
+def test_the_keyboard_reaches_each_error(
+    page: Page, rows: HeldRows, tmp_path: Path
+) -> None:
     write_explorer(rows, None, tmp_path / "page.html")
     opened(page, tmp_path / "page.html")
     reached = page.evaluate("""(() => {
@@ -351,12 +440,29 @@ def test_the_keyboard_reaches_each_error(page: Page, rows: HeldRows, tmp_path: P
       document.activeElement.click();
       return [...seen, document.activeElement.id];
     })()""")
-    assert reached == ["0 1", "0 2", "0 3", "1 3", "2 3", "2 1", "0 1", "0 1", "0 1", "cost"]
+    assert reached == [
+        "0 1",
+        "0 2",
+        "0 3",
+        "1 3",
+        "2 3",
+        "2 1",
+        "0 1",
+        "0 1",
+        "0 1",
+        "cost",
+    ]
 
 
 @pytest.mark.benchmark
-def test_a_move_takes_a_tenth_of_a_second_with_many_rows(page: Page, tmp_path: Path) -> None:
-    write_explorer(held([str(number) for number in range(10)], rows=100_000, models=1), None, tmp_path / "page.html")
+def test_a_move_takes_a_tenth_of_a_second_with_many_rows(
+    page: Page, tmp_path: Path
+) -> None:
+    write_explorer(
+        held([str(number) for number in range(10)], rows=100_000, models=1),
+        None,
+        tmp_path / "page.html",
+    )
     opened(page, tmp_path / "page.html")
     settled(page)
     times = page.evaluate("""(async () => {

@@ -19,23 +19,35 @@ MAX_BYTES = 3_000_000
 
 
 @pytest.fixture(scope="module")
-def reports(page: Page, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:  # skips first
+def reports(
+    page: Page, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:  # skips first
     return make_reports(tmp_path_factory.mktemp("reports"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["score", "models", "detect", "run", "runs", "epochs", "seeds", "demo"])
-def test_a_report_is_sound_at_every_width_in_both_themes(page: Page, reports: dict[str, Path], name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["score", "models", "detect", "run", "runs", "epochs", "seeds", "demo"]
+)
+def test_a_report_is_sound_at_every_width_in_both_themes(
+    page: Page, reports: dict[str, Path], name: str
+) -> None:
     assert reports[name].stat().st_size < MAX_BYTES
     faults = []
     for scheme in SCHEMES:
         for width in WIDTHS:
             page.open(reports[name], width=width, scheme=scheme)
             found = [*page.evaluate(CHECKS), *page.complaints]
-            found += [f"asks for {url[:80]}" for url in page.requests if not url.startswith(("data:", "file:"))]
+            found += [
+                f"asks for {url[:80]}"
+                for url in page.requests
+                if not url.startswith(("data:", "file:"))
+            ]
             faults += [f"{width} pixels, {scheme}: {fault}" for fault in found]
     assert faults == []
-    assert len([url for url in page.requests if url.startswith("file:")]) == 1, "a report is one file"
+    assert len([url for url in page.requests if url.startswith("file:")]) == 1, (
+        "a report is one file"
+    )
 
 
 INTRUDER = """new Promise((done) => {
@@ -50,7 +62,15 @@ INTRUDER = """new Promise((done) => {
   setTimeout(() => done([violated.sort(), window.ran === true]), 300);
 })"""
 """Add to a page what a hostile name would add if it were not escaped; return what the page's policy refuses of it."""
-REFUSED = ["base-uri", "form-action", "frame-src", "img-src", "script-src-attr", "script-src-elem", "style-src-elem"]
+REFUSED = [
+    "base-uri",
+    "form-action",
+    "frame-src",
+    "img-src",
+    "script-src-attr",
+    "script-src-elem",
+    "style-src-elem",
+]
 
 
 def test_no_report_runs_scripts_or_loads_anything_even_if_a_name_were_markup(
@@ -62,12 +82,17 @@ def test_no_report_runs_scripts_or_loads_anything_even_if_a_name_were_markup(
         assert page.evaluate(INTRUDER) == [REFUSED, False], path.name
 
 
-def test_the_page_of_costs_runs_its_scripts_but_loads_nothing(page: Page, tmp_path: Path) -> None:
+def test_the_page_of_costs_runs_its_scripts_but_loads_nothing(
+    page: Page, tmp_path: Path
+) -> None:
     (tmp_path / "p.csv").write_text("target,a,b\na,0.7,0.3\nb,0.2,0.8\n")
     assert run("explore", tmp_path / "p.csv", "--out", tmp_path / "page.html") == 0
     page.open(tmp_path / "page.html", width=800, scheme="light")
     scripts = {"script-src-attr", "script-src-elem"}
-    assert page.evaluate(INTRUDER) == [[each for each in REFUSED if each not in scripts], True]
+    assert page.evaluate(INTRUDER) == [
+        [each for each in REFUSED if each not in scripts],
+        True,
+    ]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -92,14 +117,21 @@ def test_a_table_that_goes_on_beyond_the_edge_has_a_shade_there(
     assert shades["end"] == 0
 
 
-def test_the_cost_of_confusions_is_visible_on_a_phone(page: Page, reports: dict[str, Path]) -> None:
+def test_the_cost_of_confusions_is_visible_on_a_phone(
+    page: Page, reports: dict[str, Path]
+) -> None:
     for name in ("score", "runs"):
         page.open(reports[name], width=400, scheme="light")
-        assert page.evaluate("document.querySelector('.bar').getBoundingClientRect().right") < 400
+        assert (
+            page.evaluate("document.querySelector('.bar').getBoundingClientRect().right")
+            < 400
+        )
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_names_are_broken_only_where_they_do_not_fit_a_line(page: Page, reports: dict[str, Path], width: int) -> None:
+def test_names_are_broken_only_where_they_do_not_fit_a_line(
+    page: Page, reports: dict[str, Path], width: int
+) -> None:
     page.open(reports["detect"], width=width, scheme="light")
     heights = page.evaluate(
         "[...document.querySelectorAll(':not(pre) > .whole')].map(name => name.getBoundingClientRect().height"
@@ -110,7 +142,9 @@ def test_names_are_broken_only_where_they_do_not_fit_a_line(page: Page, reports:
 
 
 @pytest.mark.parametrize(("scheme", "is_dark"), [("light", False), ("dark", True)])
-def test_figures_follow_the_theme(page: Page, reports: dict[str, Path], scheme: str, is_dark: bool) -> None:
+def test_figures_follow_the_theme(
+    page: Page, reports: dict[str, Path], scheme: str, is_dark: bool
+) -> None:
     page.open(reports["score"], width=800, scheme=scheme)
     box = page.evaluate(
         "(({x, y, width, height}) => [x, y + scrollY, width, height])(document.images[0].getBoundingClientRect())"
@@ -126,13 +160,19 @@ def test_figures_follow_the_theme(page: Page, reports: dict[str, Path], scheme: 
 def test_a_report_is_printed_in_light_colours(page: Page, reports: dict[str, Path]) -> None:
     page.open(reports["run"], width=1280, scheme="dark")
     streams = re.findall(rb"stream\r?\n(.*?)endstream", page.pdf(), flags=re.DOTALL)
-    printed = b"".join(zlib.decompress(stream) for stream in streams if stream.startswith(b"\x78"))
+    printed = b"".join(
+        zlib.decompress(stream) for stream in streams if stream.startswith(b"\x78")
+    )
     assert colour_in_pdf(RED) in printed
-    assert not any(colour_in_pdf(ON_DARK[colour]) in printed for colour in (BLACK, RED, BLUE))
+    assert not any(
+        colour_in_pdf(ON_DARK[colour]) in printed for colour in (BLACK, RED, BLUE)
+    )
 
 
 @pytest.mark.slow
-def test_what_is_folded_is_opened_by_the_keyboard_and_printed(page: Page, reports: dict[str, Path]) -> None:
+def test_what_is_folded_is_opened_by_the_keyboard_and_printed(
+    page: Page, reports: dict[str, Path]
+) -> None:
     page.open(reports["score"], width=800, scheme="light")
     height = "(() => { const fold = document.querySelector('details'); return [fold.open, fold.scrollHeight]; })()"
     is_open, folded = page.evaluate(height)
@@ -145,7 +185,14 @@ def test_what_is_folded_is_opened_by_the_keyboard_and_printed(page: Page, report
     assert page.evaluate(height) == [False, folded]
     page.evaluate("document.querySelector('summary').focus()")
     for kind in ("keyDown", "keyUp"):
-        page.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+        page.call(
+            "Input.dispatchKeyEvent",
+            type=kind,
+            key="Enter",
+            code="Enter",
+            windowsVirtualKeyCode=13,
+            text="\r",
+        )
     assert page.evaluate(height)[0]
 
 
@@ -174,7 +221,13 @@ def test_the_checks_find_faults(page: Page, tmp_path: Path) -> None:
         "language",
     ):
         assert told in found
-    for told in ("no caption", "no scope", "cannot scroll", "outside landmarks", "contrast 2.8"):
+    for told in (
+        "no caption",
+        "no scope",
+        "cannot scroll",
+        "outside landmarks",
+        "contrast 2.8",
+    ):
         assert told in found
     assert any("told" in complaint for complaint in page.complaints)
     assert any(url.startswith("http:") for url in page.requests)

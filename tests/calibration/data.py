@@ -18,7 +18,9 @@ def trials(seed: int, size: int = 400) -> tuple[Tensor, Tensor]:
     """Draw detection scores (N,), float64, of which a quarter is of targets, and labels."""
     generator = torch.Generator().manual_seed(seed)
     target = (torch.arange(size) % 4 == 1).long()
-    return 2 * torch.randn(size, generator=generator, dtype=torch.float64) + 3 * target + 5, target
+    return 2 * torch.randn(
+        size, generator=generator, dtype=torch.float64
+    ) + 3 * target + 5, target
 
 
 def scores_of_systems(seed: int, size: int = 400) -> tuple[Tensor, Tensor]:
@@ -26,4 +28,6 @@ def scores_of_systems(seed: int, size: int = 400) -> tuple[Tensor, Tensor]:
     _, target = trials(seed, size)
     generator = torch.Generator().manual_seed(seed)
     noise = torch.randn(size, 3, generator=generator, dtype=torch.float64)
-    return torch.tensor([2.0, 1.0, 5.0]) * (noise + torch.tensor([1.0, 1.5, 0.5]) * target.unsqueeze(1)), target
+    return torch.tensor([2.0, 1.0, 5.0]) * (
+        noise + torch.tensor([1.0, 1.5, 0.5]) * target.unsqueeze(1)
+    ), target

@@ -28,7 +28,9 @@ def test_decisions_by_cost_need_calibration_on_an_under_fitted_model(seed: int) 
 
 
 @pytest.mark.parametrize("train", MODELS.values(), ids=MODELS)
-def test_every_calibrated_model_is_better_than_the_best_constant_decision(train: Train) -> None:
+def test_every_calibrated_model_is_better_than_the_best_constant_decision(
+    train: Train,
+) -> None:
     split = predict_split(*load_breast_cancer(return_X_y=True), train, 0)
     assert costs(split, tumour_costs(10)).calibrated < (split.target == 1).double().mean()
 
@@ -43,7 +45,9 @@ def test_an_mlp_depends_on_its_seed_alone() -> None:
     features, labels = load_breast_cancer(return_X_y=True)
     features, labels = StandardScaler().fit_transform(features)[:50], labels[:50]
     before = torch.get_rng_state()
-    first, again, other = (MODELS["MLP"](features, labels, seed)(features) for seed in (0, 0, 1))
+    first, again, other = (
+        MODELS["MLP"](features, labels, seed)(features) for seed in (0, 0, 1)
+    )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     assert torch.equal(torch.get_rng_state(), before)
@@ -59,10 +63,18 @@ def test_a_split_without_an_optimal_temperature_is_counted_and_stays_uncalibrate
 
 
 def test_a_row_holds_means_and_paired_differences() -> None:
-    sure, unsure, target = torch.tensor([[0.0, 3.0]]), torch.tensor([[0.0, 1.0]]), torch.tensor([0])
+    sure, unsure, target = (
+        torch.tensor([[0.0, 3.0]]),
+        torch.tensor([[0.0, 1.0]]),
+        torch.tensor([0]),
+    )
     splits = [
-        Predicted(sure, unsure, target, temperature=3.0, is_fitted=True),  # only calibrated decisions avoid the miss
-        Predicted(sure, unsure, 1 - target, temperature=1.0, is_fitted=False),  # only they give a false alarm
+        Predicted(
+            sure, unsure, target, temperature=3.0, is_fitted=True
+        ),  # only calibrated decisions avoid the miss
+        Predicted(
+            sure, unsure, 1 - target, temperature=1.0, is_fitted=False
+        ),  # only they give a false alarm
     ]
     row = dict(zip(HEADER[2:], summarize(splits, tumour_costs(10)), strict=True))
     assert row.pop("calibrated - most probable").startswith("-4.500 [")

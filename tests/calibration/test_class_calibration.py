@@ -47,10 +47,14 @@ def mean_cross_entropy(scores: Tensor, target: Tensor) -> float:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_temperature_is_that_of_scikit_learn(seed: int) -> None:
     scores, target = logits(seed)
-    oracle = CalibratedClassifierCV(FrozenEstimator(Identity().fit(None, None)), method="temperature")
+    oracle = CalibratedClassifierCV(
+        FrozenEstimator(Identity().fit(None, None)), method="temperature"
+    )
     oracle.fit(scores.numpy(), target.numpy())
     found = TemperatureScaling().fit(scores, target)(scores).softmax(dim=1)
-    torch.testing.assert_close(found, torch.from_numpy(oracle.predict_proba(scores.numpy())), rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(
+        found, torch.from_numpy(oracle.predict_proba(scores.numpy())), rtol=1e-6, atol=1e-9
+    )
 
 
 @both
@@ -66,7 +70,9 @@ def test_no_small_change_of_a_fit_lowers_the_cross_entropy(
     generator = torch.Generator().manual_seed(seed)
     for values in calibration.buffers():
         kept = values.clone()
-        values *= 1 + 0.01 * torch.randn(values.shape, generator=generator, dtype=values.dtype)
+        values *= 1 + 0.01 * torch.randn(
+            values.shape, generator=generator, dtype=values.dtype
+        )
         assert mean_cross_entropy(calibration(scores), target) >= best
         values.copy_(kept)
 
@@ -78,7 +84,9 @@ def test_vector_scaling_is_the_optimum_whose_biases_sum_to_zero(seed: int) -> No
     scores, target = logits(seed)
     scores += torch.arange(CLASSES)  # so that biases must make up for it
     fitted = VectorScaling(CLASSES).fit(scores, target)
-    scale, bias = (values.clone().requires_grad_() for values in (fitted.scale, fitted.bias))
+    scale, bias = (
+        values.clone().requires_grad_() for values in (fitted.scale, fitted.bias)
+    )
     nn.functional.cross_entropy(scores * scale + bias, target).backward()
     for values in (scale, bias):
         assert values.grad is not None
@@ -89,10 +97,16 @@ def test_vector_scaling_is_the_optimum_whose_biases_sum_to_zero(seed: int) -> No
 
 @settings(max_examples=30)
 @given(seed=SEEDS, factor=st.floats(1e-6, 1e6), shift=st.floats(-100, 100))
-def test_the_temperature_follows_the_scale_of_the_logits(seed: int, factor: float, shift: float) -> None:
+def test_the_temperature_follows_the_scale_of_the_logits(
+    seed: int, factor: float, shift: float
+) -> None:
     scores, target = logits(seed, 50)
     plain = TemperatureScaling().fit(scores, target).temperature
-    scaled = TemperatureScaling().fit(factor * scores + shift * torch.rand(50, 1), target).temperature
+    scaled = (
+        TemperatureScaling()
+        .fit(factor * scores + shift * torch.rand(50, 1), target)
+        .temperature
+    )
     torch.testing.assert_close(scaled, factor * plain, rtol=1e-5, atol=0)
 
 
@@ -103,7 +117,9 @@ def test_a_module_that_is_not_fitted_changes_nothing(make: Callable[[], nn.Modul
 
 
 @both
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+)
 def test_half_types_are_upcast_and_others_kept(
     make: Callable[[], TemperatureScaling | VectorScaling], dtype: torch.dtype
 ) -> None:
@@ -113,12 +129,18 @@ def test_half_types_are_upcast_and_others_kept(
     found = calibration(given_scores)
     assert found.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
     exact = make().fit(given_scores.double(), target)
-    torch.testing.assert_close(calibration.state_dict(), exact.state_dict(), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(found.double(), exact(given_scores.double()), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        calibration.state_dict(), exact.state_dict(), rtol=1e-12, atol=1e-12
+    )
+    torch.testing.assert_close(
+        found.double(), exact(given_scores.double()), rtol=1e-5, atol=1e-5
+    )
 
 
 @both
-def test_a_fit_asks_for_no_gradient(make: Callable[[], TemperatureScaling | VectorScaling]) -> None:
+def test_a_fit_asks_for_no_gradient(
+    make: Callable[[], TemperatureScaling | VectorScaling],
+) -> None:
     scores, target = logits(3)
     calibration = make().fit(scores.requires_grad_(), target)
     assert not any(values.requires_grad for values in calibration.state_dict().values())
@@ -134,19 +156,29 @@ ALIKE = torch.tensor([[3.0, 3.0], [1.0, 1.0], [0.0, 0.0]]), torch.tensor([1, 0, 
     ("batch", "reason"),
     [
         (RIGHT, "every sample is classified correctly: the optimal temperature is 0"),
-        (WRONG, "the scores are reversed or uninformative, and the optimal temperature is infinite"),
+        (
+            WRONG,
+            "the scores are reversed or uninformative, and the optimal temperature is infinite",
+        ),
         (ALIKE, "the logits are the same for all classes: they are uninformative"),
     ],
 )
-def test_a_temperature_without_an_optimum_is_1_with_a_warning(batch: tuple[Tensor, Tensor], reason: str) -> None:
+def test_a_temperature_without_an_optimum_is_1_with_a_warning(
+    batch: tuple[Tensor, Tensor], reason: str
+) -> None:
     calibration = TemperatureScaling().fit(*logits(0))
-    with pytest.warns(CalibrationWarning, match=r"^The temperature is 1, because .*\.$") as told:
+    with pytest.warns(
+        CalibrationWarning, match=r"^The temperature is 1, because .*\.$"
+    ) as told:
         assert calibration.fit(*batch).temperature == 1
     assert reason in str(told[0].message)
     assert told[0].filename == __file__
 
 
-QUASI = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [-1.0, 0.0]]), torch.tensor([0, 0, 1, 1])
+QUASI = (
+    torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [-1.0, 0.0]]),
+    torch.tensor([0, 0, 1, 1]),
+)
 
 
 @pytest.mark.parametrize(
@@ -154,13 +186,20 @@ QUASI = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [-1.0, 0.0]]), torch.t
     [
         (RIGHT, "100 Newton steps found no finite optimum"),
         (QUASI, "100 Newton steps found no finite optimum"),
-        ((RIGHT[0], torch.tensor([0, 0, 0])), "no sample has the label 1: its optimal bias is -inf"),
+        (
+            (RIGHT[0], torch.tensor([0, 0, 0])),
+            "no sample has the label 1: its optimal bias is -inf",
+        ),
     ],
 )
-def test_scales_without_an_optimum_are_1_with_a_warning(batch: tuple[Tensor, Tensor], reason: str) -> None:
+def test_scales_without_an_optimum_are_1_with_a_warning(
+    batch: tuple[Tensor, Tensor], reason: str
+) -> None:
     scores, target = logits(0)
     calibration = VectorScaling(2).fit(scores[:, :2], target % 2)
-    with pytest.warns(CalibrationWarning, match="The scales are 1 and the biases 0, because") as told:
+    with pytest.warns(
+        CalibrationWarning, match="The scales are 1 and the biases 0, because"
+    ) as told:
         calibration.fit(*batch)
     assert reason in str(told[0].message)
     assert torch.equal(calibration.scale, torch.ones(2).double())
@@ -188,12 +227,18 @@ def test_tiny_sets_have_an_optimum_or_a_warning(seed: int, size: int) -> None:
 @pytest.mark.parametrize(
     ("changed", "refusal"),
     [
-        ({"preds": torch.zeros(3)}, Refused("shape", "preds", shape="(N, C) or (N, C, ...)")),
+        (
+            {"preds": torch.zeros(3)},
+            Refused("shape", "preds", shape="(N, C) or (N, C, ...)"),
+        ),
         ({"preds": torch.zeros(3, 4, dtype=torch.int64)}, Refused("floating", "preds")),
         ({"target": torch.zeros(3)}, Refused("labels", "target")),
         ({"target": torch.tensor([0, 1])}, Refused("shape", "target", shape=(3,))),
         ({"target": torch.tensor([0, 1, 4])}, Refused("class_indices", "target", last=3)),
-        ({"preds": torch.tensor([[0.0, 0, 0, torch.nan]]).expand(3, 4)}, Refused("finite_logits", "preds", column=3)),
+        (
+            {"preds": torch.tensor([[0.0, 0, 0, torch.nan]]).expand(3, 4)},
+            Refused("finite_logits", "preds", column=3),
+        ),
         (
             {"preds": torch.tensor([[0.0, 0, 0, -torch.inf]]).expand(3, 4)},
             Refused("finite_logits", "preds", [0.0, 0.0, 0.0, float("-inf")], sample=0),
@@ -205,7 +250,9 @@ def test_tiny_sets_have_an_optimum_or_a_warning(seed: int, size: int) -> None:
     ],
 )
 def test_errors_of_a_fit_name_the_wrong_argument(
-    make: Callable[[], TemperatureScaling | VectorScaling], changed: dict[str, Tensor], refusal: Refused
+    make: Callable[[], TemperatureScaling | VectorScaling],
+    changed: dict[str, Tensor],
+    refusal: Refused,
 ) -> None:
     arguments = {"preds": 2 * torch.eye(3, 4), "target": torch.tensor([0, 1, 2]), **changed}
     with refusal:
@@ -217,6 +264,9 @@ def test_errors_of_a_call_name_the_wrong_argument() -> None:
         TemperatureScaling()(torch.tensor([[1, 2]]))
     with Refused("class_dimension", "preds", classes=4):
         VectorScaling(4)(torch.zeros(2, 3))
-    for one_class in (lambda: VectorScaling(1), lambda: TemperatureScaling().fit(torch.zeros(1, 1), torch.tensor([0]))):
+    for one_class in (
+        lambda: VectorScaling(1),
+        lambda: TemperatureScaling().fit(torch.zeros(1, 1), torch.tensor([0])),
+    ):
         with Refused("at_least", "num_classes", 1, minimum=2):
             one_class()

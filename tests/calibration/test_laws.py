@@ -24,7 +24,14 @@ from tests.calibration.data import CLASSES, logits, scores_of_systems, trials
 class Case(NamedTuple):
     """A calibration and the scores that it is fitted to."""
 
-    make: Callable[[], TemperatureScaling | VectorScaling | LogisticCalibration | LogisticFusion | PAVCalibration]
+    make: Callable[
+        [],
+        TemperatureScaling
+        | VectorScaling
+        | LogisticCalibration
+        | LogisticFusion
+        | PAVCalibration,
+    ]
     draw: Callable[[int], tuple[Tensor, Tensor]]
 
 
@@ -44,34 +51,50 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 def test_every_calibration_obeys_the_laws() -> None:
     public = (getattr(calibration, name) for name in calibration.__all__)
-    assert {kind.__name__ for kind in public if isinstance(kind, type) and issubclass(kind, nn.Module)} == set(CASES)
+    assert {
+        kind.__name__
+        for kind in public
+        if isinstance(kind, type) and issubclass(kind, nn.Module)
+    } == set(CASES)
 
 
 def test_a_fit_changes_what_the_module_gives_and_returns_it(case: Case) -> None:
     module, (scores, target) = case.make(), case.draw(0)
-    before = None if case.make is PAVCalibration else module(scores)  # PAV gives nothing before its fit
+    before = (
+        None if case.make is PAVCalibration else module(scores)
+    )  # PAV gives nothing before its fit
     assert module.fit(scores, target) is module
     assert before is None or not torch.allclose(module(scores), before)
 
 
 def test_a_second_fit_forgets_the_first(case: Case) -> None:
     again = case.make().fit(*case.draw(1)).fit(*case.draw(0))
-    torch.testing.assert_close(again.state_dict(), case.make().fit(*case.draw(0)).state_dict(), rtol=0, atol=0)
+    torch.testing.assert_close(
+        again.state_dict(), case.make().fit(*case.draw(0)).state_dict(), rtol=0, atol=0
+    )
 
 
 @pytest.mark.parametrize("is_fitted", [False, True])
-def test_a_state_goes_through_a_file_into_another_module(case: Case, is_fitted: bool) -> None:
+def test_a_state_goes_through_a_file_into_another_module(
+    case: Case, is_fitted: bool
+) -> None:
     fitted, file = case.make().fit(*case.draw(0)), io.BytesIO()
     torch.save(fitted.state_dict(), file)
     file.seek(0)
     fresh = case.make().fit(*case.draw(1)) if is_fitted else case.make()
-    assert str(fresh.load_state_dict(torch.load(file, weights_only=True))) == "<All keys matched successfully>"
+    assert (
+        str(fresh.load_state_dict(torch.load(file, weights_only=True)))
+        == "<All keys matched successfully>"
+    )
     scores = case.draw(2)[0]
     assert torch.equal(fresh(scores), fitted(scores))
 
 
 def test_a_state_is_loaded_inside_another_module(case: Case) -> None:
-    fitted, fresh = (nn.Sequential(nn.Identity(), module) for module in (case.make().fit(*case.draw(0)), case.make()))
+    fitted, fresh = (
+        nn.Sequential(nn.Identity(), module)
+        for module in (case.make().fit(*case.draw(0)), case.make())
+    )
     fresh.load_state_dict(fitted.state_dict())
     scores = case.draw(2)[0]
     assert torch.equal(fresh(scores), fitted(scores))
@@ -86,7 +109,10 @@ def test_copies_and_pickles_give_the_same_scores(case: Case) -> None:
 def test_an_exported_module_takes_batches_of_any_size(case: Case) -> None:
     fitted, (scores, _) = case.make().fit(*case.draw(0)), case.draw(1)
     dynamic = {"preds": {0: torch.export.Dim("batch")}}
-    exported, file = torch.export.export(fitted, (scores.float()[:7],), dynamic_shapes=dynamic), io.BytesIO()
+    exported, file = (
+        torch.export.export(fitted, (scores.float()[:7],), dynamic_shapes=dynamic),
+        io.BytesIO(),
+    )
     torch.export.save(exported, file)
     file.seek(0)
     loaded = torch.export.load(file).module()

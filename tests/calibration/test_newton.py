@@ -7,16 +7,25 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from mpcs_torch.calibration import CalibrationWarning, LogisticCalibration, TemperatureScaling, scaling
+from mpcs_torch.calibration import (
+    CalibrationWarning,
+    LogisticCalibration,
+    TemperatureScaling,
+    scaling,
+)
 from mpcs_torch.calibration.scaling import Expansion, in_float64, minimize
 from tests.calibration.data import logits, trials
 from tests.refused import Refused
 
 
 @given(seed=st.integers(0, 10**6))
-def test_a_quadratic_function_has_its_minimum_and_constant_directions_are_left_alone(seed: int) -> None:
+def test_a_quadratic_function_has_its_minimum_and_constant_directions_are_left_alone(
+    seed: int,
+) -> None:
     generator = torch.Generator().manual_seed(seed)
-    factor, centre, start = (torch.randn(*size, generator=generator).double() for size in ((3, 2), (3,), (3,)))
+    factor, centre, start = (
+        torch.randn(*size, generator=generator).double() for size in ((3, 2), (3,), (3,))
+    )
     hessian = factor @ factor.T
 
     def expand(point: Tensor) -> Expansion:
@@ -32,10 +41,16 @@ def test_a_quadratic_function_has_its_minimum_and_constant_directions_are_left_a
 
 @pytest.mark.parametrize("start", [-6.0, -1.0, 0.0, 6.0])
 def test_a_start_on_either_side_reaches_the_minimum(start: float) -> None:
-    def expand(point: Tensor) -> Expansion:  # softplus(x) - x / 4, whose minimum is at -log 3
+    def expand(
+        point: Tensor,
+    ) -> Expansion:  # softplus(x) - x / 4, whose minimum is at -log 3
         probability = point.sigmoid()
         value = torch.logaddexp(point, torch.zeros_like(point)) - point / 4
-        return Expansion(value.squeeze(), probability - 0.25, (probability * (1 - probability)).reshape(1, 1))
+        return Expansion(
+            value.squeeze(),
+            probability - 0.25,
+            (probability * (1 - probability)).reshape(1, 1),
+        )
 
     found = minimize(expand, torch.tensor([start], dtype=torch.float64))
     assert found is not None
@@ -50,8 +65,12 @@ def test_a_function_that_falls_for_ever_has_no_minimum() -> None:
     assert minimize(expand, torch.zeros(1, dtype=torch.float64)) is None
 
 
-@pytest.mark.parametrize(("device", "fitted_on"), [("cpu", "cpu"), ("cuda", "cuda"), ("mps", "cpu")])
-def test_values_are_fitted_on_their_device_if_it_has_float64(device: str, fitted_on: str) -> None:
+@pytest.mark.parametrize(
+    ("device", "fitted_on"), [("cpu", "cpu"), ("cuda", "cuda"), ("mps", "cpu")]
+)
+def test_values_are_fitted_on_their_device_if_it_has_float64(
+    device: str, fitted_on: str
+) -> None:
     with FakeTensorMode():
         values = in_float64(torch.empty(3, device=device))
     assert (values.device.type, values.dtype) == (fitted_on, torch.float64)

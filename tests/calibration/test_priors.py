@@ -11,7 +11,12 @@ from sklearn.metrics import confusion_matrix
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.calibration import LabelShiftWarning, TemperatureScaling, VectorScaling, estimate_priors
+from mpcs_torch.calibration import (
+    LabelShiftWarning,
+    TemperatureScaling,
+    VectorScaling,
+    estimate_priors,
+)
 from mpcs_torch.calibration.priors import MAX_WIDTH, PriorMethod, Share
 from mpcs_torch.functional import shift_priors
 from mpcs_torch.learning import DecisionRule, Limit
@@ -22,21 +27,30 @@ PRIORS = torch.tensor([0.7, 0.25, 0.05], dtype=torch.float64)
 both = pytest.mark.parametrize("method", get_args(PriorMethod))
 
 
-def draw(priors: Tensor, size: int, seed: int, *, skill: float = 2.0, spread: float = 3.0) -> tuple[Tensor, Tensor]:
+def draw(
+    priors: Tensor, size: int, seed: int, *, skill: float = 2.0, spread: float = 3.0
+) -> tuple[Tensor, Tensor]:
     """Draw overconfident logits (N, C), float64, and labels with these frequencies."""
     generator = torch.Generator().manual_seed(seed)
     target = torch.multinomial(priors, size, replacement=True, generator=generator)
     noise = torch.randn(size, len(priors), generator=generator, dtype=torch.float64)
-    return spread * (noise + skill * torch.nn.functional.one_hot(target, len(priors))), target
+    return spread * (
+        noise + skill * torch.nn.functional.one_hot(target, len(priors))
+    ), target
 
 
 def test_without_errors_in_validation_intervals_are_those_of_wilson() -> None:
-    samples, (unlabelled, classes) = draw(EVEN, 20_000, 0, skill=12.0), draw(PRIORS, 150, 1, skill=12.0)
+    samples, (unlabelled, classes) = (
+        draw(EVEN, 20_000, 0, skill=12.0),
+        draw(PRIORS, 150, 1, skill=12.0),
+    )
     estimate = estimate_priors(*samples, unlabelled, method="black_box", confidence=0.9)
     for label, count in enumerate(classes.bincount().tolist()):
         oracle = binomtest(count, 150).proportion_ci(0.9, method="wilson")
         assert estimate.priors[label] == pytest.approx(count / 150)
-        assert (estimate.low[label], estimate.high[label]) == pytest.approx((oracle.low, oracle.high), abs=1e-3)
+        assert (estimate.low[label], estimate.high[label]) == pytest.approx(
+            (oracle.low, oracle.high), abs=1e-3
+        )
 
 
 def test_black_box_inverts_the_confusion_matrix_of_scikit_learn() -> None:
@@ -48,14 +62,18 @@ def test_black_box_inverts_the_confusion_matrix_of_scikit_learn() -> None:
     confusion = confusion_matrix(target, known, normalize="true")
     shares = np.bincount(unknown, minlength=3) / len(unknown)
     estimate = estimate_priors(preds, target, unlabelled, method="black_box")
-    np.testing.assert_allclose(estimate.priors, np.linalg.solve(confusion.T, shares), rtol=1e-9)
+    np.testing.assert_allclose(
+        estimate.priors, np.linalg.solve(confusion.T, shares), rtol=1e-9
+    )
 
 
 @both
 def test_the_samples_of_validation_have_their_own_frequencies(method: PriorMethod) -> None:
     preds, target = draw(PRIORS, 400, 0)
     estimate = estimate_priors(preds, target, preds, method=method)
-    torch.testing.assert_close(estimate.priors, target.bincount() / 400.0, check_dtype=False)
+    torch.testing.assert_close(
+        estimate.priors, target.bincount() / 400.0, check_dtype=False
+    )
     torch.testing.assert_close(estimate.priors, estimate.validation_priors)
     assert estimate.p_value > 0.99
 
@@ -69,7 +87,9 @@ def test_intervals_hold_the_priors_and_label_shift_is_accepted(method: PriorMeth
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LabelShiftWarning)
             estimate = estimate_priors(*samples, deployed, method=method)
-        assert ((estimate.low <= estimate.priors) & (estimate.priors <= estimate.high)).all()
+        assert (
+            (estimate.low <= estimate.priors) & (estimate.priors <= estimate.high)
+        ).all()
         held.append((estimate.low <= PRIORS) & (estimate.high >= PRIORS))
         p_values.append(estimate.p_value)
     assert 0.90 <= torch.stack(held).double().mean() <= 0.99
@@ -78,17 +98,28 @@ def test_intervals_hold_the_priors_and_label_shift_is_accepted(method: PriorMeth
 
 
 def test_em_reads_more_from_a_sample_than_its_class() -> None:
-    samples, (unlabelled, _) = draw(EVEN, 2000, 2, skill=1.0), draw(PRIORS, 2000, 3, skill=1.0)
-    em, black_box = (estimate_priors(*samples, unlabelled, method=method) for method in get_args(PriorMethod))
+    samples, (unlabelled, _) = (
+        draw(EVEN, 2000, 2, skill=1.0),
+        draw(PRIORS, 2000, 3, skill=1.0),
+    )
+    em, black_box = (
+        estimate_priors(*samples, unlabelled, method=method)
+        for method in get_args(PriorMethod)
+    )
     assert ((em.high - em.low) < 0.9 * (black_box.high - black_box.low)).all()
 
 
 @both
-@pytest.mark.parametrize("change", [{"skill": 1.0}, {"spread": 1.5}, {"skill": 3.0}], ids=str)
-def test_samples_that_look_otherwise_are_no_label_shift(method: PriorMethod, change: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "change", [{"skill": 1.0}, {"spread": 1.5}, {"skill": 3.0}], ids=str
+)
+def test_samples_that_look_otherwise_are_no_label_shift(
+    method: PriorMethod, change: dict[str, float]
+) -> None:
     samples, (unlabelled, _) = draw(EVEN, 500, 0), draw(PRIORS, 500, 1, **change)
     with pytest.warns(
-        LabelShiftWarning, match=r"do not use the priors: more than class frequencies has changed \(p = "
+        LabelShiftWarning,
+        match=r"do not use the priors: more than class frequencies has changed \(p = ",
     ):
         assert estimate_priors(*samples, unlabelled, method=method).p_value < 0.001
 
@@ -111,11 +142,16 @@ def test_a_class_that_is_gone_is_not_ruled_out(method: PriorMethod) -> None:
 
 
 @both
-def test_the_order_of_classes_and_constants_of_rows_do_not_matter(method: PriorMethod) -> None:
+def test_the_order_of_classes_and_constants_of_rows_do_not_matter(
+    method: PriorMethod,
+) -> None:
     (preds, target), (unlabelled, _) = draw(EVEN, 300, 0), draw(PRIORS, 300, 1)
     expected = estimate_priors(preds, target, unlabelled, method=method)
     order = torch.tensor([2, 0, 1])
-    moved = [logits[:, order] + torch.arange(300.0).unsqueeze(1) for logits in (preds, unlabelled)]
+    moved = [
+        logits[:, order] + torch.arange(300.0).unsqueeze(1)
+        for logits in (preds, unlabelled)
+    ]
     estimate = estimate_priors(moved[0], order.argsort()[target], moved[1], method=method)
     for found, wanted in zip(estimate[:6], expected[:6], strict=True):
         torch.testing.assert_close(found, wanted[order], rtol=1e-5, atol=1e-7)
@@ -124,15 +160,23 @@ def test_the_order_of_classes_and_constants_of_rows_do_not_matter(method: PriorM
 
 def test_more_confidence_is_a_wider_interval() -> None:
     samples, (unlabelled, _) = draw(EVEN, 300, 0), draw(PRIORS, 300, 1)
-    narrow, wide = (estimate_priors(*samples, unlabelled, confidence=confidence) for confidence in (0.5, 0.99))
+    narrow, wide = (
+        estimate_priors(*samples, unlabelled, confidence=confidence)
+        for confidence in (0.5, 0.99)
+    )
     assert ((wide.low < narrow.low) & (wide.high > narrow.high)).all()
 
 
 def test_decision_rules_and_corrections_take_the_priors() -> None:
-    samples, (unlabelled, classes) = draw(EVEN, 1000, 0, skill=1.0), draw(PRIORS, 2000, 1, skill=1.0)
+    samples, (unlabelled, classes) = (
+        draw(EVEN, 1000, 0, skill=1.0),
+        draw(PRIORS, 2000, 1, skill=1.0),
+    )
     priors = estimate_priors(*samples, unlabelled).priors
     spec, limit = ConcernSpec(["a", "b", "c"]), Limit(0.5, "any", of="c")
-    rule, without = (DecisionRule(spec, priors=given).fit(*samples) for given in (priors, None))
+    rule, without = (
+        DecisionRule(spec, priors=given).fit(*samples) for given in (priors, None)
+    )
     errors = [(fitted(unlabelled) != classes).double().mean() for fitted in (rule, without)]
     assert errors[0] < 0.9 * errors[1]
     assert DecisionRule(spec, limit, priors=priors).fit(*samples).is_fitted
@@ -140,15 +184,29 @@ def test_decision_rules_and_corrections_take_the_priors() -> None:
     assert shifted.sum(dim=1).allclose(torch.ones(2000, dtype=torch.float64))
 
 
-def in_clusters(priors: Tensor, clusters: int, size: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def in_clusters(
+    priors: Tensor, clusters: int, size: int, seed: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Draw logits and labels of clusters, whose samples share most of their noise and often the class."""
     generator = torch.Generator().manual_seed(seed)
     shared = torch.randn(clusters, len(priors), generator=generator, dtype=torch.float64)
-    first = torch.multinomial(priors, clusters, replacement=True, generator=generator).repeat_interleave(size)
-    every = torch.multinomial(priors, clusters * size, replacement=True, generator=generator)
-    target = torch.where(torch.rand(clusters * size, generator=generator) < 0.6, first, every)
-    noise = torch.randn(clusters * size, len(priors), generator=generator, dtype=torch.float64)
-    logits = 2 * torch.nn.functional.one_hot(target, len(priors)) + 0.9 * shared.repeat_interleave(size, 0) + noise / 2
+    first = torch.multinomial(
+        priors, clusters, replacement=True, generator=generator
+    ).repeat_interleave(size)
+    every = torch.multinomial(
+        priors, clusters * size, replacement=True, generator=generator
+    )
+    target = torch.where(
+        torch.rand(clusters * size, generator=generator) < 0.6, first, every
+    )
+    noise = torch.randn(
+        clusters * size, len(priors), generator=generator, dtype=torch.float64
+    )
+    logits = (
+        2 * torch.nn.functional.one_hot(target, len(priors))
+        + 0.9 * shared.repeat_interleave(size, 0)
+        + noise / 2
+    )
     return logits, target, torch.arange(clusters).repeat_interleave(size)
 
 
@@ -160,12 +218,16 @@ def test_intervals_by_cluster_hold_the_priors_and_those_by_row_do_not() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LabelShiftWarning)
             given = {"clusters": clusters, "unlabelled_clusters": others + 60}
-            estimates = [estimate_priors(preds, target, unlabelled, **more) for more in (given, {})]  # type: ignore[arg-type]
+            estimates = [
+                estimate_priors(preds, target, unlabelled, **more) for more in (given, {})
+            ]  # type: ignore[arg-type]
         for estimate, holds in zip(estimates, (held, by_row), strict=True):
             holds.append(((estimate.low <= PRIORS) & (estimate.high >= PRIORS)).double())
         p_values.append(estimates[0].p_value)
         assert torch.equal(estimates[0].priors, estimates[1].priors)
-        joint = (estimates[0].joint_low <= estimates[0].low) & (estimates[0].high <= estimates[0].joint_high)
+        joint = (estimates[0].joint_low <= estimates[0].low) & (
+            estimates[0].high <= estimates[0].joint_high
+        )
         assert joint.all()
     assert 0.90 <= torch.stack(held).mean() <= 0.99
     assert torch.stack(by_row).mean() < 0.85
@@ -180,13 +242,18 @@ def test_copies_in_clusters_say_what_one_of_each_says(method: PriorMethod) -> No
     one_each = estimate_priors(preds, target, unlabelled, method=method, **singles)  # type: ignore[arg-type]
     torch.testing.assert_close(one_each[:6], alone[:6])
     copied = estimate_priors(
-        *(values.repeat(5, *[1] * (values.ndim - 1)) for values in (preds, target, unlabelled)),
+        *(
+            values.repeat(5, *[1] * (values.ndim - 1))
+            for values in (preds, target, unlabelled)
+        ),
         method=method,
         clusters=[*range(300)] * 5,
         unlabelled_clusters=[*range(300, 700)] * 5,
     )
     torch.testing.assert_close(copied.priors, alone.priors, rtol=0.01, atol=0)
-    torch.testing.assert_close(copied.high - copied.low, alone.high - alone.low, rtol=0.1, atol=0)
+    torch.testing.assert_close(
+        copied.high - copied.low, alone.high - alone.low, rtol=0.1, atol=0
+    )
     assert copied.p_value == pytest.approx(alone.p_value, abs=0.05)
 
 
@@ -204,12 +271,19 @@ def test_classes_that_cannot_be_told_apart_are_named_and_estimated_together() ->
     held = []
     for seed in range(30):
         (preds, target), (unlabelled, _) = poor(400, seed), poor(500, 100 + seed)
-        estimate = estimate_priors(preds, target, unlabelled, class_groups={"ill": [1, 2, 3]})
+        estimate = estimate_priors(
+            preds, target, unlabelled, class_groups={"ill": [1, 2, 3]}
+        )
         assert estimate.priors[2] > 0
         [joined] = [part for part in estimate.told_apart if 3 in part]
         assert 2 in joined
         assert all(share.width <= MAX_WIDTH for share in estimate.told_apart.values())
-        assert sorted(label for part in estimate.told_apart for label in part) == [0, 1, 2, 3]
+        assert sorted(label for part in estimate.told_apart for label in part) == [
+            0,
+            1,
+            2,
+            3,
+        ]
         ill = estimate.class_groups["ill"]
         assert ill.width < 0.4
         assert ill.prior == pytest.approx(0.5, abs=0.12)
@@ -220,7 +294,9 @@ def test_classes_that_cannot_be_told_apart_are_named_and_estimated_together() ->
             assert "these samples only distinguish none 0." in problem
             assert "severe or worse 0." in problem
         else:
-            assert problem.startswith("the samples of a class do not look the same as in validation (p = 0.")
+            assert problem.startswith(
+                "the samples of a class do not look the same as in validation (p = 0."
+            )
     assert np.mean(held) >= 0.85
 
 
@@ -236,7 +312,11 @@ def test_a_class_in_few_clusters_has_no_interval() -> None:
     clusters = torch.where(target == 2, torch.arange(600) % 9, torch.arange(600))
     given = {"clusters": clusters, "unlabelled_clusters": range(600, 1000)}
     estimate = estimate_priors(preds, target, draw(EVEN, 400, 1)[0], **given)  # type: ignore[arg-type]
-    assert estimate.low.isnan().tolist() == estimate.joint_high.isnan().tolist() == [False, False, True]
+    assert (
+        estimate.low.isnan().tolist()
+        == estimate.joint_high.isnan().tolist()
+        == [False, False, True]
+    )
     assert all(2 not in part or len(part) > 1 for part in estimate.told_apart)
     assert "c 0.3 (too few samples)" in estimate.problem(["a", "b", "c"])
 
@@ -248,8 +328,14 @@ both_clusters = {"clusters": range(60), "unlabelled_clusters": range(60)}
     ("changes", "refusal"),
     [
         ({"method": "bbse"}, Refused("one_of", "method", "bbse")),
-        ({"clusters": range(60)}, Refused("given_with", "clusters", other="unlabelled_clusters")),
-        ({**both_clusters, "clusters": range(59)}, Refused("name_for_each", "clusters", 59, rows=60)),
+        (
+            {"clusters": range(60)},
+            Refused("given_with", "clusters", other="unlabelled_clusters"),
+        ),
+        (
+            {**both_clusters, "clusters": range(59)},
+            Refused("name_for_each", "clusters", 59, rows=60),
+        ),
         (
             {**both_clusters, "clusters": [i if i % 3 else 0 for i in range(60)]},
             Refused("each_class_twice", "target", twice="in two clusters", classes=[0]),
@@ -262,7 +348,10 @@ both_clusters = {"clusters": range(60), "unlabelled_clusters": range(60)}
             {"class_groups": {"all": [0, 1, 2]}},
             Refused("some_classes", "class_groups", last=2),
         ),
-        ({"confidence": 1.0}, Refused("open_between", "confidence", 1.0, minimum=0, maximum=1)),
+        (
+            {"confidence": 1.0},
+            Refused("open_between", "confidence", 1.0, minimum=0, maximum=1),
+        ),
         ({"preds": torch.full((60, 3), torch.inf)}, Refused("finite_logits", "preds")),
         (
             {"preds": torch.zeros(60, 3)},
@@ -272,13 +361,26 @@ both_clusters = {"clusters": range(60), "unlabelled_clusters": range(60)}
             {"target": torch.arange(60) % 2},
             Refused("each_class_twice", "target", twice="twice", classes=[2]),
         ),
-        ({"unlabelled": torch.zeros(5, 2)}, Refused("float_shape", "unlabelled", shape="(M, 3)")),
+        (
+            {"unlabelled": torch.zeros(5, 2)},
+            Refused("float_shape", "unlabelled", shape="(M, 3)"),
+        ),
         ({"unlabelled": torch.zeros(1, 3)}, Refused("finite_sample", "unlabelled")),
-        ({"unlabelled": torch.full((5, 3), torch.nan)}, Refused("finite_sample", "unlabelled")),
+        (
+            {"unlabelled": torch.full((5, 3), torch.nan)},
+            Refused("finite_sample", "unlabelled"),
+        ),
     ],
 )
-def test_what_breaks_a_rule_is_refused(changes: dict[str, object], refusal: Refused) -> None:
+def test_what_breaks_a_rule_is_refused(
+    changes: dict[str, object], refusal: Refused
+) -> None:
     preds, _ = draw(EVEN, 60, 0)
-    given: dict[str, object] = {"preds": preds, "target": torch.arange(60) % 3, "unlabelled": preds, **changes}
+    given: dict[str, object] = {
+        "preds": preds,
+        "target": torch.arange(60) % 3,
+        "unlabelled": preds,
+        **changes,
+    }
     with refusal:
         estimate_priors(**given)  # type: ignore[arg-type]

@@ -13,7 +13,9 @@ def drawn(seed: int, separation: float) -> tuple[torch.Tensor, torch.Tensor, tor
     """Draw Gaussian scores with their log-likelihood ratios and labels."""
     generator = torch.Generator().manual_seed(seed)
     target = torch.arange(TRIALS) % 10 == 0
-    scores = torch.randn(TRIALS, generator=generator, dtype=torch.float64) + separation * target
+    scores = (
+        torch.randn(TRIALS, generator=generator, dtype=torch.float64) + separation * target
+    )
     return scores, separation * scores - separation**2 / 2, target
 
 
@@ -28,7 +30,9 @@ def test_calibration_brings_the_actual_cost_of_ratios_near_the_minimum(
     found = calibration(3 * scores + 2)
     least = min_cllr(found, target).item()
     assert cllr(3 * scores + 2, target).item() > least + 0.1
-    assert cllr(ratios, target).item() < least + 0.005  # the best there is, with a threshold for each score
+    assert (
+        cllr(ratios, target).item() < least + 0.005
+    )  # the best there is, with a threshold for each score
     if kind is LogisticCalibration:
         assert cllr(found, target).item() < least + 0.005
     else:  # a target below all development targets costs infinitely much: PAV trusts its data fully

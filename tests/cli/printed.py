@@ -11,6 +11,8 @@ def printed_tables(out: str) -> Iterator[PageTable]:
     for part in out.split("\n\n"):
         lines = [line for line in part.splitlines() if line.startswith("|")]
         if lines:
-            header, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+            header, _, *rows = (
+                [cell.strip() for cell in line.strip("|").split("|")] for line in lines
+            )
             yield PageTable(title, header, rows)
         title = part.strip()

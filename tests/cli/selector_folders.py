@@ -8,7 +8,9 @@ import torch
 
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 
-RULE = SelectionRule("missed", {"missed": "min", "accuracy": "max"}, within={"accuracy": 0.01})
+RULE = SelectionRule(
+    "missed", {"missed": "min", "accuracy": "max"}, within={"accuracy": 0.01}
+)
 EPOCHS = [
     {"missed": 9.0, "accuracy": 0.95, "loss": 0.5},
     {"missed": 5.0, "accuracy": 0.955, "loss": 0.4, "slow": 1.5},
@@ -18,7 +20,10 @@ EPOCHS = [
 
 
 def train(
-    folder: Path, epochs: Sequence[Mapping[str, float]] = EPOCHS, rule: SelectionRule = RULE, **settings: Any
+    folder: Path,
+    epochs: Sequence[Mapping[str, float]] = EPOCHS,
+    rule: SelectionRule = RULE,
+    **settings: Any,
 ) -> CheckpointSelector:
     """Record ``epochs`` in ``folder``."""
     selector = CheckpointSelector(folder, rule, **settings)
@@ -27,7 +32,9 @@ def train(
     return selector
 
 
-def train_seeds(parent: Path, picks: Sequence[float], name: str = "seed", rule: SelectionRule = RULE) -> list[Path]:
+def train_seeds(
+    parent: Path, picks: Sequence[float], name: str = "seed", rule: SelectionRule = RULE
+) -> list[Path]:
     """Record a folder for each seed, whose picked epoch has the number of missed errors in ``picks``."""
     folders = [parent / f"{name}-{seed}" for seed in range(len(picks))]
     for folder, missed in zip(folders, picks, strict=True):

@@ -31,14 +31,18 @@ def one_line(error: str) -> str:
     return " ".join(error.replace("│", " ").split())
 
 
-def test_train_writes_records_and_the_resolved_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_writes_records_and_the_resolved_config(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("train", IRIS, "epochs.count=3", "name=mine", "--out", tmp_path) == 0
     assert len(read_records(tmp_path / "mine" / "records.csv")) == 3
     assert "count: 3" in (tmp_path / "mine" / "config.yaml").read_text()
     assert f"wrote {tmp_path / 'mine' / 'records.csv'}" in capsys.readouterr().out
 
 
-def test_train_takes_a_users_own_model_and_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_train_takes_a_users_own_model_and_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "my_parts.py").write_text(
         "import torch\n"
         "from mpcs_torch.trainer.data import DataSplits, Split\n\n"
@@ -51,13 +55,21 @@ def test_train_takes_a_users_own_model_and_data(tmp_path: Path, monkeypatch: pyt
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    own = ("data={path: 'my_parts:blobs', size: 30}", "model={path: 'my_parts:net', bias: false}", "score={}")
+    own = (
+        "data={path: 'my_parts:blobs', size: 30}",
+        "model={path: 'my_parts:net', bias: false}",
+        "score={}",
+    )
     assert run("train", IRIS, *own, "epochs.count=2") == 0
     assert "bias: false" in (tmp_path / "runs" / "exp01" / "config.yaml").read_text()
-    assert run("train", IRIS, "data={path: 'my_parts:blobs', size: many}", "name=other") == 2
+    assert (
+        run("train", IRIS, "data={path: 'my_parts:blobs', size: many}", "name=other") == 2
+    )
 
 
-def test_train_reports_every_error_of_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_reports_every_error_of_a_config(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("train", IRIS, "model.hiden=3", "score.t=0", "--out", tmp_path) == 2
     error = capsys.readouterr().err
     assert "override model.hiden: Extra inputs are not permitted" in error
@@ -65,7 +77,9 @@ def test_train_reports_every_error_of_a_config(tmp_path: Path, capsys: pytest.Ca
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("in the way")
     assert run("train", IRIS, "--out", tmp_path / "file") == 2
     assert "Not a directory" in one_line(capsys.readouterr().err)
@@ -86,7 +100,9 @@ def test_reproduce_prints_the_papers_correlations_beside_ours_and_their_interval
     assert run("reproduce", "exp01", "--out", tmp_path) == 2
 
 
-def test_reproduce_checks_its_arguments_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reproduce_checks_its_arguments_before_any_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("reproduce", "exp01", "exp99", "--out", tmp_path) == 2
     assert "exp99" in one_line(capsys.readouterr().err)
     assert run("reproduce", "exp01", "exp01", "--out", tmp_path) == 2
@@ -114,17 +130,26 @@ def test_select_refuses_a_wrong_rule_and_says_where_no_epoch_keeps_it(
     assert run("select", tmp_path, "--within", "accuracy=0", "--within", "mpcs=0") == 0
     assert capsys.readouterr().out.endswith("\nNo epoch is within the limits.\n")
     assert run("select", tmp_path, "--by", "test_accuracy") == 2
-    assert "selector.by: test_accuracy is measured on test data" in one_line(capsys.readouterr().err)
+    assert "selector.by: test_accuracy is measured on test data" in one_line(
+        capsys.readouterr().err
+    )
     for wrong in (("--by", "loss"), ("--within", "accuracy"), ("--within", "accuracy=x")):
         assert run("select", tmp_path, *wrong) == 2
     assert run("select", tmp_path / "nothing") == 2
 
 
-def test_select_says_where_counts_do_not_tell_epochs_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "records.csv").write_text("epoch,accuracy,dangerous\n1,0.9,5\n2,0.9,4\n3,0.9,29\n")
+def test_select_says_where_counts_do_not_tell_epochs_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "records.csv").write_text(
+        "epoch,accuracy,dangerous\n1,0.9,5\n2,0.9,4\n3,0.9,29\n"
+    )
     assert run("select", tmp_path, "--by", "dangerous") == 0
     printed = capsys.readouterr().out
-    assert "95 % intervals of columns read as counts of independent errors: dangerous." in printed
+    assert (
+        "95 % intervals of columns read as counts of independent errors: dangerous."
+        in printed
+    )
     assert "1 (1 epochs)" in printed
     assert "exact test, 5 % for all pairs of epochs" in printed
     assert "4 [1.09, 10.2]" in printed
@@ -134,8 +159,12 @@ def test_select_says_where_counts_do_not_tell_epochs_apart(tmp_path: Path, capsy
     assert told["intervals"]["dangerous"] == pytest.approx([1.0899, 10.2416], abs=1e-4)
 
 
-def test_select_ranks_records_with_other_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "records.csv").write_text("epoch,accuracy,mpcs\n1,0.95,0.3\n2,0.94,0.1\n3,0.93,0.2\n")
+def test_select_ranks_records_with_other_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "records.csv").write_text(
+        "epoch,accuracy,mpcs\n1,0.95,0.3\n2,0.94,0.1\n3,0.93,0.2\n"
+    )
     assert run("select", tmp_path) == 0
     assert "| accuracy  | 1     | 0.95 (+0.01) | 0.3 (+0.2) |" in capsys.readouterr().out
     assert run("select", tmp_path, "--within", "dangerous=3") == 2
@@ -157,7 +186,9 @@ def test_select_ranks_records_with_other_columns(tmp_path: Path, capsys: pytest.
 def test_every_option_of_select_changes_the_pick(
     options: tuple[str, ...], epoch: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "records.csv").write_text("epoch,accuracy,mpcs\n1,0.95,0.3\n2,0.94,0.1\n3,0.93,0.2\n4,0.92,0.1\n")
+    (tmp_path / "records.csv").write_text(
+        "epoch,accuracy,mpcs\n1,0.95,0.3\n2,0.94,0.1\n3,0.93,0.2\n4,0.92,0.1\n"
+    )
     assert run("select", tmp_path, *options) == 0
     out = capsys.readouterr().out
     assert f"\nBest epoch: {epoch}\n" in out
@@ -166,7 +197,9 @@ def test_every_option_of_select_changes_the_pick(
     assert run("select", tmp_path, *options, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert [best["epoch"] for best in found["best"]] == [epoch]
-    assert found["best"][0]["values"] == dict(zip(("accuracy", "mpcs"), VALUES[epoch], strict=True))
+    assert found["best"][0]["values"] == dict(
+        zip(("accuracy", "mpcs"), VALUES[epoch], strict=True)
+    )
 
 
 VALUES = {1: (0.95, 0.3), 2: (0.94, 0.1)}
@@ -175,15 +208,24 @@ VALUES = {1: (0.95, 0.3), 2: (0.94, 0.1)}
 def test_train_ends_with_the_pick_its_reason_and_its_test_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ("data.validation_fraction=0.3", "epochs={count: 6, samples: validation}", "selector={by: mpcs}")
+    options = (
+        "data.validation_fraction=0.3",
+        "epochs={count: 6, samples: validation}",
+        "selector={by: mpcs}",
+    )
     assert run("train", IRIS, *options, "--out", tmp_path) == 0
     printed = capsys.readouterr().out
-    picked = re.match(r"Picked epoch (\d): lowest mpcs \((.*)\) on validation data of 6 epochs\.\n", printed)
+    picked = re.match(
+        r"Picked epoch (\d): lowest mpcs \((.*)\) on validation data of 6 epochs\.\n",
+        printed,
+    )
     assert picked is not None
     records = read_records(tmp_path / "exp01" / "records.csv")
     assert int(picked[1]) == min(records, key=lambda record: record["mpcs"])["epoch"]
     header, row = (
-        re.sub(r" +", " ", line) for line in printed.splitlines() if line.startswith(("| metric", "| mpcs "))
+        re.sub(r" +", " ", line)
+        for line in printed.splitlines()
+        if line.startswith(("| metric", "| mpcs "))
     )
     assert header == "| metric | train | validation | test |"
     assert row.split(" | ")[2] == picked[2]
@@ -196,16 +238,28 @@ def test_a_diverged_run_says_so_and_fails(
     options = ("training.learning_rate=1e30", "epochs={count: 6}", "--out", tmp_path)
     assert run("train", IRIS, *options, *selector) == ExitStatus.DIVERGED
     error = capsys.readouterr().err
-    assert "mpcs: exp01 has diverged: the model of epoch 6 gives NaN or infinite logits." in error
+    assert (
+        "mpcs: exp01 has diverged: the model of epoch 6 gives NaN or infinite logits."
+        in error
+    )
     assert json.loads((tmp_path / "exp01" / "result.json").read_text())["diverged"] is True
     assert len(read_records(tmp_path / "exp01" / "records.csv")) == 6
 
 
-def test_a_run_that_diverges_after_its_pick_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = ("data.validation_fraction=0.3", "epochs={count: 6, when: before}", "selector={by: mpcs}")
+def test_a_run_that_diverges_after_its_pick_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = (
+        "data.validation_fraction=0.3",
+        "epochs={count: 6, when: before}",
+        "selector={by: mpcs}",
+    )
     assert run("train", IRIS, *data, "training.learning_rate=1e30", "--out", tmp_path) == 0
     printed = capsys.readouterr().out
-    assert re.match(r"Picked epoch 1: lowest mpcs \(.*\) on train data of 6 epochs, \d of which gave NaN\.\n", printed)
+    assert re.match(
+        r"Picked epoch 1: lowest mpcs \(.*\) on train data of 6 epochs, \d of which gave NaN\.\n",
+        printed,
+    )
     assert json.loads((tmp_path / "exp01" / "result.json").read_text())["diverged"] is False
 
 
@@ -230,7 +284,11 @@ def test_demo_compares_the_recommended_recipe_with_a_plain_run(
 
 
 def test_without_the_cli_extra_the_command_says_what_to_install() -> None:
-    code = "import sys; sys.modules['typer'] = None; from mpcs_torch.cli import main; main()"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    code = (
+        "import sys; sys.modules['typer'] = None; from mpcs_torch.cli import main; main()"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert result.returncode == ExitStatus.REFUSED
     assert "pip install 'mpcs_torch[cli]'" in result.stderr

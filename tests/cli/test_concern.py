@@ -10,19 +10,33 @@ from tests.cli.test_cli import one_line, run
 
 
 def suggest(given: str | Path, source: str, out: Path, *options: str | int) -> int:
-    return run("concern", "suggest", given, "--from", source, "--out", out, *map(str, options))
+    return run(
+        "concern", "suggest", given, "--from", source, "--out", out, *map(str, options)
+    )
 
 
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
         ("tree", ("--under", 2), "only for --from order, but got tree"),
-        ("order", ("--dangerous", 5), "dangerous must be above 0 and at most 1, the largest weight, but got 5.0."),
-        ("order", ("--under", -1), f"under {Rule('finite_at_least', fields={'minimum': 0})}, but got -1"),
+        (
+            "order",
+            ("--dangerous", 5),
+            "dangerous must be above 0 and at most 1, the largest weight, but got 5.0.",
+        ),
+        (
+            "order",
+            ("--under", -1),
+            f"under {Rule('finite_at_least', fields={'minimum': 0})}, but got -1",
+        ),
     ],
 )
 def test_options_that_cannot_be_met_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], source: str, options: tuple[str | int, ...], message: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    source: str,
+    options: tuple[str | int, ...],
+    message: str,
 ) -> None:
     assert suggest("a,b", source, tmp_path / "out.yaml", *options) == 2
     assert message in one_line(capsys.readouterr().err)
@@ -30,21 +44,66 @@ def test_options_that_cannot_be_met_are_refused(
 
 def test_an_order_takes_costs_for_both_directions_and_a_threshold(tmp_path: Path) -> None:
     out = tmp_path / "out.yaml"
-    assert suggest("healthy,mild,severe", "order", out, "--under", 5, "--over", 2, "--dangerous", 0.5) == 0
+    assert (
+        suggest(
+            "healthy,mild,severe",
+            "order",
+            out,
+            "--under",
+            5,
+            "--over",
+            2,
+            "--dangerous",
+            0.5,
+        )
+        == 0
+    )
     spec = load_concern(out)
     assert spec.costs().tolist() == [[0, 0.2, 0.4], [0.5, 0, 0.2], [1, 0.5, 0]]
-    assert spec.dangerous_pairs().tolist() == [[False] * 3, [True, False, False], [True, True, False]]
+    assert spec.dangerous_pairs().tolist() == [
+        [False] * 3,
+        [True, False, False],
+        [True, True, False],
+    ]
 
 
-def test_trees_costs_and_orders_give_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trees_costs_and_orders_give_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "tree.yaml").write_text("animal: [cat, dog]\nvehicle: [car]\n")
     (tmp_path / "costs.csv").write_text("well,ill\n0,2\n8,0\n")
-    for source, given in (("tree", tmp_path / "tree.yaml"), ("costs", tmp_path / "costs.csv"), ("order", "low, high")):
-        assert run("concern", "suggest", given, "--from", source, "--out", tmp_path / f"{source}-out.yaml") == 0
+    for source, given in (
+        ("tree", tmp_path / "tree.yaml"),
+        ("costs", tmp_path / "costs.csv"),
+        ("order", "low, high"),
+    ):
+        assert (
+            run(
+                "concern",
+                "suggest",
+                given,
+                "--from",
+                source,
+                "--out",
+                tmp_path / f"{source}-out.yaml",
+            )
+            == 0
+        )
     assert load_concern(tmp_path / "tree-out.yaml").releases == ((0, 1), (1, 0))
     assert load_concern(tmp_path / "costs-out.yaml").classes == ("well", "ill")
     assert load_concern(tmp_path / "order-out.yaml").classes == ("low", "high")
-    assert run("concern", "suggest", "a,b", "--from", "order", "--out", tmp_path / "tree-out.yaml") == 2
+    assert (
+        run(
+            "concern",
+            "suggest",
+            "a,b",
+            "--from",
+            "order",
+            "--out",
+            tmp_path / "tree-out.yaml",
+        )
+        == 2
+    )
     assert "exists: choose another file" in one_line(capsys.readouterr().err)
 
 
@@ -60,7 +119,15 @@ def test_trees_costs_and_orders_give_files(tmp_path: Path, capsys: pytest.Captur
 )
 def test_costs_may_have_any_delimiter(tmp_path: Path, text: str) -> None:
     (tmp_path / "costs.csv").write_text(text)
-    status = run("concern", "suggest", tmp_path / "costs.csv", "--from", "costs", "--out", tmp_path / "out.yaml")
+    status = run(
+        "concern",
+        "suggest",
+        tmp_path / "costs.csv",
+        "--from",
+        "costs",
+        "--out",
+        tmp_path / "out.yaml",
+    )
     assert status == (2 if text.startswith("[") else 0)
     if not status:
         spec = load_concern(tmp_path / "out.yaml")
@@ -70,7 +137,21 @@ def test_costs_may_have_any_delimiter(tmp_path: Path, text: str) -> None:
 
 def test_wrong_input_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "costs.csv").write_text("well,ill\n0,two\n8,0\n")
-    for source, given in (("costs", tmp_path / "costs.csv"), ("tree", tmp_path / "no.yaml")):
-        assert run("concern", "suggest", given, "--from", source, "--out", tmp_path / "out.yaml") == 2
+    for source, given in (
+        ("costs", tmp_path / "costs.csv"),
+        ("tree", tmp_path / "no.yaml"),
+    ):
+        assert (
+            run(
+                "concern",
+                "suggest",
+                given,
+                "--from",
+                source,
+                "--out",
+                tmp_path / "out.yaml",
+            )
+            == 2
+        )
     assert not (tmp_path / "out.yaml").exists()
     assert suggest("a,b", "order", tmp_path / "nowhere" / "out.yaml") == 2

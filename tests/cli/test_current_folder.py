@@ -18,10 +18,14 @@ SHADOWS = ("numpy", "torch", "typer", "yaml", "pyarrow", "torchmetrics", "pathli
 METRICS = "accuracy,torchmetrics.classification:MulticlassCalibrationError"
 
 
-def started(how: tuple[str, ...], folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def started(
+    how: tuple[str, ...], folder: Path, *arguments: str
+) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, *how, *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture
@@ -29,13 +33,17 @@ def folder(tmp_path: Path) -> Path:
     """A folder with predictions, and with files that have the names of packages and leave a mark when they are run."""
     for name in SHADOWS:
         (tmp_path / f"{name}.py").write_text(f"open('ran-{name}', 'w')\n")
-    (tmp_path / "p.csv").write_text("target,a,b\na,0.7,0.3\nb,0.2,0.8\na,0.4,0.6\nb,0.1,0.9\n")
+    (tmp_path / "p.csv").write_text(
+        "target,a,b\na,0.7,0.3\nb,0.2,0.8\na,0.4,0.6\nb,0.1,0.9\n"
+    )
     return tmp_path
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [MODULE, SCRIPT], ids=["module", "script"])
-def test_no_file_of_the_current_folder_is_run_instead_of_a_package(how: tuple[str, ...], folder: Path) -> None:
+def test_no_file_of_the_current_folder_is_run_instead_of_a_package(
+    how: tuple[str, ...], folder: Path
+) -> None:
     result = started(how, folder, "score", "p.csv", "--metrics", METRICS, "--no-intervals")
     assert result.returncode == 0, result.stderr
     assert "MulticlassCalibrationError" in result.stdout
@@ -44,9 +52,15 @@ def test_no_file_of_the_current_folder_is_run_instead_of_a_package(how: tuple[st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [MODULE, SCRIPT], ids=["module", "script"])
-def test_a_module_of_the_users_own_is_found_in_the_current_folder(how: tuple[str, ...], folder: Path) -> None:
-    (folder / "mine.py").write_text("from torchmetrics.classification import MulticlassCalibrationError as Mine\n")
-    result = started(how, folder, "score", "p.csv", "--metrics", "mine:Mine", "--no-intervals")
+def test_a_module_of_the_users_own_is_found_in_the_current_folder(
+    how: tuple[str, ...], folder: Path
+) -> None:
+    (folder / "mine.py").write_text(
+        "from torchmetrics.classification import MulticlassCalibrationError as Mine\n"
+    )
+    result = started(
+        how, folder, "score", "p.csv", "--metrics", "mine:Mine", "--no-intervals"
+    )
     assert result.returncode == 0, result.stderr
     assert list(folder.glob("ran-*")) == []
 

@@ -24,7 +24,9 @@ NAMES = ["red", "yellow", "green", "blue"]
 @pytest.fixture
 def concern(tmp_path: Path) -> Path:
     path = tmp_path / "concern.yaml"
-    path.write_text("classes: [red, yellow, green, blue]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.5\n")
+    path.write_text(
+        "classes: [red, yellow, green, blue]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.5\n"
+    )
     return path
 
 
@@ -40,12 +42,30 @@ def test_a_rule_decides_or_refers_each_row(
     (scores, target), (new, new_target) = logits(0), logits(1)
     flags = ["--logits"] if scale == "logits" else []
     for name, values, labels in (("dev.csv", scores, target), ("new.csv", new, new_target)):
-        write_predictions(tmp_path / name, values if flags else values.softmax(dim=1), labels, NAMES)
+        write_predictions(
+            tmp_path / name, values if flags else values.softmax(dim=1), labels, NAMES
+        )
     limit = ("--limit", "dangerous <= 10 % with confidence 0.9")
     rule = tmp_path / "rule.pt"
-    assert run("decide", "fit", tmp_path / "dev.csv", "--concern", concern, "--out", rule, *limit, *flags) == 0
+    assert (
+        run(
+            "decide",
+            "fit",
+            tmp_path / "dev.csv",
+            "--concern",
+            concern,
+            "--out",
+            rule,
+            *limit,
+            *flags,
+        )
+        == 0
+    )
     printed = capsys.readouterr().out
-    assert "Guaranteed for samples like these: dangerous <= 0.1 of samples with confidence 0.9." in printed
+    assert (
+        "Guaranteed for samples like these: dangerous <= 0.1 of samples with confidence 0.9."
+        in printed
+    )
     [fitted] = printed_tables(printed)
     assert fitted.rows[:3] == [
         ["samples that calibrated", "80"],
@@ -64,13 +84,18 @@ def test_a_rule_decides_or_refers_each_row(
     assert f"{len(rows)} decisions, {decided.count('refer')} of them referrals" in printed
     assert 0 < decided.count("refer") < len(rows)
     assessed = expected.assess(new)
-    assert [float(row["risk"]) for row in rows] == pytest.approx(assessed.risk.tolist(), rel=1e-4)
+    assert [float(row["risk"]) for row in rows] == pytest.approx(
+        assessed.risk.tolist(), rel=1e-4
+    )
     assert [row["best"] for row in rows] == [NAMES[i] for i in assessed.best.tolist()]
     assert {row["reason"] for row in rows if row["decision"] != "refer"} == {""}
     reason = "its risk is too high for 'dangerous <= 0.1 of samples with confidence 0.9'"
     assert {row["reason"] for row in rows if row["decision"] == "refer"} == {reason}
     assert [row["target"] for row in rows] == [NAMES[i] for i in new_target.tolist()]
-    wrong = [(NAMES[label], name) for label, name in zip(new_target.tolist(), decided, strict=True)]
+    wrong = [
+        (NAMES[label], name)
+        for label, name in zip(new_target.tolist(), decided, strict=True)
+    ]
     wrong = [(label, name) for label, name in wrong if name not in (label, "refer")]
     released = sum({"red", "yellow"} == set(pair) for pair in wrong)
     assert 0 < released < len(wrong), "else costs are dangerous errors"
@@ -79,7 +104,9 @@ def test_a_rule_decides_or_refers_each_row(
     decided_rows = 400 - decided.count("refer")
     assert f"({len(wrong) - released} of 400)" in applied["dangerous_rate"]
     assert float(applied["coverage"]) == pytest.approx(decided_rows / 400)
-    assert float(applied["selective_accuracy"]) == pytest.approx(1 - len(wrong) / decided_rows, abs=1e-4)
+    assert float(applied["selective_accuracy"]) == pytest.approx(
+        1 - len(wrong) / decided_rows, abs=1e-4
+    )
     assert matrix.header == ["true class", *NAMES, "referred"]
     assert sum(int(row[-1]) for row in matrix.rows) == decided.count("refer")
     assert [row[0] for row in by_class.rows] == NAMES
@@ -89,18 +116,56 @@ def test_decisions_are_evaluated_as_the_file_of_decisions_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     weights = [[0, 1, 3, 3], [1, 0, 1, 2], [1, 1, 0, 1], [40, 20, 9, 0]]
-    spec = ConcernSpec(NAMES, weights=weights, dangerous=9, refer=0.5, class_groups={"dark": ["green", "blue"]})
+    spec = ConcernSpec(
+        NAMES,
+        weights=weights,
+        dangerous=9,
+        refer=0.5,
+        class_groups={"dark": ["green", "blue"]},
+    )
     save_concern(spec, tmp_path / "c.yaml")
     scores, target = logits(0)
     rows = [
         f"{','.join(map(str, row))},{NAMES[y]},p{n // 3}"
-        for n, (row, y) in enumerate(zip(scores.softmax(1).tolist(), target.tolist(), strict=True))
+        for n, (row, y) in enumerate(
+            zip(scores.softmax(1).tolist(), target.tolist(), strict=True)
+        )
     ]
-    (tmp_path / "new.csv").write_text("\n".join([",".join([*NAMES, "target", "patient"]), *rows]) + "\n")
-    rule, out, files = tmp_path / "rule.pt", tmp_path / "out.csv", ("--concern", tmp_path / "c.yaml")
-    assert run("decide", "fit", predictions(tmp_path / "dev.npz", 1), *files, "--out", rule, "--logits") == 0
+    (tmp_path / "new.csv").write_text(
+        "\n".join([",".join([*NAMES, "target", "patient"]), *rows]) + "\n"
+    )
+    rule, out, files = (
+        tmp_path / "rule.pt",
+        tmp_path / "out.csv",
+        ("--concern", tmp_path / "c.yaml"),
+    )
+    assert (
+        run(
+            "decide",
+            "fit",
+            predictions(tmp_path / "dev.npz", 1),
+            *files,
+            "--out",
+            rule,
+            "--logits",
+        )
+        == 0
+    )
     capsys.readouterr()
-    assert run("decide", "apply", rule, tmp_path / "new.csv", "--out", out, "--cluster", "patient", "--json") == 0
+    assert (
+        run(
+            "decide",
+            "apply",
+            rule,
+            tmp_path / "new.csv",
+            "--out",
+            out,
+            "--cluster",
+            "patient",
+            "--json",
+        )
+        == 0
+    )
     applied, warned = capsys.readouterr()
     assert "E2" not in warned
     assert run("score", out, *files, "--cluster", "patient", "--json") == 0
@@ -110,12 +175,20 @@ def test_decisions_are_evaluated_as_the_file_of_decisions_is(
         assert found[part] == scored[part], part
     assert found["decisions"] == 400
     assert found["per_class"]["dark"]["samples"] == int((target >= 2).sum())
-    assert run("decide", "apply", rule, tmp_path / "new.csv", "--out", tmp_path / "other.csv") == 0
+    assert (
+        run("decide", "apply", rule, tmp_path / "new.csv", "--out", tmp_path / "other.csv")
+        == 0
+    )
     assert "E2: rows share values of 'patient' (134)" in capsys.readouterr().err
 
 
-def test_labels_are_not_needed_to_apply(tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    dev, new = predictions(tmp_path / "dev.npz", 0), predictions(tmp_path / "new.npz", 1, labelled=False)
+def test_labels_are_not_needed_to_apply(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dev, new = (
+        predictions(tmp_path / "dev.npz", 0),
+        predictions(tmp_path / "new.npz", 1, labelled=False),
+    )
     rule, out = tmp_path / "rule.pt", tmp_path / "out.csv"
     assert run("decide", "fit", dev, "--concern", concern, "--out", rule, "--logits") == 0
     assert "No limit was asked for" in capsys.readouterr().out
@@ -140,12 +213,26 @@ def test_priors_and_costs_reach_the_rule(tmp_path: Path, concern: Path) -> None:
     assert DecisionRule.load(rule).limits == (Limit(0.2, "cost", confidence=None),)
 
 
-def test_a_class_that_is_named_like_a_referral_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_class_that_is_named_like_a_referral_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = ["refer", *NAMES[1:]]
     DecisionRule(ConcernSpec(names), calibration=None).save(tmp_path / "rule.pt")
     write_predictions(tmp_path / "new.csv", *logits(0), names)
-    assert run("decide", "apply", tmp_path / "rule.pt", tmp_path / "new.csv", "--out", tmp_path / "d.csv") == 2
-    assert "a class must not be named 'refer', which stands for a referral" in one_line(capsys.readouterr().err)
+    assert (
+        run(
+            "decide",
+            "apply",
+            tmp_path / "rule.pt",
+            tmp_path / "new.csv",
+            "--out",
+            tmp_path / "d.csv",
+        )
+        == 2
+    )
+    assert "a class must not be named 'refer', which stands for a referral" in one_line(
+        capsys.readouterr().err
+    )
 
 
 def test_a_limit_out_of_reach_says_what_is_in_reach(
@@ -153,19 +240,29 @@ def test_a_limit_out_of_reach_says_what_is_in_reach(
 ) -> None:
     dev, rule = predictions(tmp_path / "dev.npz", 0), tmp_path / "rule.pt"
     limit = ("--limit", "dangerous <= 0.1 %")
-    assert run("decide", "fit", dev, "--concern", concern, "--logits", "--out", rule, *limit) == 2
+    assert (
+        run("decide", "fit", dev, "--concern", concern, "--logits", "--out", rule, *limit)
+        == 2
+    )
     told = one_line(capsys.readouterr().err)
-    assert "the limit 'dangerous <= 0.001 of samples with confidence 0.95' cannot be guaranteed by 320 samples" in told
+    assert (
+        "the limit 'dangerous <= 0.001 of samples with confidence 0.95' cannot be guaranteed by 320 samples"
+        in told
+    )
     assert "They can guarantee 0.00932. A limit of 0.001 needs 3744 samples" in told
     assert not rule.exists()
 
 
-def test_no_file_is_replaced_unless_asked(tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_file_is_replaced_unless_asked(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     dev, rule = predictions(tmp_path / "dev.npz", 0), tmp_path / "rule.pt"
     rule.write_text("mine")
     fit = ("decide", "fit", dev, "--concern", concern, "--logits", "--out", rule)
     assert run(*fit) == 2
-    assert "exists: choose another file or pass --overwrite" in one_line(capsys.readouterr().err)
+    assert "exists: choose another file or pass --overwrite" in one_line(
+        capsys.readouterr().err
+    )
     assert rule.read_text() == "mine"
     assert run(*fit, "--overwrite") == 0
     assert run("decide", "apply", dev, dev, "--out", tmp_path / "out.csv") == 2
@@ -185,11 +282,26 @@ def write_cases(path: Path, seed: int, patients: int = 400) -> None:
         rows.writerow(["image", "benign", "malignant", "target", "site", "patient", "age"])
         for patient in range(patients):
             for image in range(5):
-                score = 4 * malignant[patient] - 2.5 + shared[patient] + torch.randn(1, generator=generator).item()
+                score = (
+                    4 * malignant[patient]
+                    - 2.5
+                    + shared[patient]
+                    + torch.randn(1, generator=generator).item()
+                )
                 p = score.sigmoid().item()
                 label = ["benign", "malignant"][int(malignant[patient])]
                 site = ["north", "south"][patient % 2]
-                rows.writerow([f"i{patient}-{image}", 1 - p, p, label, site, f"p{patient}", 30 + patient % 50])
+                rows.writerow(
+                    [
+                        f"i{patient}-{image}",
+                        1 - p,
+                        p,
+                        label,
+                        site,
+                        f"p{patient}",
+                        30 + patient % 50,
+                    ]
+                )
 
 
 def test_limits_of_patients_and_sites_and_all_columns_flow_through_files(
@@ -199,8 +311,21 @@ def test_limits_of_patients_and_sites_and_all_columns_flow_through_files(
     Path("concern.yaml").write_text(CASES)
     write_cases(Path("validation.csv"), 0)
     write_cases(Path("new.csv"), 1)
-    fit = ("decide", "fit", "validation.csv", "--concern", "concern.yaml", "--out", "rule.pt")
-    limits = ("--limit", "dangerous <= 20 % of malignant by site", "--limit", "any <= 10 % of decided")
+    fit = (
+        "decide",
+        "fit",
+        "validation.csv",
+        "--concern",
+        "concern.yaml",
+        "--out",
+        "rule.pt",
+    )
+    limits = (
+        "--limit",
+        "dangerous <= 20 % of malignant by site",
+        "--limit",
+        "any <= 10 % of decided",
+    )
     assert run(*fit, *limits) == 0
     told = one_line(capsys.readouterr().err)
     assert "warning: E2: rows share values of 'patient' (400); if such rows" in told
@@ -214,44 +339,105 @@ def test_limits_of_patients_and_sites_and_all_columns_flow_through_files(
         in printed.out
     )
     assert "dangerous errors of malignant" in printed.out
-    assert run("calibrate", "fit", "validation.csv", "--method", "temperature", "--out", "cal.pt") == 0
+    assert (
+        run(
+            "calibrate",
+            "fit",
+            "validation.csv",
+            "--method",
+            "temperature",
+            "--out",
+            "cal.pt",
+        )
+        == 0
+    )
     assert run("calibrate", "apply", "cal.pt", "new.csv", "--out", "calibrated.csv") == 0
-    assert run("decide", "apply", "rule.pt", "calibrated.csv", "--out", "decisions.csv") == 0
+    assert (
+        run("decide", "apply", "rule.pt", "calibrated.csv", "--out", "decisions.csv") == 0
+    )
     with Path("new.csv").open() as first, Path("decisions.csv").open() as last:
         rows, decisions = list(csv.DictReader(first)), list(csv.DictReader(last))
     assert list(decisions[0]) == [*rows[0], "decision", "risk", "cost", "reason", "best"]
     kept = ("image", "site", "patient", "age", "target")
-    assert [[row[name] for name in kept] for row in decisions] == [[row[name] for name in kept] for row in rows]
+    assert [[row[name] for name in kept] for row in decisions] == [
+        [row[name] for name in kept] for row in rows
+    ]
     referred = [row for row in decisions if row["decision"] == "refer"]
     assert 0 < len(referred) < len(rows)
-    assert {row["reason"].split("'")[1].split(" <=")[0] for row in referred} <= {"dangerous", "any"}
-    score = ("score", "calibrated.csv", "--by", "site", "--cluster", "patient", "--concern", "concern.yaml")
+    assert {row["reason"].split("'")[1].split(" <=")[0] for row in referred} <= {
+        "dangerous",
+        "any",
+    }
+    score = (
+        "score",
+        "calibrated.csv",
+        "--by",
+        "site",
+        "--cluster",
+        "patient",
+        "--concern",
+        "concern.yaml",
+    )
     assert run(*score) == 0
     assert run(*fit, "--limit", "any <= 0.1 by camera", "--overwrite") == 2
-    assert "has no column 'camera' of --limit; it has image, benign" in one_line(capsys.readouterr().err)
+    assert "has no column 'camera' of --limit; it has image, benign" in one_line(
+        capsys.readouterr().err
+    )
     assert run(*fit, "--limit", "any <= 0.1 by target", "--overwrite") == 2
     assert "has no column of labels" in one_line(capsys.readouterr().err)
     Path("gaps.csv").write_text(Path("validation.csv").read_text().replace(",p7,", ",,"))
-    gaps = ("decide", "fit", "gaps.csv", *fit[3:], *limits, "--cluster", "patient", "--overwrite")
+    gaps = (
+        "decide",
+        "fit",
+        "gaps.csv",
+        *fit[3:],
+        *limits,
+        "--cluster",
+        "patient",
+        "--overwrite",
+    )
     assert run(*gaps) == 2
-    assert "row 36, column patient: must have a name, but is missing" in one_line(capsys.readouterr().err)
-    Path("clash.csv").write_text(Path("new.csv").read_text().replace(",age", ",risk", 1))
-    assert run("decide", "apply", "rule.pt", "clash.csv", "--out", "clash-decisions.csv") == 2
-    assert "has a column 'risk', which decisions are written to: rename it" in one_line(capsys.readouterr().err)
-    assert run("decide", "apply", "rule.pt", "new.csv", "--out", "again.csv", "--logits") == 0
-    assert "the scores look like probabilities, but are read as logits: leave out --logits" in one_line(
+    assert "row 36, column patient: must have a name, but is missing" in one_line(
         capsys.readouterr().err
     )
+    Path("clash.csv").write_text(Path("new.csv").read_text().replace(",age", ",risk", 1))
+    assert (
+        run("decide", "apply", "rule.pt", "clash.csv", "--out", "clash-decisions.csv") == 2
+    )
+    assert "has a column 'risk', which decisions are written to: rename it" in one_line(
+        capsys.readouterr().err
+    )
+    assert (
+        run("decide", "apply", "rule.pt", "new.csv", "--out", "again.csv", "--logits") == 0
+    )
+    assert (
+        "the scores look like probabilities, but are read as logits: leave out --logits"
+        in one_line(capsys.readouterr().err)
+    )
     assert run(*fit, "--limit", "any < 0.1", "--overwrite") == 2
-    assert "limit 'any < 0.1': must read like 'dangerous <= 0.01 of" in one_line(capsys.readouterr().err)
+    assert "limit 'any < 0.1': must read like 'dangerous <= 0.01 of" in one_line(
+        capsys.readouterr().err
+    )
 
 
 def test_the_first_line_says_how_a_file_was_read(
     tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dev = predictions(tmp_path / "dev.csv", 0)
-    dev.write_text("\n".join(f"{line},{place or 'age'}" for place, line in enumerate(lines_of(dev))))
-    fit = ("decide", "fit", dev, "--concern", concern, "--logits", "--out", tmp_path / "rule.pt", "--overwrite")
+    dev.write_text(
+        "\n".join(f"{line},{place or 'age'}" for place, line in enumerate(lines_of(dev)))
+    )
+    fit = (
+        "decide",
+        "fit",
+        dev,
+        "--concern",
+        concern,
+        "--logits",
+        "--out",
+        tmp_path / "rule.pt",
+        "--overwrite",
+    )
     how = 'dev.csv: labels "target"; scores red, yellow, green, blue; not used: age'
     assert run(*fit, "--quiet") == 0
     assert capsys.readouterr().out.splitlines()[0] == how
@@ -275,13 +461,22 @@ def test_every_column_keeps_its_name_order_and_text(
         '0;007;0,7;0,1;red;0,1;0,1;"a; ""b""";2024-01-01\n'
         "1;008;0,10;0,2;;0,3;0,40;;\n"
     )
-    assert run("decide", "apply", rule, new, "--out", out, "--label-column", "diagnosis") == 0
+    assert (
+        run("decide", "apply", rule, new, "--out", out, "--label-column", "diagnosis") == 0
+    )
     header, *rows = lines_of(out)
     assert header == f"{lines_of(new)[0]};decision;risk;cost;reason;best"
-    assert [row.startswith(line) for row, line in zip(rows, lines_of(new)[1:], strict=True)] == [True, True]
-    assert [row.split(";")[-5] for row in rows] == ["red", "blue"], "a row without a label is decided, too"
+    assert [
+        row.startswith(line) for row, line in zip(rows, lines_of(new)[1:], strict=True)
+    ] == [True, True]
+    assert [row.split(";")[-5] for row in rows] == ["red", "blue"], (
+        "a row without a label is decided, too"
+    )
     assert [row.split(";")[-4] for row in rows] == ["0,2", "0,6"]
-    assert "Of 2 rows, 1 have a label: all values are of these, which count alike." in capsys.readouterr().out
+    assert (
+        "Of 2 rows, 1 have a label: all values are of these, which count alike."
+        in capsys.readouterr().out
+    )
 
 
 def test_rows_without_scores_are_left_out_and_stay_in_the_file(
@@ -289,9 +484,13 @@ def test_rows_without_scores_are_left_out_and_stay_in_the_file(
 ) -> None:
     rule, out, new = tmp_path / "rule.pt", tmp_path / "out.csv", tmp_path / "new.csv"
     DecisionRule(load_concern(concern), calibration=None).save(rule)
-    new.write_text("id,red,yellow,green,blue\na,0.7,0.1,0.1,0.1\nb,,,,\nc,0.1,0.1,0.1,0.7\n")
+    new.write_text(
+        "id,red,yellow,green,blue\na,0.7,0.1,0.1,0.1\nb,,,,\nc,0.1,0.1,0.1,0.7\n"
+    )
     assert run("decide", "apply", rule, new, "--out", out) == 2
-    assert "row 2, column red: must be probabilities" in one_line(error := capsys.readouterr().err)
+    assert "row 2, column red: must be probabilities" in one_line(
+        error := capsys.readouterr().err
+    )
     assert "is missing (--missing drop leaves such rows out)" in one_line(error)
     assert run("decide", "apply", rule, new, "--out", out, "--missing", "drop") == 0
     printed = capsys.readouterr().out
@@ -308,82 +507,183 @@ def test_rows_without_scores_are_left_out_and_stay_in_the_file(
         ]
 
 
-def test_labels_may_be_in_another_file(tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_labels_may_be_in_another_file(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     scores, target = logits(0)
     dev = write_predictions(tmp_path / "dev.csv", scores, None, NAMES)
     rows = [f"{line},{place or 'id'}" for place, line in enumerate(lines_of(dev))]
     dev.write_text("\n".join(rows) + "\n")
-    labels = [f"{place},{NAMES[label]}" for place, label in enumerate(target.tolist(), start=1)]
+    labels = [
+        f"{place},{NAMES[label]}" for place, label in enumerate(target.tolist(), start=1)
+    ]
     (tmp_path / "labels.csv").write_text("\n".join(["id,truth", *labels[::-1]]) + "\n")
-    rule, given = tmp_path / "rule.pt", ("--labels", tmp_path / "labels.csv", "--id-column", "id", "--logits")
-    assert run("decide", "fit", dev, "--concern", concern, "--out", rule, "--limit", "any <= 50 %", *given) == 0
+    rule, given = (
+        tmp_path / "rule.pt",
+        ("--labels", tmp_path / "labels.csv", "--id-column", "id", "--logits"),
+    )
+    assert (
+        run(
+            "decide",
+            "fit",
+            dev,
+            "--concern",
+            concern,
+            "--out",
+            rule,
+            "--limit",
+            "any <= 50 %",
+            *given,
+        )
+        == 0
+    )
     assert "dev.csv (labels of labels.csv by 'id'): labels" in capsys.readouterr().out
     expected = DecisionRule(load_concern(concern), Limit(0.5, "any"))
     expected.fit(scores, target)
-    assert DecisionRule.load(rule).thresholds.tolist() == pytest.approx(expected.thresholds.tolist())
-    assert run("decide", "apply", rule, dev, "--out", tmp_path / "out.csv", *given, "--mute", "E1") == 0
+    assert DecisionRule.load(rule).thresholds.tolist() == pytest.approx(
+        expected.thresholds.tolist()
+    )
+    assert (
+        run(
+            "decide",
+            "apply",
+            rule,
+            dev,
+            "--out",
+            tmp_path / "out.csv",
+            *given,
+            "--mute",
+            "E1",
+        )
+        == 0
+    )
     with (tmp_path / "out.csv").open() as file:
-        assert [row["truth"] for row in csv.DictReader(file)] == [NAMES[label] for label in target.tolist()]
+        assert [row["truth"] for row in csv.DictReader(file)] == [
+            NAMES[label] for label in target.tolist()
+        ]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_each_format_gives_the_same_decisions(suffix: str, tmp_path: Path, concern: Path) -> None:
+def test_each_format_gives_the_same_decisions(
+    suffix: str, tmp_path: Path, concern: Path
+) -> None:
     rule, new = tmp_path / "rule.pt", predictions(tmp_path / f"new{suffix}", 1)
     expected = DecisionRule(load_concern(concern), calibration=None)
     expected.save(rule)
     out = tmp_path / f"out{'.parquet' if suffix == '.parquet' else '.csv'}"
     assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
     table = open_table(out).peek(400)
-    assert table["decision"] == [[*NAMES, "refer"][i] for i in expected(logits(1)[0]).tolist()]
+    assert table["decision"] == [
+        [*NAMES, "refer"][i] for i in expected(logits(1)[0]).tolist()
+    ]
     assert len(table["target"]) == 400
 
 
-def test_a_plan_says_how_many_samples_to_collect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_says_how_many_samples_to_collect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     limit = ("decide", "plan", "--limit", "any <= 10 % of red by site", "--share", "0.15")
     rates = ("--expected", "0.01", "--expected", "0.03")
     assert run(*limit, *rates) == 0
     printed = capsys.readouterr().out
-    planned = [plan_limit(Limit(0.1, "any", "red", "site"), p, share=0.15) for p in (0.01, 0.03)]
+    planned = [
+        plan_limit(Limit(0.1, "any", "red", "site"), p, share=0.15) for p in (0.01, 0.03)
+    ]
     [table] = printed_tables(printed)
-    columns = [[str(p.given), str(p.counted), str(p.judging), str(p.fewest)] for p in planned]
+    columns = [
+        [str(p.given), str(p.counted), str(p.judging), str(p.fewest)] for p in planned
+    ]
     assert table.rows == [["0.01", *columns[0]], ["0.03", *columns[1]]]
     assert f"With 1 % of errors: {planned[0]}\nWith 3 % of errors: {planned[1]}" in printed
     assert run(*limit, *rates[:2], "--json") == 0
     [found] = json.loads(capsys.readouterr().out)
-    assert (found["expected"], found["given"], found["plan"]) == (0.01, planned[0].given, str(planned[0]))
+    assert (found["expected"], found["given"], found["plan"]) == (
+        0.01,
+        planned[0].given,
+        str(planned[0]),
+    )
 
 
 def test_a_limit_per_cluster_of_a_group_of_classes_counts_clusters(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     concern, pilot = tmp_path / "concern.yaml", tmp_path / "pilot.csv"
-    concern.write_text("classes: [red, yellow, green, blue]\nclass_groups: {warm: [red, yellow]}\n")
+    concern.write_text(
+        "classes: [red, yellow, green, blue]\nclass_groups: {warm: [red, yellow]}\n"
+    )
     scores, target = logits(0)
-    head, *lines = write_predictions(pilot, scores.softmax(1), target, NAMES).read_text().split()
-    pilot.write_text("\n".join([f"{head},patient,size", *(f"{line},p{row // 4},4" for row, line in enumerate(lines))]))
-    limits = ("--limit", "any <= 20 % of warm per cluster", "--limit", "any <= 30 %", "--cluster", "patient")
+    head, *lines = (
+        write_predictions(pilot, scores.softmax(1), target, NAMES).read_text().split()
+    )
+    pilot.write_text(
+        "\n".join(
+            [
+                f"{head},patient,size",
+                *(f"{line},p{row // 4},4" for row, line in enumerate(lines)),
+            ]
+        )
+    )
+    limits = (
+        "--limit",
+        "any <= 20 % of warm per cluster",
+        "--limit",
+        "any <= 30 %",
+        "--cluster",
+        "patient",
+    )
     out = tmp_path / "rule.pt"
-    fit = ("decide", "fit", pilot, "--concern", concern, "--out", out, "--weight", "size", *limits)
+    fit = (
+        "decide",
+        "fit",
+        pilot,
+        "--concern",
+        concern,
+        "--out",
+        out,
+        "--weight",
+        "size",
+        *limits,
+    )
     assert run(*fit) == 0
     said = capsys.readouterr().out
-    assert "for new clusters (patient) like these, none larger than the largest: any <= 0.2 of warm per cluster" in said
+    assert (
+        "for new clusters (patient) like these, none larger than the largest: any <= 0.2 of warm per cluster"
+        in said
+    )
     assert run(*fit[:-2], "--overwrite") == 2
-    assert "clusters must be given for limits per cluster" in one_line(capsys.readouterr().err)
+    assert "clusters must be given for limits per cluster" in one_line(
+        capsys.readouterr().err
+    )
 
 
-def test_wrong_plans_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_plans_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     limit = ("decide", "plan", "--limit", "any <= 1 %")
     assert run(*limit, "--expected", "0.02") == 2
-    assert str(Rule("below_limit", fields={"limit": 0.01})) in one_line(capsys.readouterr().err)
+    assert str(Rule("below_limit", fields={"limit": 0.01})) in one_line(
+        capsys.readouterr().err
+    )
     assert run(*limit, "--expected", "0.001", "--cluster-size", "a") == 2
-    assert "--cluster-size: must be numbers with commas between" in one_line(capsys.readouterr().err)
+    assert "--cluster-size: must be numbers with commas between" in one_line(
+        capsys.readouterr().err
+    )
 
 
 def costed(path: Path, seed: int, columns: dict[str, list[float]]) -> Path:
     scores, target = logits(seed)
     header = ",".join([*NAMES, "target", *columns])
-    values = [*zip(*scores.softmax(1).T.tolist(), [NAMES[y] for y in target.tolist()], *columns.values(), strict=True)]
-    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in values)]) + "\n")
+    values = [
+        *zip(
+            *scores.softmax(1).T.tolist(),
+            [NAMES[y] for y in target.tolist()],
+            *columns.values(),
+            strict=True,
+        )
+    ]
+    path.write_text(
+        "\n".join([header, *(",".join(map(str, row)) for row in values)]) + "\n"
+    )
     return path
 
 
@@ -394,29 +694,52 @@ def test_columns_of_costs_reach_the_rule_and_the_values(
     costs = 9 * torch.rand(2, 400, 4, generator=generator).double() + 0.1
     columns = [f"cost_{name}" for name in NAMES]
     files = [
-        costed(tmp_path / f"{name}.csv", seed, dict(zip(columns, of_rows.T.tolist(), strict=True)))
+        costed(
+            tmp_path / f"{name}.csv",
+            seed,
+            dict(zip(columns, of_rows.T.tolist(), strict=True)),
+        )
         for seed, (name, of_rows) in enumerate(zip(("dev", "new"), costs, strict=True))
     ]
-    rule, out, named = tmp_path / "rule.pt", tmp_path / "out.csv", ("--cost-columns", ",".join(columns))
+    rule, out, named = (
+        tmp_path / "rule.pt",
+        tmp_path / "out.csv",
+        ("--cost-columns", ",".join(columns)),
+    )
     options = (*named, "--costs-if-wrong")
     limit = ("--limit", "dangerous <= 20 %")
-    assert run("decide", "fit", files[0], "--concern", concern, "--out", rule, *limit, *options) == 0
+    assert (
+        run(
+            "decide", "fit", files[0], "--concern", concern, "--out", rule, *limit, *options
+        )
+        == 0
+    )
     capsys.readouterr()
     assert run("decide", "apply", rule, files[1], "--out", out, *named) == 2
-    assert "--cost-columns must be by true class, C x C columns" in one_line(capsys.readouterr().err)
+    assert "--cost-columns must be by true class, C x C columns" in one_line(
+        capsys.readouterr().err
+    )
     assert run("decide", "apply", rule, files[1], "--out", out, "--json") == 2
-    assert "costs must be given if they were in the fit (--cost-columns)" in one_line(capsys.readouterr().err)
+    assert "costs must be given if they were in the fit (--cost-columns)" in one_line(
+        capsys.readouterr().err
+    )
     assert run("decide", "apply", rule, files[1], "--out", out, *options, "--json") == 0
     told = capsys.readouterr()
     found = json.loads(told.out)
     scores, target = logits(0)
-    expected = DecisionRule(load_concern(concern), Limit(0.2)).fit(scores, target, costs=costs_if_wrong(costs[0]))
+    expected = DecisionRule(load_concern(concern), Limit(0.2)).fit(
+        scores, target, costs=costs_if_wrong(costs[0])
+    )
     new, new_target = logits(1)
     assessed = expected.assess(new, costs_if_wrong(costs[1]))
     decided = assessed.decision
     rows = list(csv.DictReader(out.read_text().splitlines()))
-    assert [row["decision"] for row in rows] == [[*NAMES, "refer"][label] for label in decided.tolist()]
-    assert [float(row["cost"]) for row in rows] == pytest.approx(assessed.cost.tolist(), rel=1e-4)
+    assert [row["decision"] for row in rows] == [
+        [*NAMES, "refer"][label] for label in decided.tolist()
+    ]
+    assert [float(row["cost"]) for row in rows] == pytest.approx(
+        assessed.cost.tolist(), rel=1e-4
+    )
     paid = costs[1].gather(1, decided.clamp(min=0).unsqueeze(1)).squeeze(1)
     paid = torch.where((decided == new_target) | (decided < 0), 0.0, paid)
     cost = found["estimated"][1]
@@ -431,25 +754,62 @@ def test_columns_of_costs_reach_the_rule_and_the_values(
 def test_columns_of_costs_are_those_of_mpcs_score(
     is_if_wrong: bool, tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    costs = 9 * torch.rand(400, 4 if is_if_wrong else 16, generator=torch.Generator().manual_seed(0)).double()
-    columns = [f"{decided} for {true}" for true in NAMES for decided in NAMES][: costs.shape[1]]
+    costs = (
+        9
+        * torch.rand(
+            400, 4 if is_if_wrong else 16, generator=torch.Generator().manual_seed(0)
+        ).double()
+    )
+    columns = [f"{decided} for {true}" for true in NAMES for decided in NAMES][
+        : costs.shape[1]
+    ]
     new = costed(tmp_path / "new.csv", 1, dict(zip(columns, costs.T.tolist(), strict=True)))
-    rule, out, options = tmp_path / "rule.pt", tmp_path / "out.csv", ["--cost-columns", ",".join(columns)]
+    rule, out, options = (
+        tmp_path / "rule.pt",
+        tmp_path / "out.csv",
+        ["--cost-columns", ",".join(columns)],
+    )
     options += ["--costs-if-wrong"] * is_if_wrong
     assert run("decide", "fit", new, "--concern", concern, "--out", rule, *options) == 0
     capsys.readouterr()
-    assert run("decide", "apply", rule, new, "--out", out, *options, "--json", "--mute", "E1") == 0
+    assert (
+        run("decide", "apply", rule, new, "--out", out, *options, "--json", "--mute", "E1")
+        == 0
+    )
     found = json.loads(capsys.readouterr().out)
-    assert run("score", out, *options, "--decision-column", "decision", "--concern", concern, "--json") == 0
+    assert (
+        run(
+            "score",
+            out,
+            *options,
+            "--decision-column",
+            "decision",
+            "--concern",
+            concern,
+            "--json",
+        )
+        == 0
+    )
     scored = json.loads(capsys.readouterr().out)
     _, target = logits(1)
-    decided = torch.tensor([NAMES.index(row["decision"]) for row in csv.DictReader(out.read_text().splitlines())])
+    decided = torch.tensor(
+        [
+            NAMES.index(row["decision"])
+            for row in csv.DictReader(out.read_text().splitlines())
+        ]
+    )
     by_class = costs_if_wrong(costs) if is_if_wrong else costs.view(400, 4, 4)
     paid = by_class[torch.arange(400), target, decided]
     for result in (found, scored):
         assert result["metrics"]["mean_cost"] == pytest.approx(paid.mean().item())
-        assert result["intervals"]["mean_cost"] == pytest.approx(found["intervals"]["mean_cost"])
-    words = "wrongly for red: red for red, " if is_if_wrong else "red, yellow, green, blue: by true class, red for red"
+        assert result["intervals"]["mean_cost"] == pytest.approx(
+            found["intervals"]["mean_cost"]
+        )
+    words = (
+        "wrongly for red: red for red, "
+        if is_if_wrong
+        else "red, yellow, green, blue: by true class, red for red"
+    )
     assert f"costs of deciding {words}" in found["read"][0]
 
 
@@ -463,7 +823,10 @@ def test_a_missing_cost_names_its_row_or_refers_it_without_a_label(
     rule, out = tmp_path / "rule.pt", tmp_path / "out.csv"
     DecisionRule(load_concern(concern), calibration=None).save(rule)
     options = ("--cost-columns", "a,b,c,d", "--costs-if-wrong")
-    fit, apply = ("decide", "fit", new, "--concern", concern, "--out", tmp_path / "other.pt"), ("decide", "apply", rule)
+    fit, apply = (
+        ("decide", "fit", new, "--concern", concern, "--out", tmp_path / "other.pt"),
+        ("decide", "apply", rule),
+    )
     for verb in (fit, (*apply, new, "--out", out)):
         assert run(*verb, *options) == 2
         told = f"new.csv, row 7, column {'abcd'[column]}: must be finite, but is missing (--missing drop"
@@ -473,10 +836,16 @@ def test_a_missing_cost_names_its_row_or_refers_it_without_a_label(
     table[7][4] = ""
     new.write_text("\n".join(map(",".join, table)) + "\n")
     assert run(*apply, new, "--out", out, *options) == 0
-    assert [row["decision"] for row in csv.DictReader(out.read_text().splitlines())].index("refer") == 6
-    new.write_text("\n".join(",".join([*row[:4], *row[5:]]) for row in table) + "\n")  # without labels
+    assert [row["decision"] for row in csv.DictReader(out.read_text().splitlines())].index(
+        "refer"
+    ) == 6
+    new.write_text(
+        "\n".join(",".join([*row[:4], *row[5:]]) for row in table) + "\n"
+    )  # without labels
     assert run(*apply, new, "--out", out, *options, "--overwrite") == 0
-    assert [row["decision"] for row in csv.DictReader(out.read_text().splitlines())].index("refer") == 6
+    assert [row["decision"] for row in csv.DictReader(out.read_text().splitlines())].index(
+        "refer"
+    ) == 6
 
 
 def test_costs_that_tell_the_label_are_refused(
@@ -501,7 +870,17 @@ def test_the_estimate_is_compared_with_labels(
 ) -> None:
     rule, out = tmp_path / "rule.pt", tmp_path / "out.csv"
     assert (
-        run("decide", "fit", predictions(tmp_path / "dev.npz", 0), "--concern", concern, "--out", rule, "--logits") == 0
+        run(
+            "decide",
+            "fit",
+            predictions(tmp_path / "dev.npz", 0),
+            "--concern",
+            concern,
+            "--out",
+            rule,
+            "--logits",
+        )
+        == 0
     )
     scores, target = logits(1)
     new = write_predictions(tmp_path / "new.csv", 3 * scores, target, NAMES)
@@ -509,7 +888,10 @@ def test_the_estimate_is_compared_with_labels(
     assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
     printed = capsys.readouterr().out
     assert "CALIBRATION ALARM" in printed
-    assert run("decide", "apply", rule, new, "--out", out, "--logits", "--json", "--overwrite") == 0
+    assert (
+        run("decide", "apply", rule, new, "--out", out, "--logits", "--json", "--overwrite")
+        == 0
+    )
     dangerous, cost = json.loads(capsys.readouterr().out)["estimated"]
     values = json.loads(json.dumps([dangerous, cost]))
     assert [each["labelled"] for each in values] == [400, 400]
@@ -517,12 +899,26 @@ def test_the_estimate_is_compared_with_labels(
     assert f"dangerous errors per sample: {dangerous['value']:.4g} (of 400)" in printed
 
 
-def test_the_calibration_of_the_rule_is_that_of_the_option(tmp_path: Path, concern: Path) -> None:
+def test_the_calibration_of_the_rule_is_that_of_the_option(
+    tmp_path: Path, concern: Path
+) -> None:
     scores, target = logits(0)
     write_predictions(tmp_path / "dev.csv", scores, target, NAMES)
     rule = tmp_path / "rule.pt"
     options = ("--logits", "--calibration", "vector")
-    assert run("decide", "fit", tmp_path / "dev.csv", "--concern", concern, "--out", rule, *options) == 0
+    assert (
+        run(
+            "decide",
+            "fit",
+            tmp_path / "dev.csv",
+            "--concern",
+            concern,
+            "--out",
+            rule,
+            *options,
+        )
+        == 0
+    )
     here = DecisionRule(load_concern(concern), calibration="vector").fit(scores, target)
     new, _ = logits(1)
     loaded = DecisionRule.load(rule)

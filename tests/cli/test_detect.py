@@ -14,7 +14,10 @@ from tests.report.page import Page
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     scores, labels = detections(90, 0)
-    rows = [f"{score},{label}" for score, label in zip(scores.tolist(), labels.tolist(), strict=True)]
+    rows = [
+        f"{score},{label}"
+        for score, label in zip(scores.tolist(), labels.tolist(), strict=True)
+    ]
     (tmp_path / "s.csv").write_text("\n".join(["score,label", *rows]))
     return tmp_path / "s.csv"
 
@@ -35,11 +38,15 @@ def test_json_and_the_report_of_likelihood_ratios(
     assert page.stat().st_mtime_ns == before
 
 
-def test_a_warning_of_reversed_scores_is_printed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warning_of_reversed_scores_is_printed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "s.txt").write_text("0 1\n1 0\n0.5 1\n2 0\n" * 8)
     assert run("detect", tmp_path / "s.txt", "--html", tmp_path / "r.html") == 0
     printed = capsys.readouterr()
-    assert (printed.out + printed.err).count("E6: the area under the ROC is below one half") == 1
+    assert (printed.out + printed.err).count(
+        "E6: the area under the ROC is below one half"
+    ) == 1
     told = Page(tmp_path / "r.html").text
     assert "min_cost[p=0.5]" in told
     assert "--lower-is-target" in told
@@ -50,7 +57,10 @@ def test_a_warning_of_reversed_scores_is_printed_once(tmp_path: Path, capsys: py
     ("options", "message"),
     [
         (("--point", "0.5,1"), "0.5,1: it must be P_TARGET or P_TARGET,C_MISS,C_FA."),
-        (("--point", "2"), f"2: p_target {Rule('open_between', fields={'minimum': 0, 'maximum': 1})}, but got 2"),
+        (
+            ("--point", "2"),
+            f"2: p_target {Rule('open_between', fields={'minimum': 0, 'maximum': 1})}, but got 2",
+        ),
         (("--point", "x"), "x: could not convert"),
     ],
 )
@@ -73,7 +83,11 @@ KINDS = {
         'separated by white space, no header; labels "column 3" (bonafide = target); scores "column 4"; '
         "not used: column 1, column 2",
     ),
-    "the label first": ("1 .9\n0 .2\n0 .4\n1 .7\n", "", 'labels "column 1" (1 = target); scores "column 2"'),
+    "the label first": (
+        "1 .9\n0 .2\n0 .4\n1 .7\n",
+        "",
+        'labels "column 1" (1 = target); scores "column 2"',
+    ),
     "a list of trials, label first": (
         "a x .9\na y .2\nb x .4\nb y .7\n",
         "0 b x\n1 a x\n1 b y\n0 a y\n",
@@ -127,12 +141,32 @@ def test_rows_that_share_a_patient_are_warned_of_unless_clusters_are_given(
 @pytest.mark.parametrize(
     ("text", "message", "step"),
     [
-        ("1 0\n0 1\n1 1\n", "choose with --score-column and --label-column", ("--score-column", "column 1")),
-        ("1 0\n0 1\n0 0\n", "choose with --score-column and --label-column", ("--label-column", "column 2")),
+        (
+            "1 0\n0 1\n1 1\n",
+            "choose with --score-column and --label-column",
+            ("--score-column", "column 1"),
+        ),
+        (
+            "1 0\n0 1\n0 0\n",
+            "choose with --score-column and --label-column",
+            ("--label-column", "column 2"),
+        ),
         ("cat .5\ndog .7\n", "--target-label dog", ("--target-label", "dog")),
-        ("score,label\n.5,1\n.7,2\n", "choose by --target-label 1 or --target-label 2", ("--target-label", "2")),
-        ("score,label\n.5,1\n,0\n.3,0\n", "--missing drop leaves out such rows", ("--missing", "drop")),
-        ("a,b,label\n.5,.1,1\n.3,.2,0\n", "choose with --score-column", ("--score-column", "a")),
+        (
+            "score,label\n.5,1\n.7,2\n",
+            "choose by --target-label 1 or --target-label 2",
+            ("--target-label", "2"),
+        ),
+        (
+            "score,label\n.5,1\n,0\n.3,0\n",
+            "--missing drop leaves out such rows",
+            ("--missing", "drop"),
+        ),
+        (
+            "a,b,label\n.5,.1,1\n.3,.2,0\n",
+            "choose with --score-column",
+            ("--score-column", "a"),
+        ),
         ("a x .5\nb y .3\n", "give --labels FILE", ("--labels", "key.txt")),
     ],
 )

@@ -13,7 +13,13 @@ from mpcs_torch.evaluation.fixed_thresholds import point_key
 from mpcs_torch.metrics import MinDetectionCost
 from tests.cli.test_cli import run
 from tests.conftest import details, load_oracle
-from tests.functional.detection.test_detection import CASES, H_MEASURE, near, points_of, scores_of
+from tests.functional.detection.test_detection import (
+    CASES,
+    H_MEASURE,
+    near,
+    points_of,
+    scores_of,
+)
 
 DEVELOPED = [case for case in CASES if "dev_target" in case]
 
@@ -32,7 +38,10 @@ def measured(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str
         for name, at in told["errors"].items()
         for key, value in at.items()
     }
-    return {name: float("inf") if value is None else value for name, value in {**told["metrics"], **errors}.items()}
+    return {
+        name: float("inf") if value is None else value
+        for name, value in {**told["metrics"], **errors}.items()
+    }
 
 
 @pytest.mark.filterwarnings("ignore:the area under the ROC")
@@ -42,19 +51,31 @@ def test_the_command_gives_every_expectation(
 ) -> None:
     expected = case["expected"]
     rows = {OperatingPoint(*point): row for point, row in points_of(expected["min_dcf"])}
-    options = [word for p in rows for word in ("--point", f"{p.p_target!r},{p.c_miss!r},{p.c_fa!r}")]
+    options = [
+        word
+        for p in rows
+        for word in ("--point", f"{p.p_target!r},{p.c_miss!r},{p.c_fa!r}")
+    ]
     file = written(tmp_path / "s.csv", case["target"], case["nontarget"])
     found = measured(capsys, file, "--llr", "--max-false-alarm", 0.1, *options)
     assert found["equal_error_rate"] == near(expected["eer_rocch"])
     assert found["equal_error_rate_interpolated"] == near(expected["eer_interpolated"])
-    nearest = (found["equal_error_rate, miss rate"] + found["equal_error_rate, false-alarm rate"]) / 2
-    assert any(nearest == near(value) for value in expected["eer_nearest"]["values_at_the_minimisers_of_abs_gap"])
+    nearest = (
+        found["equal_error_rate, miss rate"] + found["equal_error_rate, false-alarm rate"]
+    ) / 2
+    assert any(
+        nearest == near(value)
+        for value in expected["eer_nearest"]["values_at_the_minimisers_of_abs_gap"]
+    )
     partial = expected["pauc_mcclish_max_fpr_0.1"].get("value")
     if isinstance(partial, float):
         assert found["area_under_roc[p_fa=0.1]"] == near(partial)
     if "rocch_vertices" in expected:
         assert run("detect", file, "--no-intervals", "--json") == 0
-        hull, vertices = json.loads(capsys.readouterr().out)["convex_hull"], expected["rocch_vertices"]
+        hull, vertices = (
+            json.loads(capsys.readouterr().out)["convex_hull"],
+            expected["rocch_vertices"],
+        )
         assert hull["miss_rate"] == pytest.approx(vertices["pmiss"], abs=1e-9)
         assert hull["false_alarm_rate"] == pytest.approx(vertices["pfa"], abs=1e-9)
     assert found["area_under_roc"] == near(expected["auc"])
@@ -68,7 +89,9 @@ def test_the_command_gives_every_expectation(
         assert found[f"min_cost[{point_key(point)}]"] == near(row["normalized"])
         minimum = details(MinDetectionCost(point), *scores_of(case))
         threshold = found[f"min_cost[{point_key(point)}], threshold"]
-        assert threshold == minimum.threshold or math.isinf(minimum.threshold), "JSON has no infinite numbers"
+        assert threshold == minimum.threshold or math.isinf(minimum.threshold), (
+            "JSON has no infinite numbers"
+        )
     for point, row in points_of(expected["act_dcf_bayes"]):
         name = f"actual_cost[{point_key(point)}]"
         assert found[name] == near(row["normalized"])
@@ -82,18 +105,31 @@ def test_the_command_gives_every_expectation(
 def test_thresholds_of_development_trials(
     case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = {OperatingPoint(*point): row for point, row in points_of(case["expected"]["dev_threshold_dcf"])}
+    rows = {
+        OperatingPoint(*point): row
+        for point, row in points_of(case["expected"]["dev_threshold_dcf"])
+    }
     development = written(tmp_path / "dev.csv", case["dev_target"], case["dev_nontarget"])
-    options = [word for p in rows for word in ("--point", f"{p.p_target!r},{p.c_miss!r},{p.c_fa!r}")]
+    options = [
+        word
+        for p in rows
+        for word in ("--point", f"{p.p_target!r},{p.c_miss!r},{p.c_fa!r}")
+    ]
     evaluation = written(tmp_path / "s.csv", case["target"], case["nontarget"])
     found = measured(capsys, evaluation, "--development", development, *options)
     for point, row in rows.items():
-        name, middle = f"cost[development,{point_key(point)}]", row["with_midpoint_threshold"]
+        name, middle = (
+            f"cost[development,{point_key(point)}]",
+            row["with_midpoint_threshold"],
+        )
         assert found[f"{name}, threshold"] == near(middle["threshold"])
         assert found[name] == near(middle["eval_act_dcf_norm"])
     half = case["expected"]["hter_at_dev_eer_threshold"]
     name = "half_total_error_rate[development]"
-    assert (found[f"{name}, threshold"], found[name]) == (near(half["threshold"]), near(half["hter"]))
+    assert (found[f"{name}, threshold"], found[name]) == (
+        near(half["threshold"]),
+        near(half["hter"]),
+    )
 
 
 def test_no_case_is_left_out() -> None:

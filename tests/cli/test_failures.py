@@ -50,7 +50,9 @@ def demo_raises(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], No
 
 @pytest.mark.parametrize("error", USERS, ids=lambda error: type(error).__name__)
 def test_an_error_of_the_user_is_its_message(
-    error: Exception, demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+    error: Exception,
+    demo_raises: Callable[[BaseException], None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert isinstance(error, MpcsError)
     demo_raises(error)
@@ -63,7 +65,9 @@ def test_an_error_of_the_user_is_its_message(
 
 
 def test_an_error_of_the_system_names_its_file(
-    tmp_path: Path, demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    demo_raises: Callable[[BaseException], None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     demo_raises(PermissionError(13, "Permission denied", str(tmp_path / "file")))
     assert run("demo") == 2
@@ -82,7 +86,9 @@ class FullOutput(StringIO):
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_a_full_standard_output_is_named(
-    options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    options: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(sys, "stdout", FullOutput())
     assert run("data", "list", *options) == 2
@@ -105,7 +111,9 @@ def test_too_little_memory_is_no_bug(
 
 @pytest.mark.parametrize("error", [ValueError("k is\nodd"), RuntimeError("k is odd")])
 def test_any_other_error_is_one_line_that_says_how_to_see_more(
-    error: Exception, demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+    error: Exception,
+    demo_raises: Callable[[BaseException], None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     demo_raises(error)
     assert run("demo") == ExitStatus.FAULT
@@ -126,23 +134,52 @@ def test_an_interrupt_is_one_line(
 @pytest.mark.slow
 def test_a_closed_pipe_is_silent() -> None:
     code = "from mpcs_torch.cli.app import run_app; run_app(['data', 'list'])"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
 
 
-def test_what_is_wrong_in_files_is_an_error_of_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_in_files_is_an_error_of_the_user(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "records.csv").write_text("epoch,accuracy\n1,high\n")
     assert run("select", tmp_path) == 2
     (tmp_path / "exp03.csv").write_text("epoch,accuracy\n1,high\n")
     assert run("reproduce", "exp03", "--records", tmp_path, "--out", tmp_path / "runs") == 2
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
     assert run("train", tmp_path / "bytes.yaml") == 2
-    assert run("concern", "suggest", tmp_path / "bytes.yaml", "--from", "tree", "--out", tmp_path / "out.yaml") == 2
-    assert run("concern", "suggest", tmp_path / "bytes.yaml", "--from", "costs", "--out", tmp_path / "out.yaml") == 2
-    assert run("concern", "suggest", "low", "--from", "order", "--out", tmp_path / "out.yaml") == 2
+    assert (
+        run(
+            "concern",
+            "suggest",
+            tmp_path / "bytes.yaml",
+            "--from",
+            "tree",
+            "--out",
+            tmp_path / "out.yaml",
+        )
+        == 2
+    )
+    assert (
+        run(
+            "concern",
+            "suggest",
+            tmp_path / "bytes.yaml",
+            "--from",
+            "costs",
+            "--out",
+            tmp_path / "out.yaml",
+        )
+        == 2
+    )
+    assert (
+        run("concern", "suggest", "low", "--from", "order", "--out", tmp_path / "out.yaml")
+        == 2
+    )
     assert run("score", tmp_path / "bytes.yaml") == 2
     assert run("detect", tmp_path / "bytes.yaml") == 2
     (tmp_path / "p.csv").write_text("target,0,1\n0,0.5,0.5\n")
@@ -150,11 +187,16 @@ def test_what_is_wrong_in_files_is_an_error_of_the_user(tmp_path: Path, capsys: 
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_a_missing_package_is_named_with_its_extra(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_package_is_named_with_its_extra(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit) as exit_, reported_errors(debug=False):
         raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn.datasets")
     assert exit_.value.code == 2
-    assert capsys.readouterr().err == "mpcs: this command needs sklearn: pip install 'mpcs_torch[train]'\n"
+    assert (
+        capsys.readouterr().err
+        == "mpcs: this command needs sklearn: pip install 'mpcs_torch[train]'\n"
+    )
 
 
 def test_each_exit_status_has_a_name_and_is_documented() -> None:
@@ -163,5 +205,7 @@ def test_each_exit_status_has_a_name_and_is_documented() -> None:
     assert list(map(int, listed)) == list(ExitStatus)
     plain = re.compile(r"(exit_status = |Exit\(|sys\.exit\()\d+\)?$", re.MULTILINE)
     assert [
-        path.name for path in Path(mpcs_torch.__file__).parent.rglob("*.py") if plain.search(path.read_text())
+        path.name
+        for path in Path(mpcs_torch.__file__).parent.rglob("*.py")
+        if plain.search(path.read_text())
     ] == []

@@ -18,27 +18,46 @@ GENERATOR = np.random.default_rng(0)
 PROBS = GENERATOR.dirichlet(np.full(3, 0.7), ROWS).round(3)
 PROBS[:, 0] = (1 - PROBS[:, 1:].sum(axis=1)).round(3)
 LABELS = [NAMES[GENERATOR.choice(3, p=row / row.sum())] for row in PROBS]
-CLASSES: dict[str, list[Any]] = {"label": LABELS, **{name: PROBS[:, c].tolist() for c, name in enumerate(NAMES)}}
-DECIDED: dict[str, list[Any]] = {"label": LABELS, "decision": [NAMES[label] for label in PROBS.argmax(axis=1)]}
+CLASSES: dict[str, list[Any]] = {
+    "label": LABELS,
+    **{name: PROBS[:, c].tolist() for c, name in enumerate(NAMES)},
+}
+DECIDED: dict[str, list[Any]] = {
+    "label": LABELS,
+    "decision": [NAMES[label] for label in PROBS.argmax(axis=1)],
+}
 TRIALS: dict[str, list[Any]] = {
     "enrollment": [f"m{row % 7}" for row in range(ROWS)],
     "test": [f"t{row}" for row in range(ROWS)],
     "score": PROBS[:, 0].tolist(),
     "label": ["target" if label == "cat" else "nontarget" for label in LABELS],
 }
-COHORT = "".join(f"{name} c{c} {GENERATOR.normal():.3f}\n" for name in {*TRIALS["enrollment"]} for c in range(5))
-CONCERN = "classes: [cat, dog, owl]\nweights: [[0, 1, 5], [1, 0, 1], [3, 1, 0]]\nrefer: 0.4\n"
+COHORT = "".join(
+    f"{name} c{c} {GENERATOR.normal():.3f}\n"
+    for name in {*TRIALS["enrollment"]}
+    for c in range(5)
+)
+CONCERN = (
+    "classes: [cat, dog, owl]\nweights: [[0, 1, 5], [1, 0, 1], [3, 1, 0]]\nrefer: 0.4\n"
+)
 Columns = dict[str, list[Any]]
 
 
-def text(columns: Columns, delimiter: str = ",", *, header: bool = True, comma: bool = False) -> str:
+def text(
+    columns: Columns, delimiter: str = ",", *, header: bool = True, comma: bool = False
+) -> str:
     rows = [[*columns]] if header else []
     cells = [[*map(str, row)] for row in [*rows, *zip(*columns.values(), strict=True)]]
-    return "".join(delimiter.join(cell.replace(".", ",") if comma else cell for cell in row) + "\n" for row in cells)
+    return "".join(
+        delimiter.join(cell.replace(".", ",") if comma else cell for cell in row) + "\n"
+        for row in cells
+    )
 
 
 def records(columns: Columns) -> list[dict[str, Any]]:
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return [
+        dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+    ]
 
 
 def pack(path: Path, columns: Columns) -> None:
@@ -76,7 +95,9 @@ FORMATS: dict[str, Callable[[Path, Columns], object]] = {
     "commas.csv": lambda path, columns: path.write_text(text(columns, ";", comma=True)),
     "utf16.csv": lambda path, columns: path.write_bytes(text(columns).encode("utf-16")),
     "p.csv.gz": pack,
-    "p.jsonl": lambda path, columns: path.write_text("\n".join(map(json.dumps, records(columns)))),
+    "p.jsonl": lambda path, columns: path.write_text(
+        "\n".join(map(json.dumps, records(columns)))
+    ),
     "p.json": lambda path, columns: path.write_text(json.dumps(records(columns))),
     "p.parquet": lambda path, columns: parquet.write_table(pyarrow.table(columns), path),
     "p.xlsx": as_xlsx,
@@ -90,7 +111,9 @@ OF_CLASSES = {
     "calibrate fit": "calibrate fit FILE --method temperature --out new.pt --overwrite --json",
     "calibrate priors": "calibrate priors FILE FILE --concern concern.yaml --json",
 }
-OF_DECISIONS = {"monitor": "monitor rule.pt FILE --state NAME.state --limit dangerous<=0.9 --json"}
+OF_DECISIONS = {
+    "monitor": "monitor rule.pt FILE --state NAME.state --limit dangerous<=0.9 --json"
+}
 OF_TRIALS = {
     "detect": "detect FILE --json",
     "calibrate fit": "calibrate fit FILE --method logistic --out new.pt --overwrite --json",
@@ -106,8 +129,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     FORMATS["p.csv"](made / "of classes.csv", CLASSES)
     FORMATS["p.csv"](made / "of trials.csv", TRIALS)
     for command in (
-        ["decide", "fit", "of classes.csv", "--concern", "concern.yaml", "--out", "rule.pt"],
-        ["calibrate", "fit", "of classes.csv", "--method", "temperature", "--out", "cal.pt"],
+        [
+            "decide",
+            "fit",
+            "of classes.csv",
+            "--concern",
+            "concern.yaml",
+            "--out",
+            "rule.pt",
+        ],
+        [
+            "calibrate",
+            "fit",
+            "of classes.csv",
+            "--method",
+            "temperature",
+            "--out",
+            "cal.pt",
+        ],
         ["calibrate", "fit", "of trials.csv", "--method", "pav", "--out", "pav.pt"],
     ):
         with pytest.MonkeyPatch.context() as patch:
@@ -119,7 +158,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def told(output: str) -> Any:
     """Return what JSON says, without how the file was read; of text, nothing."""
     start = output.find("{")
-    return {k: v for k, v in json.loads(output[start:]).items() if k != "read"} if start >= 0 else {}
+    return (
+        {k: v for k, v in json.loads(output[start:]).items() if k != "read"}
+        if start >= 0
+        else {}
+    )
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -137,7 +180,11 @@ def equal(one: Any, other: Any) -> bool:
     ("columns", "command"),
     [
         (columns, command)
-        for columns, commands in ((CLASSES, OF_CLASSES), (DECIDED, OF_DECISIONS), (TRIALS, OF_TRIALS))
+        for columns, commands in (
+            (CLASSES, OF_CLASSES),
+            (DECIDED, OF_DECISIONS),
+            (TRIALS, OF_TRIALS),
+        )
         for command in commands.values()
     ],
     ids=[*OF_CLASSES, *OF_DECISIONS, *(f"{command} (trials)" for command in OF_TRIALS)],
@@ -155,7 +202,9 @@ def test_a_command_reads_a_format_as_csv(
     for each in dict.fromkeys(("p.csv", name)):
         FORMATS[each](folder / each, columns)
         (folder / f"{each}.state").unlink(missing_ok=True)
-        words = [word.replace("FILE", each).replace("NAME", each) for word in command.split()]
+        words = [
+            word.replace("FILE", each).replace("NAME", each) for word in command.split()
+        ]
         capsys.readouterr()
         assert run(*words) == 0, capsys.readouterr().err
         results.append(told(capsys.readouterr().out))
@@ -167,13 +216,30 @@ def test_decisions_of_rows_without_labels_are_not_measured_against_themselves(
 ) -> None:
     monkeypatch.chdir(folder)
     FORMATS["p.csv"](folder / "new.csv", {name: CLASSES[name] for name in NAMES})
-    assert run("decide", "apply", "rule.pt", "new.csv", "--out", "decided.csv", "--overwrite") == 0
+    assert (
+        run("decide", "apply", "rule.pt", "new.csv", "--out", "decided.csv", "--overwrite")
+        == 0
+    )
     assert run("score", "decided.csv", "--concern", "concern.yaml") == 2
     assert "has no column of labels" in capsys.readouterr().err
-    assert run("decide", "apply", "rule.pt", "of classes.csv", "--out", "decided.csv", "--overwrite") == 0
+    assert (
+        run(
+            "decide",
+            "apply",
+            "rule.pt",
+            "of classes.csv",
+            "--out",
+            "decided.csv",
+            "--overwrite",
+        )
+        == 0
+    )
     for options, line in (
         ((), 'decided.csv: labels "label"; predicted labels "decision"'),
-        (("--score-columns", "cat,dog,owl"), 'decided.csv: labels "label"; scores cat, dog, owl'),
+        (
+            ("--score-columns", "cat,dog,owl"),
+            'decided.csv: labels "label"; scores cat, dog, owl',
+        ),
     ):
         capsys.readouterr()
         assert run("score", "decided.csv", "--concern", "concern.yaml", *options) == 0
@@ -184,10 +250,33 @@ def test_a_calibration_of_distances_is_applied_to_distances(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
-    FORMATS["p.csv"](folder / "distances.csv", {**TRIALS, "score": [1 - score for score in TRIALS["score"]]})
-    fit = ("calibrate", "fit", "distances.csv", "--method", "logistic", "--out", "distances.pt", "--overwrite")
+    FORMATS["p.csv"](
+        folder / "distances.csv",
+        {**TRIALS, "score": [1 - score for score in TRIALS["score"]]},
+    )
+    fit = (
+        "calibrate",
+        "fit",
+        "distances.csv",
+        "--method",
+        "logistic",
+        "--out",
+        "distances.pt",
+        "--overwrite",
+    )
     assert run(*fit, "--lower-is-target") == 0
-    assert run("calibrate", "apply", "distances.pt", "distances.csv", "--out", "llr.csv", "--overwrite") == 0
+    assert (
+        run(
+            "calibrate",
+            "apply",
+            "distances.pt",
+            "distances.csv",
+            "--out",
+            "llr.csv",
+            "--overwrite",
+        )
+        == 0
+    )
     capsys.readouterr()
     assert run("detect", "llr.csv", "--llr", "--json") == 0
     assert told(capsys.readouterr().out)["metrics"]["area_under_roc"] > 0.8
@@ -197,7 +286,9 @@ def test_groups_without_a_name_are_one_group(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
-    (folder / "groups.csv").write_text("score,label,site\n0.9,1,\n0.1,0,\n0.7,1,(none)\n0.9,0,(none)\n")
+    (folder / "groups.csv").write_text(
+        "score,label,site\n0.9,1,\n0.1,0,\n0.7,1,(none)\n0.9,0,(none)\n"
+    )
     assert run("detect", "groups.csv", "--by", "site", "--json") == 0
     groups = told(capsys.readouterr().out)["groups"]
     assert [[*each["groups"]] for each in groups] == [["(none)"]]

@@ -17,7 +17,9 @@ def test_help_fits_80_columns_and_shows_what_is_in_brackets(
     printed = capsys.readouterr().out
     assert max(map(len, printed.splitlines())) <= 80
     if verb == ["score"]:
-        assert "with commas between. [default: (those that repeat no other)]" in one_line(printed)
+        assert "with commas between. [default: (those that repeat no other)]" in one_line(
+            printed
+        )
     if verb == ["concern", "check"]:
         assert "then 2. Valid entries that may be an oversight give a warning." in printed
 

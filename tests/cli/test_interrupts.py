@@ -52,8 +52,14 @@ def test_a_run_that_is_interrupted_outside_its_steps_goes_on_too(
 
     with monkeypatch.context() as patched:
         patched.setattr("mpcs_torch.trainer.folder.measure_result", interrupt)
-        assert run("train", IRIS, "epochs.count=2", "--out", tmp_path) == ExitStatus.INTERRUPTED
+        assert (
+            run("train", IRIS, "epochs.count=2", "--out", tmp_path)
+            == ExitStatus.INTERRUPTED
+        )
     told = capsys.readouterr().err
-    assert f"`mpcs train --resume {tmp_path / 'exp01'}` resumes from the last saved state\n" in told
+    assert (
+        f"`mpcs train --resume {tmp_path / 'exp01'}` resumes from the last saved state\n"
+        in told
+    )
     assert told.endswith("mpcs: interrupted\n")
     assert run("train", "--resume", tmp_path / "exp01") == 0

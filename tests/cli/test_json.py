@@ -15,7 +15,9 @@ from mpcs_torch.report.demonstration import WAYS, Demonstration, SeedResult
 from tests.cli.test_cli import IRIS, RECORDS, run
 
 WRITE_FILES_ALONE = {"explore", "report"}
-PREDICTIONS = "target,red,green\n" + "red,0.8,0.2\ngreen,0.4,0.6\nred,0.3,0.7\ngreen,0.1,0.9\n" * 30
+PREDICTIONS = (
+    "target,red,green\n" + "red,0.8,0.2\ngreen,0.4,0.6\nred,0.3,0.7\ngreen,0.1,0.9\n" * 30
+)
 
 
 @pytest.fixture
@@ -26,7 +28,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("s.csv").write_text("score,label\n0.9,1\n0.4,1\n0.5,0\n0.1,0\n")
     Path("c.yaml").write_text("classes: [red, green]\nrefer: 0.5\n")
     Path("records.csv").write_text(RECORDS)
-    DecisionRule(ConcernSpec(["red", "green"]), Limit(0.5), calibration=None).save(Path("fitted.pt"))
+    DecisionRule(ConcernSpec(["red", "green"]), Limit(0.5), calibration=None).save(
+        Path("fitted.pt")
+    )
     Path("log.csv").write_text("decision,target\nred,red\nrefer,\n")
     return tmp_path
 
@@ -40,22 +44,40 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
 
 
 COMMANDS: dict[str, Callable[[Any], bool]] = {
-    f"train {IRIS} epochs.count=2": lambda found: found["epoch"] == 2 and "test" in found["values"],
-    "train --list": lambda found: {"name": "exp06", "data": "ucr Chinatown", "model": "rnn"} in found,
+    f"train {IRIS} epochs.count=2": lambda found: (
+        found["epoch"] == 2 and "test" in found["values"]
+    ),
+    "train --list": lambda found: (
+        {"name": "exp06", "data": "ucr Chinatown", "model": "rnn"} in found
+    ),
     "score p.csv": lambda found: found["metrics"]["accuracy"] == 0.75,
     "detect s.csv --no-intervals": lambda found: found["targets"] == 2,
-    "calibrate fit p.csv --method temperature --out cal.pt": lambda found: found["parameters"] != {},
-    "calibrate fit p.csv --method vector --out vector.pt": lambda found: found["parameters"] == {},
-    "calibrate priors p.csv p.csv": lambda found: found["classes"] == ["red", "green"] and found["is_label_shift"],
-    "decide fit p.csv --concern c.yaml --out rule.pt": lambda found: found["guaranteed"] == [],
+    "calibrate fit p.csv --method temperature --out cal.pt": lambda found: (
+        found["parameters"] != {}
+    ),
+    "calibrate fit p.csv --method vector --out vector.pt": lambda found: (
+        found["parameters"] == {}
+    ),
+    "calibrate priors p.csv p.csv": lambda found: (
+        found["classes"] == ["red", "green"] and found["is_label_shift"]
+    ),
+    "decide fit p.csv --concern c.yaml --out rule.pt": lambda found: (
+        found["guaranteed"] == []
+    ),
     "decide fit p.csv --concern c.yaml --out limited.pt --limit dangerous<=0.5": lambda found: (
         found["guaranteed"] == ["dangerous <= 0.5 of samples with confidence 0.95"]
     ),
-    "monitor fitted.pt log.csv --state state.json": lambda found: (found["rows"], found["labelled"]) == (2, 1),
+    "monitor fitted.pt log.csv --state state.json": lambda found: (
+        (found["rows"], found["labelled"]) == (2, 1)
+    ),
     "select .": lambda found: found["best"][0]["epoch"] == 3,
     "data list": lambda found: {"name", "state"} == set(found[0]),
-    "concern check c.yaml": lambda found: found["refer"] == 0.5 and len(found["warnings"]) == 1,
-    "concern suggest a,b --from order --out drafted.yaml": lambda found: found["classes"] == ["a", "b"],
+    "concern check c.yaml": lambda found: (
+        found["refer"] == 0.5 and len(found["warnings"]) == 1
+    ),
+    "concern suggest a,b --from order --out drafted.yaml": lambda found: (
+        found["classes"] == ["a", "b"]
+    ),
     "metrics": lambda found: found[0]["name"] == "accuracy",
     "demo": lambda found: found["by_seed"][WAYS[0]][0]["errors"] == 4,
     "reproduce exp01": lambda found: len(found["exp01"]["spearman"]) == 5,
@@ -72,15 +94,21 @@ def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
         return experiment_config(name, ["epochs.count=3"])
 
     labels = torch.tensor([0, 1, 1, 0])
-    told = Demonstration(ConcernSpec(2), [SeedResult(labels, dict.fromkeys(WAYS, 1 - labels), {})])
-    monkeypatch.setattr("mpcs_torch.report.demonstration.demonstrate", lambda *_, **__: told)
+    told = Demonstration(
+        ConcernSpec(2), [SeedResult(labels, dict.fromkeys(WAYS, 1 - labels), {})]
+    )
+    monkeypatch.setattr(
+        "mpcs_torch.report.demonstration.demonstrate", lambda *_, **__: told
+    )
     monkeypatch.setattr("mpcs_torch.report.demo.write_demo_report", lambda *_: None)
     monkeypatch.setattr(experiments, "experiment_config", short)
 
 
 @pytest.mark.usefixtures("_short_work")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_standard_output_holds_json_alone(command: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_output_holds_json_alone(
+    command: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert COMMANDS[command](printed(capsys, *command.split(" ")))
 
 
@@ -88,11 +116,20 @@ def test_every_verb_is_tried() -> None:
     assert {command.split()[0] for command in COMMANDS} | WRITE_FILES_ALONE == set(VERBS)
 
 
-def test_decisions_are_counted_and_measured_only_with_labels(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_decisions_are_counted_and_measured_only_with_labels(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     printed(capsys, "decide", "fit", "p.csv", "--concern", "c.yaml", "--out", "rule.pt")
-    assert printed(capsys, "decide", "apply", "rule.pt", "p.csv", "--out", "d.csv")["metrics"]["dangerous_rate"] <= 1
+    assert (
+        printed(capsys, "decide", "apply", "rule.pt", "p.csv", "--out", "d.csv")["metrics"][
+            "dangerous_rate"
+        ]
+        <= 1
+    )
     Path("unlabelled.csv").write_text("red,green\n0.9,0.1\n")
-    found = printed(capsys, "decide", "apply", "rule.pt", "unlabelled.csv", "--out", "e.csv")
+    found = printed(
+        capsys, "decide", "apply", "rule.pt", "unlabelled.csv", "--out", "e.csv"
+    )
     dangerous, cost = found.pop("estimated")
     assert 0 <= dangerous["value"] <= cost["value"]
     assert dangerous["difference"] is cost["low"] is None

@@ -29,7 +29,14 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
 ) -> None:
     log, state, page = (tmp_path / name for name in ("log.csv", "state.json", "page.html"))
     write(log, rows(300, rate=0.01))
-    settings = ("--limit", "any <= 5 % of bad by site", "--limit", "any <= 5 %", "--run-length", "100000")
+    settings = (
+        "--limit",
+        "any <= 5 % of bad by site",
+        "--limit",
+        "any <= 5 %",
+        "--run-length",
+        "100000",
+    )
     outputs = ("--html", page, "--overwrite")
     assert run("monitor", rule, log, "--state", state, *settings, *outputs) == 0
     told = capsys.readouterr()
@@ -60,9 +67,12 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     told = capsys.readouterr()
     assert "600 new rows" in told.out
     assert re.search(
-        r"Alarm: 'errors of samples' is above its limit, known from row 3\d\d of .*log.csv \(day \d+\) on", told.err
+        r"Alarm: 'errors of samples' is above its limit, known from row 3\d\d of .*log.csv \(day \d+\) on",
+        told.err,
     )
-    assert run("monitor", rule, log, "--state", state, "--json") == ExitStatus.ALARM, "an alarm stays"
+    assert run("monitor", rule, log, "--state", state, "--json") == ExitStatus.ALARM, (
+        "an alarm stays"
+    )
     plain = json.loads(capsys.readouterr().out)
     assert plain["rows"] == 900
     assert plain["read"] == [read]
@@ -80,18 +90,33 @@ def test_an_alarm_stays_until_it_is_acknowledged(
     log, state = write(tmp_path / "log.csv", bad), tmp_path / "state.json"
     limits = ("--limit", "any <= 5 %", "--limit", "any <= 5 % of bad")
     assert run("monitor", rule, log, "--state", state, *limits, "--acknowledge", "all") == 2
-    assert "has no alarms yet, because it does not exist" in one_line(capsys.readouterr().err)
+    assert "has no alarms yet, because it does not exist" in one_line(
+        capsys.readouterr().err
+    )
     assert run("monitor", rule, log, "--state", state, *limits) == ExitStatus.ALARM
     write(log, [*bad, *rows(4000, rate=0.0, seed=1)])
     assert run("monitor", rule, log, "--state", state) == ExitStatus.ALARM
-    assert run("monitor", rule, log, "--state", state, "--acknowledge", "errors of worse") == 2
+    assert (
+        run("monitor", rule, log, "--state", state, "--acknowledge", "errors of worse") == 2
+    )
     assert "'errors of worse': did you mean errors of " in one_line(capsys.readouterr().err)
-    assert run("monitor", rule, log, "--state", state, "--acknowledge", "errors of bad") == ExitStatus.ALARM
+    assert (
+        run("monitor", rule, log, "--state", state, "--acknowledge", "errors of bad")
+        == ExitStatus.ALARM
+    )
     told = capsys.readouterr().out
-    assert "acknowledged: Alarm: 'errors of bad' is above its limit, known from row " in told
+    assert (
+        "acknowledged: Alarm: 'errors of bad' is above its limit, known from row " in told
+    )
     [risk] = printed_tables(told)
-    assert [(row[0], row[-1]) for row in risk.rows] == [("errors of samples", "yes"), ("errors of bad", "no")]
-    assert run("monitor", rule, log, "--state", state, "--acknowledge", "all", "--html", page) == 0
+    assert [(row[0], row[-1]) for row in risk.rows] == [
+        ("errors of samples", "yes"),
+        ("errors of bad", "no"),
+    ]
+    assert (
+        run("monitor", rule, log, "--state", state, "--acknowledge", "all", "--html", page)
+        == 0
+    )
     assert "alarm (2 acknowledged) in 4400 rows" in Page(page).text
     capsys.readouterr()
     assert run("monitor", rule, log, "--state", state, "--json") == 0
@@ -102,7 +127,9 @@ def test_an_alarm_stays_until_it_is_acknowledged(
     )
 
 
-def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_are_those_of_the_first_run(
+    rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     log, state = write(tmp_path / "log.csv", rows(20)), tmp_path / "state.json"
     assert run("monitor", rule, log, "--state", state) == 2
     assert "the rule has no limit: give one" in one_line(capsys.readouterr().err)
@@ -112,7 +139,9 @@ def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys:
     other = tmp_path / "other.pt"
     DecisionRule(ConcernSpec(["good", "bad"], refer=0.4), calibration=None).save(other)
     assert run("monitor", other, log, "--state", state) == 2
-    assert "is not the rule that the state was begun with" in one_line(capsys.readouterr().err)
+    assert "is not the rule that the state was begun with" in one_line(
+        capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,22 +149,47 @@ def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys:
     [
         (("--limit", "any <= x"), "limit 'any <= x'"),
         (("--limit", "any <= 0.1 of ugly"), "of must be one of"),
-        (("--limit", "any <= 0.1 by site", "--groups", "site"), "must be COLUMN=A,B, but is 'site'"),
-        (("--limit", "any <= 0.1 by ward"), "has no column 'ward' of --limit; it has time, site"),
-        (("--limit", "any <= 0.1", "--confidence", "1"), "confidence must be above 0 and below 1"),
-        (("--limit", "any <= 0.1", "--confidence", "0"), "confidence must be above 0 and below 1"),
-        (("--limit", "any <= 0.1", "--least-chance", "0"), "least_chance must be above 0 and at most 1"),
+        (
+            ("--limit", "any <= 0.1 by site", "--groups", "site"),
+            "must be COLUMN=A,B, but is 'site'",
+        ),
+        (
+            ("--limit", "any <= 0.1 by ward"),
+            "has no column 'ward' of --limit; it has time, site",
+        ),
+        (
+            ("--limit", "any <= 0.1", "--confidence", "1"),
+            "confidence must be above 0 and below 1",
+        ),
+        (
+            ("--limit", "any <= 0.1", "--confidence", "0"),
+            "confidence must be above 0 and below 1",
+        ),
+        (
+            ("--limit", "any <= 0.1", "--least-chance", "0"),
+            "least_chance must be above 0 and at most 1",
+        ),
         (
             ("--limit", "any <= 0.1", "--cluster-size", "0"),
             f"cluster_size {Rule('finite_at_least', fields={'minimum': 1})}",
         ),
         (("--limit", "any <= 0.1", "--run-length", "3"), "run_length must be at least 100"),
-        (("--limit", "any <= 0.1", "--html", "OUT/state.json"), "is written by another option, too"),
-        (("--limit", "any <= 0.1", "--html", "OUT/log.csv", "--overwrite"), "is a file to read: choose another"),
+        (
+            ("--limit", "any <= 0.1", "--html", "OUT/state.json"),
+            "is written by another option, too",
+        ),
+        (
+            ("--limit", "any <= 0.1", "--html", "OUT/log.csv", "--overwrite"),
+            "is a file to read: choose another",
+        ),
     ],
 )
 def test_wrong_settings_are_refused_and_leave_no_state(
-    rule: Path, tmp_path: Path, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+    rule: Path,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     log, state = write(tmp_path / "log.csv", rows(20)), tmp_path / "state.json"
     arguments = tuple(argument.replace("OUT", str(tmp_path)) for argument in arguments)
@@ -146,7 +200,9 @@ def test_wrong_settings_are_refused_and_leave_no_state(
 
 def test_names_of_groups_are_no_markup(rule: Path, tmp_path: Path) -> None:
     name = "<script>alert(1)</script>"
-    log = write(tmp_path / "log.csv", [[*row[:1], name, *row[2:]] for row in rows(80)], HEADER)
+    log = write(
+        tmp_path / "log.csv", [[*row[:1], name, *row[2:]] for row in rows(80)], HEADER
+    )
     settings = ("--limit", "any <= 0.2 by site", "--html", tmp_path / "page.html")
     assert run("monitor", rule, log, "--state", tmp_path / "state.json", *settings) == 0
     page = Page(tmp_path / "page.html")
@@ -154,18 +210,38 @@ def test_names_of_groups_are_no_markup(rule: Path, tmp_path: Path) -> None:
     assert name in page.text
 
 
-def test_a_rule_for_clusters_is_monitored_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rule_for_clusters_is_monitored_with_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     logits = torch.tensor([[4.0, 0.0], [0.0, 4.0]]).repeat(400, 1)
     target = torch.tensor([0, 1]).repeat(400)
     concern = ConcernSpec(["good", "bad"], refer=0.3)
     for clusters, expected in ((None, False), (torch.arange(800) // 4, True)):
         path, log = tmp_path / f"{expected}.pt", write(tmp_path / "log.csv", rows(20))
-        DecisionRule(concern, Limit(0.1, "any"), calibration=None).fit(logits, target, clusters=clusters).save(path)
-        assert run("monitor", path, log, "--state", tmp_path / f"{expected}.json", "--overwrite") == 0
+        DecisionRule(concern, Limit(0.1, "any"), calibration=None).fit(
+            logits, target, clusters=clusters
+        ).save(path)
+        assert (
+            run(
+                "monitor",
+                path,
+                log,
+                "--state",
+                tmp_path / f"{expected}.json",
+                "--overwrite",
+            )
+            == 0
+        )
         warned = one_line(capsys.readouterr().err)
         assert ("E2: the rule was fitted to clusters" in warned) is expected
         assert ("with `chance` 1 / (its rows) and --least-chance" in warned) is expected
-    by_cluster = ("--cluster-size", "4", "--state", tmp_path / "clusters.json", "--overwrite")
+    by_cluster = (
+        "--cluster-size",
+        "4",
+        "--state",
+        tmp_path / "clusters.json",
+        "--overwrite",
+    )
     assert run("monitor", path, log, *by_cluster) == 0
     captured = capsys.readouterr()
     assert "E2" not in captured.err
@@ -174,11 +250,25 @@ def test_a_rule_for_clusters_is_monitored_with_a_warning(tmp_path: Path, capsys:
     assert risk.rows[0][1] == str(len(labelled(log)) / 4)
 
 
-def test_limits_that_are_kept_are_said_to_be(rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_limits_that_are_kept_are_said_to_be(
+    rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     log = write(tmp_path / "log.csv", rows(2000, rate=0.0))
-    assert run("monitor", rule, log, "--state", tmp_path / "state.json", "--limit", "any <= 5 %") == 0
+    assert (
+        run(
+            "monitor",
+            rule,
+            log,
+            "--state",
+            tmp_path / "state.json",
+            "--limit",
+            "any <= 5 %",
+        )
+        == 0
+    )
     assert re.search(
-        r"Limits are kept: 'errors of samples', the least known rate, is at most 0\.\d+ %", capsys.readouterr().out
+        r"Limits are kept: 'errors of samples', the least known rate, is at most 0\.\d+ %",
+        capsys.readouterr().out,
     )
 
 
@@ -189,15 +279,27 @@ def labelled(log: Path) -> list[str]:
 def test_labels_of_one_decision_alone_are_a_caution(
     rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = [[*row[:4], row[4] if row[2] == "bad" else ""] for row in rows(3000, rate=0.1)]
+    content = [
+        [*row[:4], row[4] if row[2] == "bad" else ""] for row in rows(3000, rate=0.1)
+    ]
     log, page = write(tmp_path / "log.csv", content), tmp_path / "page.html"
-    given = ("--state", tmp_path / "state.json", "--limit", "any <= 20 % of bad", "--html", page)
+    given = (
+        "--state",
+        tmp_path / "state.json",
+        "--limit",
+        "any <= 20 % of bad",
+        "--html",
+        page,
+    )
     assert run("monitor", rule, log, *given) == ExitStatus.NO_PROMISE
     first = capsys.readouterr().out.splitlines()[1]
     assert first.startswith("CAUTION: labels stand for 0 of ")
     assert "rates of rows with a label are not those of all rows" in first
     assert first.endswith("shows nothing with such labels.")
     assert first in Page(page).text
-    assert run("monitor", rule, log, "--state", tmp_path / "state.json", "--json") == ExitStatus.NO_PROMISE
+    assert (
+        run("monitor", rule, log, "--state", tmp_path / "state.json", "--json")
+        == ExitStatus.NO_PROMISE
+    )
     plain = json.loads(capsys.readouterr().out)
     assert plain["cautions"][0] in first

@@ -40,4 +40,6 @@ def test_calibrating_and_deciding_take_the_options_of_scoring(
         assert run(*command, *OPTIONS) == 0, command
         assert capsys.readouterr().out.splitlines()[0].startswith(READ), command
     for name, added in (("out", ""), ("decisions", ",decision,risk,cost,reason,best")):
-        assert (tmp_path / f"{name}.csv").read_text().splitlines()[0] == ROWS.splitlines()[0] + added
+        assert (tmp_path / f"{name}.csv").read_text().splitlines()[0] == ROWS.splitlines()[
+            0
+        ] + added

@@ -154,12 +154,30 @@ LOGITS = "model.path: forward must return logits, floating point (40, 3), but re
 LABELS = "data.path: own_parts:data: {}.labels must be int64 (N,) with N > 0, but is "
 RANGE = "data.path: own_parts:data: {}.labels must be from 0 to 2, but are from "
 ERRORS = {
-    NET.format("key"): ("model.path: your own_parts:Net raised KeyError: 'width'", 'return {}["width"]'),
-    NET.format("shape"): ("model.path: your own_parts:Net raised RuntimeError: mat1", "logits @ torch.zeros(7, 3)"),
-    NET.format("assert"): ("model.path: your own_parts:Net raised AssertionError at", "assert len(x) < 0"),
-    NET.format("numpy"): ("model.path: your own_parts:Net raised LinAlgError: Matrix", "numpy.linalg.cholesky"),
-    NET.format("layer"): ("model.path: your own_parts:Net raised FloatingPointError: too", "scaled(logits)"),
-    NET.format("backward"): ("model.path: your own_parts:Net raised FloatingPointError: no gradient", ""),
+    NET.format("key"): (
+        "model.path: your own_parts:Net raised KeyError: 'width'",
+        'return {}["width"]',
+    ),
+    NET.format("shape"): (
+        "model.path: your own_parts:Net raised RuntimeError: mat1",
+        "logits @ torch.zeros(7, 3)",
+    ),
+    NET.format("assert"): (
+        "model.path: your own_parts:Net raised AssertionError at",
+        "assert len(x) < 0",
+    ),
+    NET.format("numpy"): (
+        "model.path: your own_parts:Net raised LinAlgError: Matrix",
+        "numpy.linalg.cholesky",
+    ),
+    NET.format("layer"): (
+        "model.path: your own_parts:Net raised FloatingPointError: too",
+        "scaled(logits)",
+    ),
+    NET.format("backward"): (
+        "model.path: your own_parts:Net raised FloatingPointError: no gradient",
+        "",
+    ),
     NET.format("measured"): (
         "model.path: your own_parts:Net raised AssertionError: only in evaluation",
         "self.training",
@@ -167,33 +185,63 @@ ERRORS = {
     NET.format("tuple"): (LOGITS + "tuple", ""),
     NET.format("wide"): (LOGITS + "torch.float32 (40, 6)", ""),
     NET.format("whole"): (LOGITS + "torch.int64 (40, 3)", ""),
-    NET.format("detached"): ("model.path: your own_parts:Net raised RuntimeError: element 0 of tensors", ""),
-    "model={path: 'own_parts:stack'}": ("model.path: your own_parts:stack raised RuntimeError: mat1 and mat2", ""),
-    LOSS.format("zero"): ("loss.path: your own_parts:loss raised ZeroDivisionError: division by zero", "return 1 / 0"),
-    LOSS.format("vector"): ("loss.path: your own_parts:loss raised RuntimeError: grad can be implicitly created", ""),
+    NET.format("detached"): (
+        "model.path: your own_parts:Net raised RuntimeError: element 0 of tensors",
+        "",
+    ),
+    "model={path: 'own_parts:stack'}": (
+        "model.path: your own_parts:stack raised RuntimeError: mat1 and mat2",
+        "",
+    ),
+    LOSS.format("zero"): (
+        "loss.path: your own_parts:loss raised ZeroDivisionError: division by zero",
+        "return 1 / 0",
+    ),
+    LOSS.format("vector"): (
+        "loss.path: your own_parts:loss raised RuntimeError: grad can be implicitly created",
+        "",
+    ),
     "scheduler={path: 'own_parts:scheduler'}": (
         "scheduler.path: your own_parts:scheduler raised KeyError",
         '["nothing"]',
     ),
-    "scheduler={path: 'own_parts:Unsaved'}": ("scheduler.path: your own_parts:Unsaved raised TypeError", '"no state"'),
+    "scheduler={path: 'own_parts:Unsaved'}": (
+        "scheduler.path: your own_parts:Unsaved raised TypeError",
+        '"no state"',
+    ),
     "training.optimizer={path: 'own_parts:optimizer'}": (
         "training.optimizer.path: your own_parts:optimizer raised RuntimeError: no step",
         'raise RuntimeError("no step")',
     ),
-    METRIC.format("Broken"): ("metrics.2.path: your own_parts:Broken raised IndexError", 'IndexError("no row")'),
+    METRIC.format("Broken"): (
+        "metrics.2.path: your own_parts:Broken raised IndexError",
+        'IndexError("no row")',
+    ),
     METRIC.format("Computed"): (
         "metrics.2.path: your own_parts:Computed raised TypeError",
         "self.total.tolist()[0]",
     ),
-    DATA.format("key"): ("data.path: your own_parts:data raised KeyError: 'train'", 'return {}["train"]'),
+    DATA.format("key"): (
+        "data.path: your own_parts:data raised KeyError: 'train'",
+        'return {}["train"]',
+    ),
     DATA.format("float"): (LABELS.format("train") + "torch.float32 (30,)", ""),
     DATA.format("range"): (RANGE.format("test") + "1 to 3", ""),
     DATA.format("negative"): (RANGE.format("train") + "-1 to 1", ""),
     DATA.format("list"): (LABELS.format("train") + "list", ""),
     DATA.format("empty"): (LABELS.format("train") + "torch.int64 (0,)", ""),
-    DATA.format("rows"): ("train.inputs must be (N, ...) with N = 30, as labels, but is torch.float32 (20, 4)", ""),
-    DATA.format("groups"): ("train.clusters must be int64 (N,) with N = 30, as labels, but is torch.int64 (3,)", ""),
-    DATA.format("pair"): ("data.path: own_parts:data: train must be a Split, but is tuple", ""),
+    DATA.format("rows"): (
+        "train.inputs must be (N, ...) with N = 30, as labels, but is torch.float32 (20, 4)",
+        "",
+    ),
+    DATA.format("groups"): (
+        "train.clusters must be int64 (N,) with N = 30, as labels, but is torch.int64 (3,)",
+        "",
+    ),
+    DATA.format("pair"): (
+        "data.path: own_parts:data: train must be a Split, but is tuple",
+        "",
+    ),
     DATA.format("whole"): (
         "data.path: your own_parts:data raised RuntimeError: mat1 and mat2 must have the same dtype",
         "",
@@ -215,7 +263,14 @@ def own_parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_an_error_of_a_users_own_part_names_its_key_and_line(
     part: str, own_parts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = ("score={}", "epochs.count=4", "training={batch_size: 40, save_seconds: 0}", "--out", tmp_path, "-q")
+    settings = (
+        "score={}",
+        "epochs.count=4",
+        "training={batch_size: 40, save_seconds: 0}",
+        "--out",
+        tmp_path,
+        "-q",
+    )
     assert run("train", IRIS, *settings, part) == 2
     told = capsys.readouterr().err
     message, line = ERRORS[part]

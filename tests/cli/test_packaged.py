@@ -18,7 +18,9 @@ def test_a_name_is_a_config_of_the_package_and_a_path_is_a_file(
     Path("exp02.yaml").write_text(IRIS.read_text())
     assert run("train", "exp02.yaml", "epochs.count=1", "name=mine") == 0
     assert "iris" in (tmp_path / "runs" / "mine" / "config.yaml").read_text()
-    assert run("train", "./exp01", "epochs.count=1", "name=file") == 2  # which is not a config
+    assert (
+        run("train", "./exp01", "epochs.count=1", "name=file") == 2
+    )  # which is not a config
 
 
 @pytest.mark.parametrize(
@@ -35,13 +37,17 @@ def test_a_name_is_a_config_of_the_package_and_a_path_is_a_file(
         ),
     ],
 )
-def test_an_unknown_name_or_file_is_told(given: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_or_file_is_told(
+    given: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("train", *given) == 2
     assert message in one_line(capsys.readouterr().err)
 
 
 def test_all_configs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("train", "--list") == 0
-    listed = [line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines()[2:]]
+    listed = [
+        line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines()[2:]
+    ]
     assert listed == packaged_names("experiments")
     assert set(EXPERIMENTS) <= set(listed)

@@ -24,7 +24,9 @@ def test_a_file_gets_a_plain_line_now_and_then(
     with counting_bar("[runs]\x1b", 4) as advance:
         advance()
         advance(2)
-    assert capsys.readouterr().err.splitlines() == [rf"[runs]\x1b: {done} of 4" for done in (1, 3)]
+    assert capsys.readouterr().err.splitlines() == [
+        rf"[runs]\x1b: {done} of 4" for done in (1, 3)
+    ]
 
 
 def test_a_terminal_shows_how_many_rows_are_done(
@@ -36,7 +38,11 @@ def test_a_terminal_shows_how_many_rows_are_done(
     monkeypatch.setenv("COLUMNS", "60")
     with row_counter("read [rows] " * 9, [tmp_path / "rows.csv"]) as advance:
         advance(4)
-    line = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err.strip()).split("\r")[-1].splitlines()[-1]
+    line = (
+        re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err.strip())
+        .split("\r")[-1]
+        .splitlines()[-1]
+    )
     assert line.startswith("read [rows] read [rows] read ... ")
     assert line.endswith("4 rows 0:00:00")
     assert len(line) <= 60
@@ -44,14 +50,29 @@ def test_a_terminal_shows_how_many_rows_are_done(
 
 @pytest.mark.parametrize("on_terminal", [False, True])
 def test_quiet_leaves_the_results_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, on_terminal: bool
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    on_terminal: bool,
 ) -> None:
     (tmp_path / "s.csv").write_text(SCORES)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: on_terminal)
-    assert run("detect", tmp_path / "s.csv", "--quiet", "--html", tmp_path / "r.html", "--no-intervals") == 0
+    assert (
+        run(
+            "detect",
+            tmp_path / "s.csv",
+            "--quiet",
+            "--html",
+            tmp_path / "r.html",
+            "--no-intervals",
+        )
+        == 0
+    )
     told = capsys.readouterr()
     assert told.err == ""
     assert "equal error rate" in told.out
     assert "wrote" not in told.out
-    assert run("detect", tmp_path / "s.csv", "--html", tmp_path / "t.html") == 0  # -q is not for the next command
+    assert (
+        run("detect", tmp_path / "s.csv", "--html", tmp_path / "t.html") == 0
+    )  # -q is not for the next command
     assert "wrote" in capsys.readouterr().out

@@ -41,18 +41,29 @@ ALL_FORMATS: dict[str, Callable[[Path, Columns], object]] = {
     **FORMATS,
     "bars.csv": lambda path, columns: path.write_text(text(columns, "|")),
     "blanks.txt": lambda path, columns: path.write_text(text(columns, "   ")),
-    "tabs and commas.tsv": lambda path, columns: path.write_text(text(columns, "\t", comma=True)),
-    "blanks and commas.txt": lambda path, columns: path.write_text(text(columns, "  ", comma=True)),
+    "tabs and commas.tsv": lambda path, columns: path.write_text(
+        text(columns, "\t", comma=True)
+    ),
+    "blanks and commas.txt": lambda path, columns: path.write_text(
+        text(columns, "  ", comma=True)
+    ),
     "no header.csv": lambda path, columns: path.write_text(text(columns, header=False)),
-    "no header.txt": lambda path, columns: path.write_text(text(columns, " ", header=False)),
-    "numbers.csv": lambda path, columns: path.write_text(text(numbered(columns), header=False)),
+    "no header.txt": lambda path, columns: path.write_text(
+        text(columns, " ", header=False)
+    ),
+    "numbers.csv": lambda path, columns: path.write_text(
+        text(numbered(columns), header=False)
+    ),
 }
 """All formats and dialects that are read: the function that writes columns to a file, by the name of the file."""
 CHAINS: dict[str, tuple[Columns, str, list[str]]] = {
     "decide apply": (
         CLASSES,
         "decide apply rule.pt FILE --out OUT --overwrite",
-        ["score OUT --concern concern.yaml --json", "monitor rule.pt OUT --state STATE --limit dangerous<=0.9 --json"],
+        [
+            "score OUT --concern concern.yaml --json",
+            "monitor rule.pt OUT --state STATE --limit dangerous<=0.9 --json",
+        ],
     ),
     "calibrate apply": (
         CLASSES,
@@ -70,7 +81,11 @@ CHAINS: dict[str, tuple[Columns, str, list[str]]] = {
 
 def numbered(columns: Columns) -> Columns:
     """Return columns whose labels are numbers of the classes, or 1 for targets."""
-    numbers = {"target": 1, "nontarget": 0, **{name: number for number, name in enumerate(NAMES)}}
+    numbers = {
+        "target": 1,
+        "nontarget": 0,
+        **{name: number for number, name in enumerate(NAMES)},
+    }
     return columns | {"label": [numbers[label] for label in columns["label"]]}
 
 
@@ -84,11 +99,19 @@ def values(result: Any) -> Any:
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("name", ALL_FORMATS)
 def test_a_written_file_is_read_by_the_next_command_as_that_of_csv(
-    name: str, chain: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    chain: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(folder)
     columns, command, next_commands = CHAINS[chain]
-    outs = ["out.csv", "out.parquet", *(f"out{end}" for end in (".tsv", ".txt", ".npz", ".pt") if name.endswith(end))]
+    outs = [
+        "out.csv",
+        "out.parquet",
+        *(f"out{end}" for end in (".tsv", ".txt", ".npz", ".pt") if name.endswith(end)),
+    ]
     results = []
     for source, out in (("p.csv", "out.csv"), *((name, each) for each in outs)):
         ALL_FORMATS[source](folder / source, columns)
@@ -96,7 +119,10 @@ def test_a_written_file_is_read_by_the_next_command_as_that_of_csv(
         for words in (command, *next_commands):
             capsys.readouterr()
             filled = {"FILE": source, "OUT": out, "STATE": "log.state"}
-            assert run(*(filled.get(word, word) for word in words.split())) == 0, (out, capsys.readouterr().err)
+            assert run(*(filled.get(word, word) for word in words.split())) == 0, (
+                out,
+                capsys.readouterr().err,
+            )
             results.append(values(told(capsys.readouterr().out)))
     count = 1 + len(next_commands)
     assert any(results[:count])
@@ -113,7 +139,11 @@ def assert_equal(one: Any, other: Any) -> None:
         for pair in zip(one, other, strict=True):
             assert_equal(*pair)
     else:
-        assert one == (pytest.approx(other, abs=1e-6, nan_ok=True) if isinstance(other, float) else other)
+        assert one == (
+            pytest.approx(other, abs=1e-6, nan_ok=True)
+            if isinstance(other, float)
+            else other
+        )
 
 
 def test_decisions_that_look_like_missing_values_are_read(
@@ -121,14 +151,22 @@ def test_decisions_that_look_like_missing_values_are_read(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("concern.yaml").write_text("classes: [none, crack]\nweights: [[0, 9], [1, 0]]\n")
-    rows = [f"{label},{1 - crack},{crack}\n" for label, crack in (("none", 0.25), ("crack", 0.75), ("none", 0.375)) * 9]
+    rows = [
+        f"{label},{1 - crack},{crack}\n"
+        for label, crack in (("none", 0.25), ("crack", 0.75), ("none", 0.375)) * 9
+    ]
     Path("dev.csv").write_text("label,none,crack\n" + "".join(rows))
     Path("new.csv").write_text("label,none,crack\n" + "none,0.4375,0.5625\n" * 9)
-    assert run("decide", "fit", "dev.csv", "--concern", "concern.yaml", "--out", "rule.pt") == 0
+    assert (
+        run("decide", "fit", "dev.csv", "--concern", "concern.yaml", "--out", "rule.pt")
+        == 0
+    )
     assert run("decide", "apply", "rule.pt", "new.csv", "--out", "decided.csv") == 0
     capsys.readouterr()
     assert run("score", "decided.csv", "--concern", "concern.yaml", "--json") == 0
-    assert told(capsys.readouterr().out)["metrics"]["accuracy"] == 1, "of decisions, not of the highest scores"
+    assert told(capsys.readouterr().out)["metrics"]["accuracy"] == 1, (
+        "of decisions, not of the highest scores"
+    )
 
 
 def test_labels_of_another_file_are_copied_once(
@@ -137,13 +175,43 @@ def test_labels_of_another_file_are_copied_once(
     monkeypatch.chdir(folder)
     FORMATS["p.csv"](folder / "scores.csv", {name: CLASSES[name] for name in NAMES})
     FORMATS["p.csv"](folder / "labels.csv", {"label": CLASSES["label"]})
-    for verb, artifact, source in (("calibrate", "cal.pt", "scores.csv"), ("decide", "rule.pt", "scores.csv")):
-        assert run(verb, "apply", artifact, source, "--labels", "labels.csv", "--out", f"{verb}.csv") == 0
+    for verb, artifact, source in (
+        ("calibrate", "cal.pt", "scores.csv"),
+        ("decide", "rule.pt", "scores.csv"),
+    ):
+        assert (
+            run(
+                verb,
+                "apply",
+                artifact,
+                source,
+                "--labels",
+                "labels.csv",
+                "--out",
+                f"{verb}.csv",
+            )
+            == 0
+        )
     assert open_table(folder / "calibrate.csv").names == NAMES
     assert open_table(folder / "decide.csv").names == [*NAMES, "label", *WRITTEN]
     FORMATS["p.csv"](folder / "both.csv", CLASSES)
-    assert run("decide", "apply", "rule.pt", "both.csv", "--labels", "labels.csv", "--out", "other.csv") == 2
-    assert "has a column 'label', which is read as labels beside decisions" in capsys.readouterr().err
+    assert (
+        run(
+            "decide",
+            "apply",
+            "rule.pt",
+            "both.csv",
+            "--labels",
+            "labels.csv",
+            "--out",
+            "other.csv",
+        )
+        == 2
+    )
+    assert (
+        "has a column 'label', which is read as labels beside decisions"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,8 +228,13 @@ def test_numbers_without_a_header_are_labels_only_if_they_clearly_count_classes(
     tmp_path: Path, numbers: list[int], label: str | None
 ) -> None:
     rows = zip(numbers, PROBS.tolist(), strict=False)
-    (tmp_path / "p.csv").write_text("".join(f"{number},{','.join(map(str, row))}\n" for number, row in rows))
-    assert Predictions(tmp_path / "p.csv", class_names=NAMES, needs_labels=False).roles.label == label
+    (tmp_path / "p.csv").write_text(
+        "".join(f"{number},{','.join(map(str, row))}\n" for number, row in rows)
+    )
+    assert (
+        Predictions(tmp_path / "p.csv", class_names=NAMES, needs_labels=False).roles.label
+        == label
+    )
 
 
 NAMES_OF_CLASSES = [
@@ -179,7 +252,20 @@ NAMES_OF_CLASSES = [
     "none",
     "[x]",
 ]
-ORDINARY = [*NAMES_OF_CLASSES, "", "a", "a\tb", "two\nlines", "a\r\nb", "\r", " x ", "0,5", "1.5", "007", "1e5"]
+ORDINARY = [
+    *NAMES_OF_CLASSES,
+    "",
+    "a",
+    "a\tb",
+    "two\nlines",
+    "a\r\nb",
+    "\r",
+    " x ",
+    "0,5",
+    "1.5",
+    "007",
+    "1e5",
+]
 ORDINARY += ["[1, 2]", '{"a": 1}', "=1+1", "True"]
 NAMES_OF_COLUMNS = ["id", "file name", "1;2", "étage", 'the "id"']
 AWKWARD = st.text(st.sampled_from("ab 0.,;|\t\"'#=[{\r\n\0\ufeffé雪"), max_size=6)
@@ -202,10 +288,17 @@ def write_input(folder: Path, form: str, columns: Columns) -> Path:
 
 def texts_of(table: FileTable) -> dict[str, list[str]]:
     columns = table.read(table.names).columns
-    return {name: ["" if each is None else str(each) for each in columns[name].to_pylist()] for name in table.names}
+    return {
+        name: ["" if each is None else str(each) for each in columns[name].to_pylist()]
+        for name in table.names
+    }
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     st.sampled_from(["jsonl", "parquet", *",;\t|"]),
     st.lists(st.sampled_from(ORDINARY) | AWKWARD, min_size=ROWS, max_size=ROWS),
@@ -217,22 +310,32 @@ def texts_of(table: FileTable) -> dict[str, list[str]]:
 def test_cells_are_read_back_and_only_awkward_ones_are_refused(
     tmp_path: Path, form: str, cells: list[str], column: str, names: list[str]
 ) -> None:
-    columns: Columns = {column: cells, "label": [names[row % 3] for row in range(ROWS)], "note": cells[::-1]}
+    columns: Columns = {
+        column: cells,
+        "label": [names[row % 3] for row in range(ROWS)],
+        "note": cells[::-1],
+    }
     columns |= {name: PROBS[:ROWS, place].tolist() for place, name in enumerate(names)}
-    rule = DecisionRule(ConcernSpec(names, weights=[[0, 1, 5], [1, 0, 1], [3, 1, 0]], refer=0.4))
+    rule = DecisionRule(
+        ConcernSpec(names, weights=[[0, 1, 5], [1, 0, 1], [3, 1, 0]], refer=0.4)
+    )
     labels_of_fit = torch.tensor([NAMES.index(label) for label in LABELS[ROWS:]])
     rule.fit(torch.from_numpy(PROBS[ROWS:]).clamp(min=1e-6).log(), labels_of_fit)
     is_ordinary = column in NAMES_OF_COLUMNS and {*cells} <= {*ORDINARY}
     rows, refusal = [], ""
     try:
-        predictions = open_to_decide(rule, write_input(tmp_path, form, columns), ReadOptions())
+        predictions = open_to_decide(
+            rule, write_input(tmp_path, form, columns), ReadOptions()
+        )
         before = texts_of(predictions.table)
         for name in ("out.parquet", "out.csv"):
             (tmp_path / name).unlink(missing_ok=True)
             apply_rule(rule, predictions, tmp_path / name, lambda _: None)
             after = texts_of(open_table(tmp_path / name))
             assert after | before == after
-            written = Predictions(tmp_path / name, class_names=names, decisions=decision_numbers(names)).rows()
+            written = Predictions(
+                tmp_path / name, class_names=names, decisions=decision_numbers(names)
+            ).rows()
             rows.append((written.scores.tolist(), written.target.tolist()))
     except PredictionsError as error:
         refusal = str(error)

@@ -36,7 +36,9 @@ def said(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     for line in path.read_text().splitlines():
         if line.startswith("$ mpcs "):
             status = run(*shlex.split(line.removeprefix("$ mpcs ")))
-            printed = one_line(re.sub("[╭─╮╰╯]", " ", capsys.readouterr().err))  # the box of usage errors
+            printed = one_line(
+                re.sub("[╭─╮╰╯]", " ", capsys.readouterr().err)
+            )  # the box of usage errors
             message = re.sub("^Usage: .* for help. Error ", "", printed)
             blocks.append(f"{line}\n{message}\nexit status {status}\n")
     return "\n".join(blocks)
@@ -44,7 +46,10 @@ def said(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_command_refuses_as_its_file_shows(
-    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    verb: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")

@@ -18,7 +18,9 @@ def write(path: Path, skill: float) -> Path:
     for row in range(90):
         right = torch.sigmoid(skill + torch.randn((), generator=generator)).item()
         red = right if row % 3 else 1 - right
-        rows.append(f"p{row % 15},{['north', 'south'][row % 2]},{red},{1 - red},{'red' if row % 3 else 'green'}")
+        rows.append(
+            f"p{row % 15},{['north', 'south'][row % 2]},{red},{1 - red},{'red' if row % 3 else 'green'}"
+        )
     path.write_text("\n".join(["patient,site,red,green,target", *rows]) + "\n")
     return path
 
@@ -26,12 +28,25 @@ def write(path: Path, skill: float) -> Path:
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
     (tmp_path / "concern.yaml").write_text(CONCERN)
-    return [write(tmp_path / f"{name}.csv", skill) for name, skill in (("A", -0.5), ("B", 1.0), ("C", 1.2))]
+    return [
+        write(tmp_path / f"{name}.csv", skill)
+        for name, skill in (("A", -0.5), ("B", 1.0), ("C", 1.2))
+    ]
 
 
 def grouped(files: list[Path], *arguments: object) -> int:
     concern = files[0].with_name("concern.yaml")
-    return run("score", *files, "--by", "site", "--cluster", "patient", "--concern", concern, *arguments)
+    return run(
+        "score",
+        *files,
+        "--by",
+        "site",
+        "--cluster",
+        "patient",
+        "--concern",
+        concern,
+        *arguments,
+    )
 
 
 def test_models_have_a_column_each_and_a_verdict_for_each_metric(
@@ -39,17 +54,35 @@ def test_models_have_a_column_each_and_a_verdict_for_each_metric(
 ) -> None:
     assert grouped(files) == 0
     out = capsys.readouterr().out
-    assert "95 % intervals: 15 clusters (patient) are independent, the rows of a cluster are not." in out
-    assert "By rate of wrong decisions, the data do not show which of B and C is best; A is worse than B and C." in out
+    assert (
+        "95 % intervals: 15 clusters (patient) are independent, the rows of a cluster are not."
+        in out
+    )
+    assert (
+        "By rate of wrong decisions, the data do not show which of B and C is best; A is worse than B and C."
+        in out
+    )
     for metric in ("rate of dangerous errors", "MPCS", "expected concern"):
         assert f"By {metric}, " in out
     assert "Intervals of groups are each of one group alone." in out
 
 
-def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_holds_everything(
+    files: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert grouped(files, "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert list(told) == ["read", "rows", "classes", "models", "notes", "warnings", "comparisons", "verdicts", "groups"]
+    assert list(told) == [
+        "read",
+        "rows",
+        "classes",
+        "models",
+        "notes",
+        "warnings",
+        "comparisons",
+        "verdicts",
+        "groups",
+    ]
     model = told["models"]["B"]
     assert (len(told["comparisons"]), len(told["verdicts"])) == (12, 4)
     assert [groups["model"] for groups in told["groups"]] == ["A", "B", "C"]
@@ -67,7 +100,9 @@ def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[
         "spread",
         "may_be_worst",
     }
-    assert told["groups"][0]["worst"]["calibration_slope"] is None  # neither high nor low slopes are better
+    assert (
+        told["groups"][0]["worst"]["calibration_slope"] is None
+    )  # neither high nor low slopes are better
 
 
 def test_the_report_shows_each_model(files: list[Path], tmp_path: Path) -> None:
@@ -78,34 +113,50 @@ def test_the_report_shows_each_model(files: list[Path], tmp_path: Path) -> None:
     assert text.count("data:image/svg+xml") == figures
     assert "Scores of A, B, C" in text
     assert "<h1>By rate of dangerous errors" in text
-    assert text.index("Comparison on the same rows") < text.index("<li>By rate of wrong decisions")
+    assert text.index("Comparison on the same rows") < text.index(
+        "<li>By rate of wrong decisions"
+    )
 
 
-def test_one_file_has_intervals_unless_they_are_refused(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_file_has_intervals_unless_they_are_refused(
+    files: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert grouped(files, "--no-intervals") == 0
     assert not re.search("95 %|By MPCS", capsys.readouterr().out)
-    files[0].write_text("\n".join(line.split(",", 2)[2] for line in files[0].read_text().splitlines()))
+    files[0].write_text(
+        "\n".join(line.split(",", 2)[2] for line in files[0].read_text().splitlines())
+    )
     assert run("score", files[0], "--no-intervals") == 0
     assert "95 %" not in capsys.readouterr().out
     assert run("score", files[0], "--all") == 0
     out = capsys.readouterr().out
     assert "95 % intervals assume independent rows" in out
-    assert "No interval for measured_geometric_accuracy, measured_decisiveness, measured_robustness, " in out
+    assert (
+        "No interval for measured_geometric_accuracy, measured_decisiveness, measured_robustness, "
+        in out
+    )
     assert run("score", files[0], "--json") == 0
     assert list(json.loads(capsys.readouterr().out)["without_interval"]) == [
-        *(f"measured_{name}" for name in ("geometric_accuracy", "decisiveness", "robustness")),
+        *(
+            f"measured_{name}"
+            for name in ("geometric_accuracy", "decisiveness", "robustness")
+        ),
         "calibration_slope",
     ]
 
 
-def test_npy_files_share_the_file_of_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_npy_files_share_the_file_of_labels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     numpy = pytest.importorskip("numpy")
     probs = torch.rand(30, 2, generator=torch.Generator().manual_seed(0))
     for name, scores in (("A", probs), ("B", probs.flip(0))):
         numpy.save(tmp_path / f"{name}.npy", scores / scores.sum(1, keepdim=True))
     numpy.save(tmp_path / "t.npy", torch.arange(30) % 2)
     paths = [tmp_path / "A.npy", tmp_path / "B.npy"]
-    assert run("score", *paths, "--labels", tmp_path / "t.npy", "--metrics", "accuracy") == 0
+    assert (
+        run("score", *paths, "--labels", tmp_path / "t.npy", "--metrics", "accuracy") == 0
+    )
     assert "a difference in accuracy between A and B" in capsys.readouterr().out
 
 
@@ -114,7 +165,10 @@ def test_npy_files_share_the_file_of_labels(tmp_path: Path, capsys: pytest.Captu
     [
         (("--confusion",), "Invalid value for --confusion: is for one file of predictions"),
         (("--seen", "A.csv"), "Invalid value for --seen: is for one file of predictions"),
-        (("--by", "patient", "--by", "nothing"), "A.csv: has no column 'nothing' of --by; it has patient,"),
+        (
+            ("--by", "patient", "--by", "nothing"),
+            "A.csv: has no column 'nothing' of --by; it has patient,",
+        ),
     ],
 )
 def test_options_that_do_not_fit_several_files_are_refused(
@@ -130,9 +184,13 @@ def test_options_that_do_not_fit_several_files_are_refused(
     assert message in one_line(capsys.readouterr().err)
 
 
-def test_names_of_groups_are_texts_alone(files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_groups_are_texts_alone(
+    files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = tmp_path / "r.html"
-    hostile = files[0].read_text().replace("north", "<b>\x1b[2J$x_{").replace("south", "s" * 300)
+    hostile = (
+        files[0].read_text().replace("north", "<b>\x1b[2J$x_{").replace("south", "s" * 300)
+    )
     files[0].write_text(hostile)
     assert grouped(files[:1], "--html", page) == 0
     out = capsys.readouterr().out

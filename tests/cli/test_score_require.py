@@ -15,17 +15,24 @@ HELD, FAILED = "recall[red] > 0.1", "misclassification_rate < 0.1 %"
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
     (tmp_path / "concern.yaml").write_text(CONCERN)
-    return [write(tmp_path / f"{name}.csv", skill) for name, skill in (("A", 1.0), ("B", 1.2))]
+    return [
+        write(tmp_path / f"{name}.csv", skill) for name, skill in (("A", 1.0), ("B", 1.2))
+    ]
 
 
 def score(files: list[Path], *arguments: object) -> int:
     return run("score", *files, *arguments)
 
 
-def test_what_holds_is_the_last_table(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_holds_is_the_last_table(
+    files: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert score(files[:1], "--require", HELD, "--require", "mpcs < 1.3") == 0
     table = capsys.readouterr().out.split("\n\n")[-1].splitlines()
-    assert [cell.strip() for cell in table[0].strip("|").split("|")][:2] == ["requirement", "holds"]
+    assert [cell.strip() for cell in table[0].strip("|").split("|")][:2] == [
+        "requirement",
+        "holds",
+    ]
     assert [line.split("|")[1].strip() for line in table[2:]] == [HELD, "mpcs < 1.3"]
     assert all(line.split("|")[2].strip() == "yes" for line in table[2:])
 
@@ -34,20 +41,27 @@ def test_a_failure_exits_with_status_3_and_says_which(
     files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "r.html"
-    assert score(files[:1], "--require", HELD, "--require", FAILED, "--json", "--html", page) == ExitStatus.NOT_MET
+    assert (
+        score(files[:1], "--require", HELD, "--require", FAILED, "--json", "--html", page)
+        == ExitStatus.NOT_MET
+    )
     out, err = capsys.readouterr()
     rows = json.loads(out)["requirements"]
     assert [(row["requirement"], row["holds"]) for row in rows] == [
         (HELD, True),
         ("misclassification_rate < 0.1 %", False),
     ]
-    assert rows[0]["bound"] == pytest.approx(json.loads(out)["per_class"]["red"]["intervals"]["recall"][0])
+    assert rows[0]["bound"] == pytest.approx(
+        json.loads(out)["per_class"]["red"]["intervals"]["recall"][0]
+    )
     assert "mpcs: 1 of 2 tests of requirements failed:" in err
     assert HELD not in err
     assert "<h2>Requirements</h2>" in page.read_text()
 
 
-def test_a_model_is_tested_against_another_one(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_is_tested_against_another_one(
+    files: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert score(files, "--require", "misclassification_rate < A + 0.5", "--json") == 0
     [row] = json.loads(capsys.readouterr().out)["requirements"]
     assert (row["model"], row["group"]) == ("B", "")
@@ -72,6 +86,8 @@ def test_a_typing_error_is_told_before_rows_are_measured(
 ) -> None:
     from mpcs_torch.evaluation.evaluation import Evaluation
 
-    monkeypatch.setattr(Evaluation, "count_repeats", lambda *_: pytest.fail("rows were measured"))
+    monkeypatch.setattr(
+        Evaluation, "count_repeats", lambda *_: pytest.fail("rows were measured")
+    )
     assert score(files, *arguments) == 2
     assert message in one_line(capsys.readouterr().err)

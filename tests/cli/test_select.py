@@ -31,13 +31,18 @@ def selected(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str
     return found
 
 
-def test_a_folder_of_any_loop_gives_the_pick_of_its_recorded_rule(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_any_loop_gives_the_pick_of_its_recorded_rule(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     selector = train(Path("skin"))
     assert run("select", "skin") == 0
     out = capsys.readouterr().out
     [table] = printed_tables(out)
     expected = selector.explain()
-    assert (table.header, table.rows) == ([*expected.header], [[*row] for row in expected.rows])
+    assert (table.header, table.rows) == (
+        [*expected.header],
+        [[*row] for row in expected.rows],
+    )
     assert out.startswith(
         "skin: 3 epochs of a CheckpointSelector; rule: lowest missed, accuracy within 0.01 of its best"
     )
@@ -45,25 +50,41 @@ def test_a_folder_of_any_loop_gives_the_pick_of_its_recorded_rule(capsys: pytest
     assert best == [{"epoch": 1, "values": EPOCHS[1], "checkpoint": "skin/epoch-00001.pt"}]
 
 
-def test_options_apply_another_rule_to_the_epochs_of_any_loop(capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_apply_another_rule_to_the_epochs_of_any_loop(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     train(Path("skin"))
     found = selected(capsys, "skin", "--by", "accuracy")
-    assert (found["rule"]["by"], found["rule"]["within"], found["best"][0]["epoch"]) == ("accuracy", {}, 1)
+    assert (found["rule"]["by"], found["rule"]["within"], found["best"][0]["epoch"]) == (
+        "accuracy",
+        {},
+        1,
+    )
     assert found["read"][1] == "skin: picked by this rule: highest accuracy"
     found = selected(capsys, "skin", "--within", "accuracy=0.1")
-    assert (found["rule"]["by"], found["best"][0]["epoch"]) == ("missed", 2), "the recorded metric still ranks"
+    assert (found["rule"]["by"], found["best"][0]["epoch"]) == ("missed", 2), (
+        "the recorded metric still ranks"
+    )
 
 
-def test_metrics_without_a_recorded_direction_are_named_and_do_not_rank(capsys: pytest.CaptureFixture[str]) -> None:
+def test_metrics_without_a_recorded_direction_are_named_and_do_not_rank(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     train(Path("skin"))
     found = selected(capsys, "skin")
-    assert found["read"][0].endswith("; without a recorded direction, and so without a pick: loss, slow")
+    assert found["read"][0].endswith(
+        "; without a recorded direction, and so without a pick: loss, slow"
+    )
     assert set(found["picked_by_each"]) == {"missed", "accuracy"}
     assert run("select", "skin", "--by", "loss") == 2
-    assert ", missed, accuracy, but is 'loss'" in one_line(capsys.readouterr().err), "which columns can be chosen"
+    assert ", missed, accuracy, but is 'loss'" in one_line(capsys.readouterr().err), (
+        "which columns can be chosen"
+    )
 
 
-def test_the_checkpoint_to_load_is_named_where_that_of_the_pick_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_checkpoint_to_load_is_named_where_that_of_the_pick_is_gone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     train(Path("skin"), keep_last=True)
     assert run("select", "skin", "--within", "accuracy=0.1") == 0
     assert "Best checkpoint: epoch 2, skin/epoch-00002.pt" in capsys.readouterr().out
@@ -86,14 +107,18 @@ def test_a_folder_is_read_while_it_is_written_after_it_moved_and_without_its_che
         file.write('{"number": 3, "values": {"missed": 0')  # the beginning of the next line
     shutil.move("skin", "elsewhere")
     shutil.copytree("elsewhere", "copy", ignore=shutil.ignore_patterns("*.pt"))
-    assert selected(capsys, "elsewhere")["best"][0]["checkpoint"] == "elsewhere/epoch-00001.pt"
+    assert (
+        selected(capsys, "elsewhere")["best"][0]["checkpoint"] == "elsewhere/epoch-00001.pt"
+    )
     found = selected(capsys, "copy")["best"][0]
     assert (found["epoch"], found["checkpoint"]) == (1, None)
     assert run("select", "copy") == 0
     assert "Best checkpoint: none" in capsys.readouterr().out
 
 
-def test_nothing_of_a_folder_is_loaded(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_of_a_folder_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     train(Path("skin"))
 
     def refuse(*_: object, **__: object) -> None:
@@ -104,10 +129,14 @@ def test_nothing_of_a_folder_is_loaded(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert selected(capsys, "skin")["best"][0]["epoch"] == 1
 
 
-def test_epochs_with_nan_alone_are_never_picked_and_the_reason_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_epochs_with_nan_alone_are_never_picked_and_the_reason_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     train(Path("diverged"), [{"missed": nan, "accuracy": nan}] * 2)
     assert run("select", "diverged") == 0
-    assert capsys.readouterr().out.endswith("No epoch is picked: missed is NaN in each epoch.\n")
+    assert capsys.readouterr().out.endswith(
+        "No epoch is picked: missed is NaN in each epoch.\n"
+    )
     assert selected(capsys, "diverged")["best"] == []
 
 
@@ -118,11 +147,18 @@ def test_the_config_of_a_run_has_its_rule(capsys: pytest.CaptureFixture[str]) ->
     assert found["read"][0] == "run: 3 epochs of a run of mpcs train; no rule is recorded"
     run_folder("run", "selector: {by: accuracy, within: {mpcs: 0.3}, ties: last}\n")
     found = selected(capsys, "run")
-    assert (found["rule"]["by"], found["rule"]["ties"], found["best"][0]["epoch"]) == ("accuracy", "last", 1)
+    assert (found["rule"]["by"], found["rule"]["ties"], found["best"][0]["epoch"]) == (
+        "accuracy",
+        "last",
+        1,
+    )
     assert selected(capsys, "run", "--by", "mpcs")["best"][0]["epoch"] == 2
     run_folder("run", "selector: {by: brier_score}\n")
     assert run("select", "run") == 2
-    assert "run/config.yaml: the selector does not fit the records: " in capsys.readouterr().err
+    assert (
+        "run/config.yaml: the selector does not fit the records: "
+        in capsys.readouterr().err
+    )
 
 
 def run_folder(name: str, config: str) -> None:
@@ -132,28 +168,44 @@ def run_folder(name: str, config: str) -> None:
     (Path(name) / "config.yaml").write_text(f"name: {Path(name).name}\n{config}")
 
 
-def test_seeds_in_one_folder_are_one_row_with_an_interval_and_a_pick_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_seeds_in_one_folder_are_one_row_with_an_interval_and_a_pick_each(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     missed = [5.0, 7.0, 6.0, 4.0, 8.0]
     train_seeds(Path("runs"), missed)
     assert run("select", "runs") == 0
     summary, picks = printed_tables(capsys.readouterr().out)
     [row] = summary.rows
     margin = T_QUANTILES[4] * stdev(missed) / 5**0.5
-    assert row[:3] == ["runs/seed-*", "5", f"{fmean(missed):g} [{6 - margin:.3g}, {6 + margin:.3g}]"]
-    assert dict(zip(summary.header, row, strict=True))["accuracy"] == "0.955", "equal values have no interval"
-    assert [row[:3] for row in picks.rows] == [[f"runs/seed-{i}", "1", f"{missed[i]:g}"] for i in range(5)]
+    assert row[:3] == [
+        "runs/seed-*",
+        "5",
+        f"{fmean(missed):g} [{6 - margin:.3g}, {6 + margin:.3g}]",
+    ]
+    assert dict(zip(summary.header, row, strict=True))["accuracy"] == "0.955", (
+        "equal values have no interval"
+    )
+    assert [row[:3] for row in picks.rows] == [
+        [f"runs/seed-{i}", "1", f"{missed[i]:g}"] for i in range(5)
+    ]
     [setting] = selected(capsys, "runs")["settings"]
     mean = setting["means"]["missed"]
     assert (mean["mean"], mean["seeds"]) == (6.0, 5)
     assert mean["interval"] == pytest.approx([6 - margin, 6 + margin])
     assert [folder["best"][0]["epoch"] for folder in setting["folders"]] == [1] * 5
-    assert [folder["folder"] for folder in setting["folders"]] == [f"runs/seed-{i}" for i in range(5)]
+    assert [folder["folder"] for folder in setting["folders"]] == [
+        f"runs/seed-{i}" for i in range(5)
+    ]
 
 
-def test_folders_of_seeds_may_be_named_one_by_one_in_any_number_of_parents(capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_of_seeds_may_be_named_one_by_one_in_any_number_of_parents(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for seed in (10, 11, 12):
         train(Path(f"runs/seed-{seed}/checkpoints"))
-    [setting] = selected(capsys, *(f"runs/seed-{seed}/checkpoints" for seed in (10, 11, 12)))["settings"]
+    [setting] = selected(
+        capsys, *(f"runs/seed-{seed}/checkpoints" for seed in (10, 11, 12))
+    )["settings"]
     assert (setting["setting"], len(setting["folders"])) == ("runs/seed-*/checkpoints", 3)
 
 
@@ -168,46 +220,73 @@ def test_seeds_are_ordered_by_their_number(capsys: pytest.CaptureFixture[str]) -
         train(Path(f"runs/seed-{seed}"))
     Path("runs/.cache").mkdir()
     [setting] = selected(capsys, "runs")["settings"]
-    assert [folder["folder"] for folder in setting["folders"]] == [f"runs/seed-{seed}" for seed in (1, 9, 10)]
+    assert [folder["folder"] for folder in setting["folders"]] == [
+        f"runs/seed-{seed}" for seed in (1, 9, 10)
+    ]
 
 
-def test_folders_with_another_rule_or_another_name_are_other_settings(capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_with_another_rule_or_another_name_are_other_settings(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     other = SelectionRule("accuracy", RULE.directions)
     train_seeds(Path("runs"), [5, 6, 7], "plain-seed")
     train_seeds(Path("runs"), [5, 6, 7], "margin-seed")
     train_seeds(Path("more"), [5, 6, 7], "plain-seed", other)
     found = selected(capsys, "runs", "more")["settings"]
     names = ["runs/margin-seed-*", "runs/plain-seed-*", "more/plain-seed-*"]
-    assert [(setting["setting"], len(setting["folders"])) for setting in found] == [(name, 3) for name in names]
+    assert [(setting["setting"], len(setting["folders"])) for setting in found] == [
+        (name, 3) for name in names
+    ]
     train(Path("runs/plain-seed-3"), rule=other)
     found = selected(capsys, "runs")
-    assert [setting["setting"] for setting in found["settings"]] == [*names[:2], "runs/plain-seed-3"]
-    assert [line for line in found["read"] if line.startswith("Not pooled as seeds: runs/plain-seed-3: ")]
+    assert [setting["setting"] for setting in found["settings"]] == [
+        *names[:2],
+        "runs/plain-seed-3",
+    ]
+    assert [
+        line
+        for line in found["read"]
+        if line.startswith("Not pooled as seeds: runs/plain-seed-3: ")
+    ]
 
 
-def test_settings_with_one_pattern_are_named_by_their_folders(capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_with_one_pattern_are_named_by_their_folders(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for seed in range(4):
-        train(Path(f"runs/seed{seed}"), rule=RULE if seed % 2 else SelectionRule("accuracy", RULE.directions))
+        train(
+            Path(f"runs/seed{seed}"),
+            rule=RULE if seed % 2 else SelectionRule("accuracy", RULE.directions),
+        )
     names = [setting["setting"] for setting in selected(capsys, "runs")["settings"]]
     assert names == ["runs/seed0, runs/seed2", "runs/seed1, runs/seed3"]
 
 
-def test_numbers_that_name_no_seed_are_never_pooled(capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_that_name_no_seed_are_never_pooled(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for trial in range(6):
         train(Path(f"runs/run-{trial}"))
     found = selected(capsys, "runs")
-    assert [setting["setting"] for setting in found["settings"]] == [f"runs/run-{trial}" for trial in range(6)]
+    assert [setting["setting"] for setting in found["settings"]] == [
+        f"runs/run-{trial}" for trial in range(6)
+    ]
     [reason] = [line for line in found["read"] if line.startswith("Not pooled as seeds: ")]
     assert ", ".join(f"runs/run-{trial}" for trial in range(6)) in reason
     assert "plain-seed0" in reason, "how to name seeds"
 
 
-@pytest.mark.parametrize("settings", [("lr0.1", "lr0.01"), ("bs32", "bs64"), ("lr1e-3", "lr1e-4"), ("fold1", "fold2")])
+@pytest.mark.parametrize(
+    "settings",
+    [("lr0.1", "lr0.01"), ("bs32", "bs64"), ("lr1e-3", "lr1e-4"), ("fold1", "fold2")],
+)
 @pytest.mark.parametrize("separator", ["-", "/"])
 def test_settings_that_differ_in_a_number_are_not_pooled(
     settings: tuple[str, str], separator: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folders = [f"runs/{setting}{separator}seed{seed}" for setting in settings for seed in (0, 1)]
+    folders = [
+        f"runs/{setting}{separator}seed{seed}" for setting in settings for seed in (0, 1)
+    ]
     for folder in folders:
         train(Path(folder))
     found = selected(capsys, *folders)
@@ -217,42 +296,62 @@ def test_settings_that_differ_in_a_number_are_not_pooled(
     assert not [line for line in found["read"] if line.startswith("Not pooled")]
 
 
-def test_runs_are_seeds_of_one_setting_if_only_name_and_seed_differ(capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_seeds_of_one_setting_if_only_name_and_seed_differ(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for name, seed in (("first", 1), ("second", 2), ("third", 3)):
         run_folder(f"runs/{name}", f"seed: {seed}\nmodel: {{name: mlp}}\n")
     run_folder("runs/other", "seed: 4\nmodel: {name: linear}\n")
     found = selected(capsys, "runs")["settings"]
     assert [len(setting["folders"]) for setting in found] == [3, 1]
-    assert [folder["folder"] for folder in found[0]["folders"]] == ["runs/first", "runs/second", "runs/third"]
+    assert [folder["folder"] for folder in found[0]["folders"]] == [
+        "runs/first",
+        "runs/second",
+        "runs/third",
+    ]
 
 
-def test_runs_with_the_same_seed_are_not_pooled_and_the_reason_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_with_the_same_seed_are_not_pooled_and_the_reason_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for name, seed in (("toy-seed1", 7), ("toy-seed2", 7), ("toy-seed3", 8)):
         run_folder(f"runs/{name}", f"seed: {seed}\n")
     found = selected(capsys, "runs")
     assert [len(setting["folders"]) for setting in found["settings"]] == [1, 1, 1]
     names = "runs/toy-seed1, runs/toy-seed2, runs/toy-seed3"
     [reason] = [line for line in found["read"] if line.startswith("Not pooled")]
-    assert reason.startswith(f"Not pooled as seeds: {names}: seeds of one setting have different seeds")
+    assert reason.startswith(
+        f"Not pooled as seeds: {names}: seeds of one setting have different seeds"
+    )
 
 
-def test_a_damaged_folder_among_several_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_folder_among_several_is_refused_by_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     train_seeds(Path("runs"), [5, 6, 7, 8])
     Path("runs/seed-1/manifest.json").write_text("{")
     assert run("select", "runs") == 2
     assert "runs/seed-1/manifest.json " in capsys.readouterr().err
 
 
-def test_a_metric_that_is_nan_in_each_epoch_is_named_with_its_folder(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_metric_that_is_nan_in_each_epoch_is_named_with_its_folder(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     train(Path("runs/seed-0"), [{**EPOCHS[0], "loss": nan}, EPOCHS[1]])
     train(Path("runs/seed-1"), [{**EPOCHS[0], "loss": nan}, {**EPOCHS[1], "loss": nan}])
     assert selected(capsys, "runs")["warnings"] == ["runs/seed-1: NaN in each epoch: loss"]
     assert selected(capsys, "runs/seed-0")["warnings"] == []
 
 
-def test_an_epoch_that_is_recorded_twice_is_counted_and_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_epoch_that_is_recorded_twice_is_counted_and_listed_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     train(Path("skin"))
-    train(Path("skin"), [EPOCHS[0], {**EPOCHS[1], "missed": 8.0}, {**EPOCHS[2], "missed": 4.0}], resume=True)
+    train(
+        Path("skin"),
+        [EPOCHS[0], {**EPOCHS[1], "missed": 8.0}, {**EPOCHS[2], "missed": 4.0}],
+        resume=True,
+    )
     found = selected(capsys, "skin", "--within", "accuracy=1")
     assert found["read"][0].startswith("skin: 3 epochs of ")
     assert (found["best"][0]["epoch"], found["as_good_as"]) == (2, [1, 0])
@@ -294,7 +393,11 @@ def test_a_mean_says_over_how_many_seeds_it_is(capsys: pytest.CaptureFixture[str
         (["notes"], "notes", "it has no folders"),
         (["broken"], "broken/manifest.json", "is not the manifest of a CheckpointSelector"),
         (["other"], "other/manifest.json", "is not the manifest of a CheckpointSelector"),
-        (["lacking"], "lacking/manifest.json", "is not the manifest of a CheckpointSelector"),
+        (
+            ["lacking"],
+            "lacking/manifest.json",
+            "is not the manifest of a CheckpointSelector",
+        ),
         (["begun"], "begun", "contains no epochs"),
         (["mixed"], "mixed/logs", "each folder in it must be"),
         (["kinds"], "kinds/run", "must be of one kind"),
@@ -316,7 +419,10 @@ def test_a_folder_that_cannot_be_read_is_refused_in_one_sentence(
     contents = {
         "broken": b"\x00\x01",
         "other": b'{"name": "a web app", "icons": []}\n',
-        "lacking": json.dumps({**manifest, "epochs": [{"number": 0, "values": {"missed": 1}}]}).encode() + b"\n",
+        "lacking": json.dumps(
+            {**manifest, "epochs": [{"number": 0, "values": {"missed": 1}}]}
+        ).encode()
+        + b"\n",
         "begun": json.dumps(manifest).encode() + b"\n",
     }
     for name, content in contents.items():
@@ -336,7 +442,9 @@ def test_a_folder_that_cannot_be_read_is_refused_in_one_sentence(
     assert not Path("report.html").exists()
 
 
-def test_names_in_a_manifest_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_in_a_manifest_cannot_control_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     train(Path("skin"), [{**EPOCHS[0], "loss\x1b[31m": 1.0}])
     assert run("select", "skin") == 2
     message = capsys.readouterr().err
@@ -346,7 +454,13 @@ def test_names_in_a_manifest_cannot_control_the_terminal(capsys: pytest.CaptureF
 
 def test_a_folder_is_not_changed_by_reading_it(capsys: pytest.CaptureFixture[str]) -> None:
     train(Path("skin"))
-    before = sorted(path.name for path in Path("skin").iterdir()), Path("skin/manifest.json").read_bytes()
+    before = (
+        sorted(path.name for path in Path("skin").iterdir()),
+        Path("skin/manifest.json").read_bytes(),
+    )
     assert run("select", "skin") == 0
-    assert (sorted(path.name for path in Path("skin").iterdir()), Path("skin/manifest.json").read_bytes()) == before
+    assert (
+        sorted(path.name for path in Path("skin").iterdir()),
+        Path("skin/manifest.json").read_bytes(),
+    ) == before
     assert CheckpointSelector.open("skin").best is not None

@@ -62,7 +62,9 @@ def json_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def told(capsys: pytest.CaptureFixture[str], page: Path, *arguments: object) -> tuple[Any, list[PageTable], Page]:
+def told(
+    capsys: pytest.CaptureFixture[str], page: Path, *arguments: object
+) -> tuple[Any, list[PageTable], Page]:
     """Return what a command tells as JSON, and the tables that it prints and writes to a page."""
     plain = json_of(capsys, *arguments)
     assert run(*map(str, arguments), "--html", page) == 0
@@ -86,7 +88,11 @@ def check_comparisons(table: PageTable, plain: Any) -> None:
 def check_groups(table: PageTable, groups: Any, sizes: Sequence[str], pooled: Any) -> None:
     """Check a table of groups: its sizes, its values with intervals, the summaries, and the row of all."""
     names = table.header[1 + len(sizes) :]
-    assert {row[0] for row in table.rows} == {*groups["groups"], "pooled", *set(groups) & set(SUMMARIES)}
+    assert {row[0] for row in table.rows} == {
+        *groups["groups"],
+        "pooled",
+        *set(groups) & set(SUMMARIES),
+    }
     for name, *cells in table.rows:
         if name in SUMMARIES:
             assert cells[: len(sizes)] == [""] * len(sizes)
@@ -95,7 +101,11 @@ def check_groups(table: PageTable, groups: Any, sizes: Sequence[str], pooled: An
             of_row = groups["groups"].get(name, pooled)
             assert cells[: len(sizes)] == [str(of_row[size]) for size in sizes]
         for metric, cell in zip(names, cells[len(sizes) :], strict=True):
-            assert shows(cell, of_row["metrics"][metric], *of_row.get("intervals", {}).get(metric, ())), (name, metric)
+            assert shows(
+                cell,
+                of_row["metrics"][metric],
+                *of_row.get("intervals", {}).get(metric, ()),
+            ), (name, metric)
 
 
 def check_harm(table: PageTable, plain: Any, models: Any) -> None:
@@ -108,10 +118,16 @@ def check_harm(table: PageTable, plain: Any, models: Any) -> None:
     assert len(table.rows) == 3 * len(models)
     for name, *cells in table.rows:
         of_class = models[cells.pop(0) if several else "one.csv"]["per_class"][name]
-        [counts] = [scores["confusion"] for scores in models.values() if scores["per_class"][name] is of_class]
+        [counts] = [
+            scores["confusion"]
+            for scores in models.values()
+            if scores["per_class"][name] is of_class
+        ]
         place = plain["classes"].index(name)
         released = {"red": (0, 1), "yellow": (0, 1), "green": (2,)}[name]
-        dangerous = sum(count for other, count in enumerate(counts[place]) if other not in released)
+        dangerous = sum(
+            count for other, count in enumerate(counts[place]) if other not in released
+        )
         rows, predicted = sum(counts[place]), sum(row[place] for row in counts)
         right = counts[place][place]
         if is_clustered:
@@ -137,9 +153,13 @@ def check_score(table: PageTable, plain: Any) -> None:
             if table.header == CLUSTERED:
                 assert float(cells.pop(1)) == of_class["patients"]["true"]
             for column, cell in zip(
-                ("samples", "precision", "recall", "specificity", "error_rate"), cells, strict=True
+                ("samples", "precision", "recall", "specificity", "error_rate"),
+                cells,
+                strict=True,
             ):
-                assert shows(cell, of_class[column], *of_class["intervals"].get(column, ())), (name, column)
+                assert shows(
+                    cell, of_class[column], *of_class["intervals"].get(column, ())
+                ), (name, column)
         assert [row[0] for row in table.rows] == plain["classes"]
     elif table.header[0] == "model":
         assert [row[0] for row in table.rows] == list(models)
@@ -153,27 +173,46 @@ def check_score(table: PageTable, plain: Any) -> None:
     elif table.header[0] == "metric":
         several = len(models) > 1
         for name, *cells in table.rows:
-            shown = cells[: len(models)] if several else [" ".join(cells[:2])]  # what a metric is may follow
+            shown = (
+                cells[: len(models)] if several else [" ".join(cells[:2])]
+            )  # what a metric is may follow
             for scores, cell in zip(models.values(), shown, strict=True):
                 interval = scores.get("intervals", {}).get(name, ())
                 for count, rows in OF_ROWS.findall(cell):
-                    assert (int(count), int(rows)) == (scores["metrics"]["dangerous"], plain["rows"]), name
-                assert shows(OF_ROWS.sub("", cell), scores["metrics"][name], *interval), name
+                    assert (int(count), int(rows)) == (
+                        scores["metrics"]["dangerous"],
+                        plain["rows"],
+                    ), name
+                assert shows(OF_ROWS.sub("", cell), scores["metrics"][name], *interval), (
+                    name
+                )
         columns = list(models) if several else ["value", "95 %"]
         assert table.header[1 : 1 + len(columns)] == columns
     else:
-        [groups] = [each for each in plain["groups"] if re.search(rf"(^|: ){re.escape(each['model'])},", table.caption)]
-        check_groups(table, groups, ["rows"], {"rows": plain["rows"], **models[groups["model"]]})
+        [groups] = [
+            each
+            for each in plain["groups"]
+            if re.search(rf"(^|: ){re.escape(each['model'])},", table.caption)
+        ]
+        check_groups(
+            table, groups, ["rows"], {"rows": plain["rows"], **models[groups["model"]]}
+        )
         if "mpcs first" in table.caption:
             rates = [groups["groups"][row[0]]["metrics"]["mpcs"] for row in table.rows[:2]]
             assert rates == sorted(rates, reverse=True)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--cluster", "patient")], ids=["rows", "clusters"])
+@pytest.mark.parametrize(
+    "options", [(), ("--cluster", "patient")], ids=["rows", "clusters"]
+)
 @pytest.mark.parametrize("number", [1, 2], ids=["one model", "two models"])
 def test_scores_are_shown_under_their_names(
-    number: int, options: tuple[str, ...], predictions: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    number: int,
+    options: tuple[str, ...],
+    predictions: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     concern = ("--concern", tmp_path / "concern.yaml", "--by", "site")
     arguments = ("score", *predictions[:number], *concern, *options)
@@ -187,48 +226,92 @@ def test_scores_are_shown_under_their_names(
     headers = [table.header for table in tables]
     assert headers.count(CLUSTERED if options else CLASSES) == (2 if number == 1 else 0)
     assert headers.count(COMPARED) == (2 if number == 2 else 0)
-    assert sum(header[0] == "site" for header in headers) == 3 * number, "one table is printed, and two fit a page"
+    assert sum(header[0] == "site" for header in headers) == 3 * number, (
+        "one table is printed, and two fit a page"
+    )
     for table in tables:
         check_score(table, plain)
-    shown = Counter(row[0] for table in tables if table.header[0] == "metric" for row in table.rows)
-    assert {shown[name] for scores in models.values() for name in scores["metrics"]} == {2}, "printed, and on the page"
+    shown = Counter(
+        row[0] for table in tables if table.header[0] == "metric" for row in table.rows
+    )
+    assert {shown[name] for scores in models.values() for name in scores["metrics"]} == {
+        2
+    }, "printed, and on the page"
     facts = dict(page.facts)
     assert facts.pop("rows") == str(plain["rows"])
     assert facts.pop("classes") == "3"
     assert bool(facts.pop("patients", "")) == bool(options)
     for name, scores in models.items():
-        errors = sum(map(sum, scores["confusion"])) - sum(scores["confusion"][c][c] for c in range(3))
+        errors = sum(map(sum, scores["confusion"])) - sum(
+            scores["confusion"][c][c] for c in range(3)
+        )
         dangerous = scores["metrics"]["dangerous"]
-        assert 0 < dangerous < errors < plain["rows"] - errors, "else the counts are not told apart"
+        assert 0 < dangerous < errors < plain["rows"] - errors, (
+            "else the counts are not told apart"
+        )
         if number == 1:
-            [relative] = [remark for remark in plain["notes"] if remark.startswith("expected_concern")]
-            assert facts["cost of errors"].startswith(f"{scores['metrics']['expected_concern']:.3g} 1 is the cost of")
+            [relative] = [
+                remark for remark in plain["notes"] if remark.startswith("expected_concern")
+            ]
+            assert facts["cost of errors"].startswith(
+                f"{scores['metrics']['expected_concern']:.3g} 1 is the cost of"
+            )
             assert facts["cost of errors"].split("always deciding ")[1] in relative
             shares = []
-            for count, metric in ((dangerous, "dangerous_rate"), (errors, "misclassification_rate")):
+            for count, metric in (
+                (dangerous, "dangerous_rate"),
+                (errors, "misclassification_rate"),
+            ):
                 low, high = (100 * end for end in scores["intervals"][metric])
-                shares.append(f"{100 * count / plain['rows']:.3g} % [{low:.3g}, {high:.3g}]")
+                shares.append(
+                    f"{100 * count / plain['rows']:.3g} % [{low:.3g}, {high:.3g}]"
+                )
             text = page.plain_text
             beside = (": ", "; ") if options else (" (", "")
             assert f"{beside[1]}{dangerous} of 150 rows{beside[0]}{shares[0]})" in text
             for title, count, share in zip(
-                ("dangerous errors", "wrong decisions"), (dangerous, errors), shares, strict=True
+                ("dangerous errors", "wrong decisions"),
+                (dangerous, errors),
+                shares,
+                strict=True,
             ):
-                assert facts[title].endswith(f"{count} of 150 rows{': ' if options else ' '}{share}")
+                assert facts[title].endswith(
+                    f"{count} of 150 rows{': ' if options else ' '}{share}"
+                )
             told_of = text.split("makes dangerous errors on ")[1].split(" in all")[0]
-            *of_classes, _ = re.findall(r"(\d+) of \d+ rows" if options else r"(\d+) of \d+ \w+ \(", told_of)
+            *of_classes, _ = re.findall(
+                r"(\d+) of \d+ rows" if options else r"(\d+) of \d+ \w+ \(", told_of
+            )
             assert sum(map(int, of_classes)) == dangerous
         else:
-            [table] = [table for table in tables if table.caption.startswith("What became of the rows")]
-            [cells] = [dict(zip(table.header, row, strict=True)) for row in table.rows if row[0] == name]
+            [table] = [
+                table
+                for table in tables
+                if table.caption.startswith("What became of the rows")
+            ]
+            [cells] = [
+                dict(zip(table.header, row, strict=True))
+                for row in table.rows
+                if row[0] == name
+            ]
             assert f"{dangerous} of {plain['rows']} rows" in cells["dangerous errors"]
             assert f"{errors} of {plain['rows']} rows" in cells["wrong decisions"]
         of_model = "" if number == 1 else f" of {name}"
-        [alt] = [alt for alt in page.alts if alt.startswith(f"Reliability diagram{of_model}: ")]
+        [alt] = [
+            alt for alt in page.alts if alt.startswith(f"Reliability diagram{of_model}: ")
+        ]
         for field in ("geometric_accuracy", "decisiveness", "robustness"):
-            [pair] = re.findall(rf"{field.replace('_', ' ')} ([\d.]+) reported and ([\d.]+) measured", alt)
-            assert pair == tuple(f"{scores['metrics'][key]:.2f}" for key in (field, f"measured_{field}"))
-        [alt] = [alt for alt in page.alts if alt.startswith("Dangerous errors per decided sample")]
+            [pair] = re.findall(
+                rf"{field.replace('_', ' ')} ([\d.]+) reported and ([\d.]+) measured", alt
+            )
+            assert pair == tuple(
+                f"{scores['metrics'][key]:.2f}" for key in (field, f"measured_{field}")
+            )
+        [alt] = [
+            alt
+            for alt in page.alts
+            if alt.startswith("Dangerous errors per decided sample")
+        ]
         assert f"{name}: {100 * dangerous / 150:.3g} %" in alt
 
 
@@ -246,47 +329,80 @@ def check_detect(table: PageTable, plain: Any) -> None:
                 values = [at[rate], *at.get(f"{rate}_interval", ())] if at else []
                 assert shows(cell.replace("*", ""), *values), (name, rate)
                 trials = plain["targets" if rate == "miss_rate" else "non-targets"]
-                assert ("*" in cell) == (bool(at) and round(at[rate] * trials) < 30), f"{name}, {rate}: few errors"
+                assert ("*" in cell) == (bool(at) and round(at[rate] * trials) < 30), (
+                    f"{name}, {rate}: few errors"
+                )
     elif table.header[0] == "metric":
         assert table.header[1:] == list(models)
         for name, *cells in table.rows:
             for scores, cell in zip(models.values(), cells, strict=True):
-                assert shows(cell, scores["metrics"][name], *scores["intervals"].get(name, ())), name
+                assert shows(
+                    cell, scores["metrics"][name], *scores["intervals"].get(name, ())
+                ), name
     else:
         title = re.sub(r"^By noise: |, (by|the worst|other) .*", "", table.caption)
         [groups] = [each for each in plain["groups"] if each["model"] == title]
         sizes = {size: plain[size] for size in ("targets", "non-targets")}
         check_groups(table, groups, list(sizes), {**sizes, **models[title]})
-        rates = [groups["groups"][row[0]]["metrics"]["equal_error_rate"] for row in table.rows[:2]]
+        rates = [
+            groups["groups"][row[0]]["metrics"]["equal_error_rate"]
+            for row in table.rows[:2]
+        ]
         assert rates == sorted(rates, reverse=True)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--cluster", "speaker")], ids=["trials", "clusters"])
+@pytest.mark.parametrize(
+    "options", [(), ("--cluster", "speaker")], ids=["trials", "clusters"]
+)
 @pytest.mark.parametrize("number", [1, 2], ids=["one detector", "two detectors"])
 def test_detection_scores_are_shown_under_their_names(
-    number: int, options: tuple[str, ...], detectors: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    number: int,
+    options: tuple[str, ...],
+    detectors: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     wanted = ("--by", "noise", "--threshold", 1, "--point", "0.2,3,1")
-    plain, tables, page = told(capsys, tmp_path / "r.html", "detect", *detectors[:number], *wanted, *options)
+    plain, tables, page = told(
+        capsys, tmp_path / "r.html", "detect", *detectors[:number], *wanted, *options
+    )
     headers = [table.header for table in tables]
     assert headers.count(DETECTOR) == (2 if number == 1 else 0)
     assert headers.count(COMPARED) == (2 if number == 2 else 0)
     assert sum(header[0] == "noise" for header in headers) == 2 * number
     for table in tables:
         check_detect(table, plain)
-    of_values = [table for table in tables if table.header[0] == "metric" and table.header != COMPARED]
+    of_values = [
+        table
+        for table in tables
+        if table.header[0] == "metric" and table.header != COMPARED
+    ]
     shown = Counter(row[0] for table in of_values for row in table.rows)
     for name in ("equal_error_rate", "area_under_roc", "min_cost[p=0.2,c_miss=3,c_fa=1]"):
         assert shown[name] == 2, "printed, and on the page"
-    assert not shown.keys() & {"cllr", "actual_cost[p=0.2,c_miss=3,c_fa=1]"}, "which are of likelihood ratios alone"
+    assert not shown.keys() & {"cllr", "actual_cost[p=0.2,c_miss=3,c_fa=1]"}, (
+        "which are of likelihood ratios alone"
+    )
     models, facts = plain.get("models", {"one.csv": plain}), dict(page.facts)
-    assert (facts.pop("targets"), facts.pop("non-targets")) == (str(plain["targets"]), str(plain["non-targets"]))
-    rates = {name: f"{100 * scores['metrics']['equal_error_rate']:.3g} %" for name, scores in models.items()}
+    assert (facts.pop("targets"), facts.pop("non-targets")) == (
+        str(plain["targets"]),
+        str(plain["non-targets"]),
+    )
+    rates = {
+        name: f"{100 * scores['metrics']['equal_error_rate']:.3g} %"
+        for name, scores in models.items()
+    }
     alone = number == 1
-    assert facts == {f"equal error rate{'' if alone else f', {name}'}": rate for name, rate in rates.items()}
+    assert facts == {
+        f"equal error rate{'' if alone else f', {name}'}": rate
+        for name, rate in rates.items()
+    }
     if alone:
         low, high = (100 * end for end in plain["intervals"]["equal_error_rate"])
         interval = f" (95 % interval {low:.3g} to {high:.3g})"
         ranked = f"ranks a target above a non-target in {100 * plain['metrics']['area_under_roc']:.4g} % of pairs"
-        assert f"one.csv has an equal error rate of {rates['one.csv']}{interval}, and {ranked}." in page.plain_text
+        assert (
+            f"one.csv has an equal error rate of {rates['one.csv']}{interval}, and {ranked}."
+            in page.plain_text
+        )

@@ -72,7 +72,9 @@ def test_help_loads_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", UNKNOWN + MISTAKES, ids=" ".join)
-def test_a_mistake_in_the_arguments_loads_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
+def test_a_mistake_in_the_arguments_loads_nothing_heavy(
+    arguments: list[str], tmp_path: Path
+) -> None:
     (tmp_path / "here.csv").touch()
     result, loaded = answer(tmp_path, *arguments)
     assert result.returncode == 2
@@ -88,7 +90,12 @@ def test_a_mistake_in_the_arguments_loads_nothing_heavy(arguments: list[str], tm
     ("verb", "rows", "first", "unneeded"),
     [
         ("detect", "score,label\n0.5,1\n0.2,0\n", "", {"torchmetrics"}),
-        ("score", "target,a,b\na,0.5,0.5\n", "import torchmetrics", set()),  # loads all that is installed, once
+        (
+            "score",
+            "target,a,b\na,0.5,0.5\n",
+            "import torchmetrics",
+            set(),
+        ),  # loads all that is installed, once
     ],
     ids=["detect", "score"],
 )
@@ -98,17 +105,40 @@ def test_a_file_is_measured_without_the_parts_of_the_trainer(
     (tmp_path / "p.csv").write_text(rows)
     result, loaded = answer(tmp_path, verb, "p.csv", first=first)
     assert result.returncode == 0
-    assert not loaded & {"sklearn", "lightning_fabric", "yaml", "jinja2", "pooch", "requests", "pandas", *unneeded}
+    assert not loaded & {
+        "sklearn",
+        "lightning_fabric",
+        "yaml",
+        "jinja2",
+        "pooch",
+        "requests",
+        "pandas",
+        *unneeded,
+    }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("source", "given"), [("order", "a,b"), ("costs", "costs.csv"), ("tree", "tree.yaml")])
-def test_a_draft_without_samples_needs_no_extra_but_the_command_line(source: str, given: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("source", "given"), [("order", "a,b"), ("costs", "costs.csv"), ("tree", "tree.yaml")]
+)
+def test_a_draft_without_samples_needs_no_extra_but_the_command_line(
+    source: str, given: str, tmp_path: Path
+) -> None:
     (tmp_path / "costs.csv").write_text("a,b\n0,2\n1,0\n")
     (tmp_path / "tree.yaml").write_text("pets: [a, b]\n")
     missing = ["sklearn", "torchvision", "pooch", "requests", "pandas", "matplotlib"]
     first = f"sys.modules.update(dict.fromkeys({missing}))"
-    result, _ = answer(tmp_path, "concern", "suggest", given, "--from", source, "--out", "out.yaml", first=first)
+    result, _ = answer(
+        tmp_path,
+        "concern",
+        "suggest",
+        given,
+        "--from",
+        source,
+        "--out",
+        "out.yaml",
+        first=first,
+    )
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "out.yaml").is_file()
 
@@ -123,7 +153,10 @@ def test_a_misspelt_verb_is_corrected(tmp_path: Path) -> None:
 
 def test_the_package_runs_as_a_module() -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "mpcs_torch", "train", "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "mpcs_torch", "train", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "Usage: mpcs train" in result.stdout
 
@@ -142,7 +175,11 @@ def test_the_package_runs_as_a_module() -> None:
 )
 def test_the_shell_completes(words: str, expected: set[str], tmp_path: Path) -> None:
     place = str(len(words.split(" ")) - 1)
-    environment = {"_MPCS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": place}
+    environment = {
+        "_MPCS_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": place,
+    }
     result, loaded = answer(tmp_path, **environment)
     assert set(result.stdout.split()) == expected
     assert not loaded & HEAVY

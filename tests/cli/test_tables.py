@@ -12,8 +12,22 @@ from mpcs_torch.cli.console import heading, note, part_text, say
 from mpcs_torch.errors import printable
 from mpcs_torch.tables import Table
 
-METRICS = ["accuracy", "mean_squared_error", "soft_precision_macro", "dangerous", "mpcs", "cross_entropy"]
-HOSTILE = ["[bold red]dog[/bold red]", "[/]", "\x1b[31mred\x1b[0m", "a\nb", "an\u202eeman", "[link=x]y"]
+METRICS = [
+    "accuracy",
+    "mean_squared_error",
+    "soft_precision_macro",
+    "dangerous",
+    "mpcs",
+    "cross_entropy",
+]
+HOSTILE = [
+    "[bold red]dog[/bold red]",
+    "[/]",
+    "\x1b[31mred\x1b[0m",
+    "a\nb",
+    "an\u202eeman",
+    "[link=x]y",
+]
 
 
 @pytest.fixture
@@ -30,34 +44,56 @@ def at_width(terminal: pytest.MonkeyPatch, width: int, table: Table) -> list[str
     return part_text(table).split("\n")
 
 
-def test_a_pipe_gets_markdown_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_gets_markdown_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "20")
     table = Table(["name", "value"], [["a long name [bold]", "1.5"]])
     assert part_text(table) == table.markdown()
 
 
-@pytest.mark.parametrize("name", ["a|b", "a\\|b", "|", "ends\\", "\\\\|", "a | b", "\\", "a\nb|c", "|||"])
+@pytest.mark.parametrize(
+    "name", ["a|b", "a\\|b", "|", "ends\\", "\\\\|", "a | b", "\\", "a\nb|c", "|||"]
+)
 def test_no_name_shifts_the_columns_of_a_markdown_table(name: str) -> None:
     table = Table(["site", f"recall[{name}]"], [[name, "1"], ["north", name]])
     html = MarkdownIt("commonmark").enable("table").render(table.markdown())
-    cells = [unescape(cell).replace("\\", "") for cell in re.findall("<t[dh]>(.*?)</t[dh]>", html)]
-    shown = printable(name).replace("\\", "")  # Markdown reads a backslash before some characters as an escape
+    cells = [
+        unescape(cell).replace("\\", "")
+        for cell in re.findall("<t[dh]>(.*?)</t[dh]>", html)
+    ]
+    shown = printable(name).replace(
+        "\\", ""
+    )  # Markdown reads a backslash before some characters as an escape
     assert cells == ["site", f"recall[{shown}]", shown, "1", "north", shown]
 
 
 def test_a_terminal_shows_a_name_with_bars_as_it_is(terminal: pytest.MonkeyPatch) -> None:
     table = Table(["site", "recall"], [["a|b", "0.5"], ["north", "0.25"]])
-    assert [line.split() for line in at_width(terminal, 80, table)[2:]] == [["a|b", "0.5"], ["north", "0.25"]]
+    assert [line.split() for line in at_width(terminal, 80, table)[2:]] == [
+        ["a|b", "0.5"],
+        ["north", "0.25"],
+    ]
 
 
 TABLES = {
-    "many columns": Table(["picked by", *METRICS], [["the rule", *["0.123456 (+0.05)"] * len(METRICS)]] * 3),
-    "long names": Table(["class", "samples", "recall"], [["very_long_" * 15, "12", "0.5"], ["word " * 40, "3", "1"]]),
+    "many columns": Table(
+        ["picked by", *METRICS], [["the rule", *["0.123456 (+0.05)"] * len(METRICS)]] * 3
+    ),
+    "long names": Table(
+        ["class", "samples", "recall"],
+        [["very_long_" * 15, "12", "0.5"], ["word " * 40, "3", "1"]],
+    ),
     "long headers": Table(["true", *("label " * 20, "label_" * 20)], [["a", "1 !", "-"]]),
     "wide characters": Table(["class", "recall"], [["日本語" * 30, "0.25"]]),
-    "a hundred classes": Table(["true", *map(str, range(100))], [[str(i), *["0.5"] * 100] for i in range(3)]),
-    "sentences": Table(["name", "takes", "computes"], [["mpcs", "probabilities", "Compute what a model knows. " * 5]]),
+    "a hundred classes": Table(
+        ["true", *map(str, range(100))], [[str(i), *["0.5"] * 100] for i in range(3)]
+    ),
+    "sentences": Table(
+        ["name", "takes", "computes"],
+        [["mpcs", "probabilities", "Compute what a model knows. " * 5]],
+    ),
     "no rows": Table(["pair", "share of neighbours"], []),
 }
 
@@ -76,7 +112,9 @@ def test_no_line_is_wider_than_the_terminal_and_no_number_is_broken(
                 assert any(cell in line for line in lines)
 
 
-def test_columns_that_do_not_fit_come_below_with_the_first_column_again(terminal: pytest.MonkeyPatch) -> None:
+def test_columns_that_do_not_fit_come_below_with_the_first_column_again(
+    terminal: pytest.MonkeyPatch,
+) -> None:
     lines = at_width(terminal, 60, TABLES["many columns"])
     assert sum(line.startswith("picked by") for line in lines) == 3
     words = " ".join(" ".join(lines).split())
@@ -85,15 +123,27 @@ def test_columns_that_do_not_fit_come_below_with_the_first_column_again(terminal
 
 def test_columns_of_numbers_end_at_one_place(terminal: pytest.MonkeyPatch) -> None:
     values = ["0.5 (0.25 to 0.75)", "123.4567", "-1e-05", "12", "nan", "97.1 %", ""]
-    header, _, *rows = at_width(terminal, 80, Table(["metric", "value"], [["m", value] for value in values]))
-    assert [row.rstrip().endswith(value) for row, value in zip(rows, values, strict=True)] == [True] * len(values)
-    assert {len(row) for row, value in zip(rows, values, strict=True) if value} == {len(header)}
+    header, _, *rows = at_width(
+        terminal, 80, Table(["metric", "value"], [["m", value] for value in values])
+    )
+    assert [
+        row.rstrip().endswith(value) for row, value in zip(rows, values, strict=True)
+    ] == [True] * len(values)
+    assert {len(row) for row, value in zip(rows, values, strict=True) if value} == {
+        len(header)
+    }
 
 
-def test_names_are_not_markup_and_have_no_control_characters(terminal: pytest.MonkeyPatch) -> None:
+def test_names_are_not_markup_and_have_no_control_characters(
+    terminal: pytest.MonkeyPatch,
+) -> None:
     terminal.setenv("TERM", "xterm-256color")
     terminal.setenv("NO_COLOR", "1")
-    text = "\n".join(at_width(terminal, 80, Table(["[b]class[/b]", "n"], [[name, "1"] for name in HOSTILE])))
+    text = "\n".join(
+        at_width(
+            terminal, 80, Table(["[b]class[/b]", "n"], [[name, "1"] for name in HOSTILE])
+        )
+    )
     plain = re.sub(r"\x1b\[[01]?m", "", text)  # the bold header
     assert plain.splitlines()[0].startswith("[b]class[/b]")
     assert all(name in plain for name in HOSTILE if "[" in name and "\x1b" not in name)
@@ -115,7 +165,9 @@ def test_escape_sequences_do_not_count_as_width(
 ) -> None:
     terminal.setenv("TERM", "xterm-256color")
     terminal.setenv("COLUMNS", "40")
-    table = Table(["metric", "value", "what"], [["accuracy", "0.5", "the share of right ones"]])
+    table = Table(
+        ["metric", "value", "what"], [["accuracy", "0.5", "the share of right ones"]]
+    )
     say(table)
     shown = capsys.readouterr().out.rstrip("\n")
     assert shown == part_text(table)

@@ -18,7 +18,13 @@ from tests.trainer.toy import toy_config, toy_data
 OWN = "import torch\ndef net(shape, classes, *, bias: bool = True):\n    return torch.nn.Linear(shape[0], classes)\n"
 PLANTED = f"import pathlib\npathlib.Path('ran').touch()\n{OWN}"
 MODEL = "model={path: 'planted:net'}"
-SETTINGS = ("score={}", "metrics=[accuracy]", "epochs={count: 1}", "selector={by: accuracy}", "-q")
+SETTINGS = (
+    "score={}",
+    "metrics=[accuracy]",
+    "epochs={count: 1}",
+    "selector={by: accuracy}",
+    "-q",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +51,9 @@ def forget(folder: Path) -> None:
     del sys.modules["planted"]
 
 
-@pytest.mark.parametrize("command", [("report",), ("train", "--resume"), ("train", "epochs.count=2", "--resume")])
+@pytest.mark.parametrize(
+    "command", [("report",), ("train", "--resume"), ("train", "epochs.count=2", "--resume")]
+)
 def test_code_of_a_run_folder_is_refused_by_name_and_not_run(
     command: tuple[str, ...], started: Path, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,19 +70,36 @@ def test_code_of_a_run_folder_is_refused_by_name_and_not_run(
 def test_every_import_path_is_named(here: Path) -> None:
     (here / "run").mkdir()
     metrics = [{"name": "own", "path": "planted:Metric"}, "accuracy"]
-    parts = {name: {"path": f"planted:{name}"} for name in ("data", "model", "loss", "scheduler")}
+    parts = {
+        name: {"path": f"planted:{name}"} for name in ("data", "model", "loss", "scheduler")
+    }
     training = {"optimizer": {"path": "planted:optimizer"}}
-    tree = {"name": "run", **parts, "training": training, "metrics": metrics, "unknown": [[{"path": "planted:later"}]]}
+    tree = {
+        "name": "run",
+        **parts,
+        "training": training,
+        "metrics": metrics,
+        "unknown": [[{"path": "planted:later"}]],
+    }
     (here / "run" / "config.yaml").write_text(str(tree))
     with pytest.raises(UntrustedCodeError) as caught:
         load_config(here / "run" / "config.yaml", trust_code=False)
-    keys = [*(f"{name}.path: planted:{name}" for name in parts), "training.optimizer.path: planted:optimizer"]
-    for named in (*keys, "metrics.0.path: planted:Metric", "unknown.0.0.path: planted:later"):
+    keys = [
+        *(f"{name}.path: planted:{name}" for name in parts),
+        "training.optimizer.path: planted:optimizer",
+    ]
+    for named in (
+        *keys,
+        "metrics.0.path: planted:Metric",
+        "unknown.0.0.path: planted:later",
+    ):
         assert named in str(caught.value)
     assert not (here / "ran").exists()
 
 
-def test_a_config_that_the_user_names_is_trusted_wherever_it_is(started: Path, here: Path) -> None:
+def test_a_config_that_the_user_names_is_trusted_wherever_it_is(
+    started: Path, here: Path
+) -> None:
     assert run("train", started / "config.yaml", "--out", "again", "-q") == 0
     assert (here / "ran").exists()
 
@@ -113,15 +138,28 @@ def planted(config: str) -> str:
 
 
 @pytest.mark.parametrize("plant", [plant_in_saved_state, plant_in_config])
-def test_code_in_what_a_resumed_run_left_is_compared_and_not_run(plant: Callable[[Path], None], here: Path) -> None:
+def test_code_in_what_a_resumed_run_left_is_compared_and_not_run(
+    plant: Callable[[Path], None], here: Path
+) -> None:
     plant(here / "run")
-    with pytest.raises(ConfigError, match=r"differs from that of the saved run in model\.path"):
-        run_in_folder(toy_config(epochs={"count": 2}), toy_data(), here / "run", resume=True)
+    with pytest.raises(
+        ConfigError, match=r"differs from that of the saved run in model\.path"
+    ):
+        run_in_folder(
+            toy_config(epochs={"count": 2}), toy_data(), here / "run", resume=True
+        )
     assert not (here / "ran").exists()
 
 
 def test_an_unfit_saved_config_with_the_same_code_still_differs(here: Path) -> None:
     config = toy_config(model={"path": "planted:net", "bias": True})
-    assert check_resumable(dump_config(config), toy_config(model={"path": "planted:net"})) is False
-    with pytest.raises(ConfigError, match=r"differs from that of the saved run in model\.bias"):
-        check_resumable(dump_config(config), toy_config(model={"path": "planted:net", "bias": False}))
+    assert (
+        check_resumable(dump_config(config), toy_config(model={"path": "planted:net"}))
+        is False
+    )
+    with pytest.raises(
+        ConfigError, match=r"differs from that of the saved run in model\.bias"
+    ):
+        check_resumable(
+            dump_config(config), toy_config(model={"path": "planted:net", "bias": False})
+        )

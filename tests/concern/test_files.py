@@ -49,7 +49,10 @@ def test_all_errors_are_reported_together_with_their_places(tmp_path: Path) -> N
     assert [problem.place for problem in error.value.problems] == [
         f"{path}:{place}" for place in ("6:9", "3:11", "4:13", "5:9")
     ]
-    assert "one of the keys classes, releases, factor, weights, dangerous, refer, concession" in str(error.value)
+    assert (
+        "one of the keys classes, releases, factor, weights, dangerous, refer, concession"
+        in str(error.value)
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,7 +62,10 @@ def test_all_errors_are_reported_together_with_their_places(tmp_path: Path) -> N
         ("- a\n", "must be a mapping with the keys classes, releases, factor, weights"),
         ("", "must be a mapping with the keys"),
         ("factor: 0.5\n", "concern.yaml:1:1: must have the key classes"),
-        ("classes: [a, b]\nfactor: 0.1\nfactor: 0.2\n", "concern.yaml:3:1: not valid YAML: factor appears twice"),
+        (
+            "classes: [a, b]\nfactor: 0.1\nfactor: 0.2\n",
+            "concern.yaml:3:1: not valid YAML: factor appears twice",
+        ),
         (
             "classes: !!python/object/apply:os.getcwd []\n",
             "not valid YAML: tags such as tag:yaml.org,2002:python/object",
@@ -86,23 +92,36 @@ def test_saved_specs_load_as_they_were(tmp_path: Path, settings: dict[str, Any])
     assert load_concern(tmp_path / "concern.yaml") == spec
 
 
-def test_without_pyyaml_loading_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyyaml_loading_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     monkeypatch.delitem(sys.modules, "mpcs_torch.io.yaml_files", raising=False)
-    with pytest.raises(ImportError, match=r"load_concern needs PyYAML: pip install 'mpcs_torch\[cli\]'"):
+    with pytest.raises(
+        ImportError, match=r"load_concern needs PyYAML: pip install 'mpcs_torch\[cli\]'"
+    ):
         load_concern(CONCERNS / "traffic-lights.yaml")
 
 
 def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "concern.yaml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConcernError, match=r"concern.yaml: not valid YAML: not UTF-8 text: byte 0xff at 0"):
+    with pytest.raises(
+        ConcernError, match=r"concern.yaml: not valid YAML: not UTF-8 text: byte 0xff at 0"
+    ):
         load_concern(path)
 
 
-def test_a_concern_of_the_package_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert load_concern("traffic-lights") == load_concern("configs/concerns/traffic-lights.yaml")
-    with pytest.raises(FileNotFoundError, match=r"trafic-lights: no such file, .* did you mean traffic-lights\?"):
+def test_a_concern_of_the_package_is_found_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert load_concern("traffic-lights") == load_concern(
+        "configs/concerns/traffic-lights.yaml"
+    )
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"trafic-lights: no such file, .* did you mean traffic-lights\?",
+    ):
         load_concern("trafic-lights")
     with pytest.raises(FileNotFoundError, match=r"xyz: .* the names are mnist-case-study,"):
         load_concern("xyz")
@@ -140,17 +159,31 @@ def test_a_file_with_many_classes_or_keys_takes_linear_time(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("classes", "message"),
     [
-        (f"[a, {'b' * 100_000}]", r"classes\[1\]: must have at most 200 characters, but has 100000"),
-        (r'[a, "\e[31m"]', r"classes\[1\]: must not contain control characters, but got '\\x1b\[31m'"),
+        (
+            f"[a, {'b' * 100_000}]",
+            r"classes\[1\]: must have at most 200 characters, but has 100000",
+        ),
+        (
+            r'[a, "\e[31m"]',
+            r"classes\[1\]: must not contain control characters, but got '\\x1b\[31m'",
+        ),
         (r'[a, "\0"]', r"must not contain control characters, but got '\\x00'"),
         (r'[a, "\u202e"]', r"must not contain control characters, but got '\\u202e'"),
         (r'[a, "\ud800"]', r"must not contain control characters, but got '\\ud800'"),
-        ("{a: " + "b" * 100_000 + "}", r"classes: must be a list of names .* but got \{'a': 'bbb"),
-        ("0x" + "f" * 50, r"classes: must be at least 2 and at most 10000000, but got 16069"),
+        (
+            "{a: " + "b" * 100_000 + "}",
+            r"classes: must be a list of names .* but got \{'a': 'bbb",
+        ),
+        (
+            "0x" + "f" * 50,
+            r"classes: must be at least 2 and at most 10000000, but got 16069",
+        ),
     ],
     ids=range(7),
 )
-def test_names_that_cannot_be_shown_are_refused(tmp_path: Path, classes: str, message: str) -> None:
+def test_names_that_cannot_be_shown_are_refused(
+    tmp_path: Path, classes: str, message: str
+) -> None:
     with pytest.raises(ConcernError, match=message) as error:
         load_concern(write(tmp_path, f"classes: {classes}\n"))
     assert len(str(error.value)) < 400 + len(str(tmp_path))
@@ -158,6 +191,13 @@ def test_names_that_cannot_be_shown_are_refused(tmp_path: Path, classes: str, me
 
 
 def test_names_in_other_scripts_are_kept(tmp_path: Path) -> None:
-    names = ("grün", "\u0645\u06cc\u200c\u0634\u0648\u062f", "\U0001f469\u200d\U0001f52c", "\u7ea2\u3000\u706f")
-    (tmp_path / "concern.yaml").write_text(f"\ufeffclasses: [{', '.join(names)}]\n", encoding="utf-8")
+    names = (
+        "grün",
+        "\u0645\u06cc\u200c\u0634\u0648\u062f",
+        "\U0001f469\u200d\U0001f52c",
+        "\u7ea2\u3000\u706f",
+    )
+    (tmp_path / "concern.yaml").write_text(
+        f"\ufeffclasses: [{', '.join(names)}]\n", encoding="utf-8"
+    )
     assert load_concern(tmp_path / "concern.yaml").classes == names

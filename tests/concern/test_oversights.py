@@ -17,11 +17,20 @@ BOTH = [["a", "b"], ["b", "a"]]
         ({}, ["no error is released"]),
         ({"classes": ["a", "b"], "releases": BOTH}, ["every error is released"]),
         ({"releases": BOTH, "factor": 1.0}, ["the factor is 1"]),
-        ({"releases": BOTH[:1]}, ["a for b is tolerable, b for a is dangerous: one direction"]),
-        ({"weights": [[0, 1, 0], [1, 0, 1], [1, 1, 0]]}, ["a for c costs nothing, c for a is dangerous"]),
+        (
+            {"releases": BOTH[:1]},
+            ["a for b is tolerable, b for a is dangerous: one direction"],
+        ),
+        (
+            {"weights": [[0, 1, 0], [1, 0, 1], [1, 1, 0]]},
+            ["a for c costs nothing, c for a is dangerous"],
+        ),
         ({"weights": [[0, 1, 2], [3, 0, 1], [3, 3, 0]], "dangerous": [["c", "a"]]}, []),
         ({"weights": [[0, 1, 2], [3, 0, 1], [3, 3, 0]], "dangerous": 3}, []),
-        ({"releases": BOTH, "refer": 1.0}, ["a referral costs at least as much as the worst error (1)"]),
+        (
+            {"releases": BOTH, "refer": 1.0},
+            ["a referral costs at least as much as the worst error (1)"],
+        ),
         ({"releases": BOTH, "refer": 0}, ["a referral costs nothing"]),
         ({"releases": BOTH, "refer": [0.1, 2, 3]}, []),
     ],
@@ -33,6 +42,8 @@ def test_an_oversight_is_named(settings: dict[str, Any], expected: list[str]) ->
 
 
 def test_a_long_list_is_cut() -> None:
-    found = list(oversights(ConcernSpec(20, releases=[[0, other] for other in range(1, 20)])))
+    found = list(
+        oversights(ConcernSpec(20, releases=[[0, other] for other in range(1, 20)]))
+    )
     assert len(found) == MAX_PAIRS + 1
     assert found[-1] == "... and 9 more pairs are released in one direction only"

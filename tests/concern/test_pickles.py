@@ -16,7 +16,12 @@ from mpcs_torch.concern import weights_only
 
 SPECS = [
     ConcernSpec(3),
-    ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], factor=0.25, concession=0.01),
+    ConcernSpec(
+        ["red", "yellow", "green"],
+        releases=[["red", "yellow"]],
+        factor=0.25,
+        concession=0.01,
+    ),
     ConcernSpec(
         ["red", "yellow", "green"],
         weights=[[0, 1, 5], [1, 0, 2], [3, 1, 0]],
@@ -73,7 +78,10 @@ def test_invalid_arguments_in_a_file_are_refused(
 @pytest.mark.parametrize(
     ("concern", "made_by"),
     [
-        (SPECS[0], (copyreg.__newobj__, (ConcernSpec,), {"classes": ("a", "b"), "factor": -1.0})),  # type: ignore[attr-defined]
+        (
+            SPECS[0],
+            (copyreg.__newobj__, (ConcernSpec,), {"classes": ("a", "b"), "factor": -1.0}),
+        ),  # type: ignore[attr-defined]
         (SPECS[0], (weights_only.spec_from_fields, (("a", "b"),), {"factor": -1.0})),
         (RANGE, (copyreg.__newobj__, (ConcernRange,), {"low": (), "high": ()})),  # type: ignore[attr-defined]
         (RANGE, (weights_only.range_from_fields, (RANGE.low, RANGE.high), {"low": ()})),

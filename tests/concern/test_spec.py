@@ -15,7 +15,9 @@ LIGHTS = ["red", "yellow", "green"]
 
 
 def test_released_pairs_get_the_factor_and_all_others_one() -> None:
-    spec = ConcernSpec(LIGHTS, releases=[["red", "yellow"], ["yellow", "red", "green"]], factor=0.25)
+    spec = ConcernSpec(
+        LIGHTS, releases=[["red", "yellow"], ["yellow", "red", "green"]], factor=0.25
+    )
     expected = torch.tensor([[1, 0.25, 1], [0.25, 1, 0.25], [1, 1, 1]], dtype=torch.float64)
     assert torch.equal(spec.mpcs_weights(), expected)
     assert torch.equal(spec.released(), expected < 1)
@@ -44,7 +46,9 @@ def test_every_error_with_a_weight_is_dangerous_unless_the_spec_says_which_are()
     for given, expected in dangerous.items():
         spec = ConcernSpec(3, weights=weights, dangerous=given)
         assert spec.dangerous_pairs().int().tolist() == expected
-        assert torch.equal(spec.released() | spec.dangerous_pairs(), ~torch.eye(3, dtype=torch.bool))
+        assert torch.equal(
+            spec.released() | spec.dangerous_pairs(), ~torch.eye(3, dtype=torch.bool)
+        )
         assert spec.mpcs_weights().tolist() == [[1, 50, 10], [0, 1, 10], [10, 1, 1]]
 
 
@@ -60,14 +64,23 @@ def test_costs_have_a_column_for_referral_if_it_has_a_cost() -> None:
 
 
 def test_specs_are_values() -> None:
-    assert ConcernSpec(["a", "b"], releases=[["a", "b"]]) == ConcernSpec(["a", "b"], releases=((0, 1),))
-    assert hash(ConcernSpec(2, weights=[[1, 2], [3, 4]])) == hash(ConcernSpec(2, weights=((1, 2), (3, 4))))
+    assert ConcernSpec(["a", "b"], releases=[["a", "b"]]) == ConcernSpec(
+        ["a", "b"], releases=((0, 1),)
+    )
+    assert hash(ConcernSpec(2, weights=[[1, 2], [3, 4]])) == hash(
+        ConcernSpec(2, weights=((1, 2), (3, 4)))
+    )
 
 
 def test_arrays_tensors_and_their_numbers_are_taken_as_lists_and_numbers() -> None:
     weights, refer = [[0.0, 10.0, 3.0], [50.0, 0.0, 1.0], [1.0, 2.0, 0.0]], [2.0, 3.0, 4.0]
     plain = ConcernSpec(
-        LIGHTS, weights=weights, dangerous=10, refer=refer, answers={"red or green": 0.5}, class_groups={"go": [1, 2]}
+        LIGHTS,
+        weights=weights,
+        dangerous=10,
+        refer=refer,
+        answers={"red or green": 0.5},
+        class_groups={"go": [1, 2]},
     )
     for table in (np.array(weights), torch.tensor(weights)):
         given = ConcernSpec(
@@ -79,11 +92,22 @@ def test_arrays_tensors_and_their_numbers_are_taken_as_lists_and_numbers() -> No
             class_groups={"go": np.array([1, 2])},
         )
         assert (given, repr(given)) == (plain, repr(plain))
-    rows = ConcernSpec(3, weights=[np.array(row) for row in weights], dangerous=np.argwhere(np.eye(3) == 0)[:2])
+    rows = ConcernSpec(
+        3,
+        weights=[np.array(row) for row in weights],
+        dangerous=np.argwhere(np.eye(3) == 0)[:2],
+    )
     assert rows == ConcernSpec(3, weights=weights, dangerous=[[0, 1], [0, 2]])
-    lists = ConcernSpec(np.int64(2), releases=np.array([[0, 1]]), factor=np.float32(0.25), concession=np.float64(0.01))
+    lists = ConcernSpec(
+        np.int64(2),
+        releases=np.array([[0, 1]]),
+        factor=np.float32(0.25),
+        concession=np.float64(0.01),
+    )
     assert lists == ConcernSpec(2, releases=[[0, 1]], factor=0.25, concession=0.01)
-    assert yaml.safe_load(yaml.safe_dump(concern_as_plain(lists))) == concern_as_plain(lists)
+    assert yaml.safe_load(yaml.safe_dump(concern_as_plain(lists))) == concern_as_plain(
+        lists
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,9 +117,18 @@ def test_arrays_tensors_and_their_numbers_are_taken_as_lists_and_numbers() -> No
             {"classes": 2, "weights": np.array([[0, np.nan], [1, 0]])},
             r"weights\[0\]\[1\]: must be a finite number >= 0, but got nan",
         ),
-        ({"classes": 2, "weights": pd.DataFrame([[0, 1], [2, 0]])}, "weights: must be a matrix"),
-        ({"classes": 2, "weights": np.ones(2)}, r"weights\[0\]: must be a list of 2 numbers, but got 1.0"),
-        ({"classes": 2, "refer": np.array([True, False])}, r"refer\[0\]: must be a finite cost >= 0, but got True"),
+        (
+            {"classes": 2, "weights": pd.DataFrame([[0, 1], [2, 0]])},
+            "weights: must be a matrix",
+        ),
+        (
+            {"classes": 2, "weights": np.ones(2)},
+            r"weights\[0\]: must be a list of 2 numbers, but got 1.0",
+        ),
+        (
+            {"classes": 2, "refer": np.array([True, False])},
+            r"refer\[0\]: must be a finite cost >= 0, but got True",
+        ),
         (
             {"classes": 2, "releases": np.array([[0.0, 1.0]])},
             r"releases\[0\]\[0\]: must be a class name or an index from 0 to 1, but got 0.0",
@@ -117,18 +150,45 @@ def test_arrays_tensors_and_their_numbers_are_taken_as_lists_and_numbers() -> No
             r"releases\[0\]\[2\]: must differ from the true class 'red'",
         ),
         ({"classes": LIGHTS, "releases": "red"}, "releases: must be a list of lists"),
-        ({"classes": LIGHTS, "factor": 0}, "factor: must be a number above 0 and at most 1, but got 0"),
-        ({"classes": LIGHTS, "factor": 1.5}, "factor: must be a number above 0 and at most 1, but got 1.5"),
-        ({"classes": LIGHTS, "factor": "half"}, "factor: must be a number above 0 and at most 1, but got 'half'"),
+        (
+            {"classes": LIGHTS, "factor": 0},
+            "factor: must be a number above 0 and at most 1, but got 0",
+        ),
+        (
+            {"classes": LIGHTS, "factor": 1.5},
+            "factor: must be a number above 0 and at most 1, but got 1.5",
+        ),
+        (
+            {"classes": LIGHTS, "factor": "half"},
+            "factor: must be a number above 0 and at most 1, but got 'half'",
+        ),
         ({"classes": 1}, "classes: must be at least 2 and at most 10000000, but got 1"),
-        ({"classes": 10**20}, "classes: must be at least 2 and at most 10000000, but got 1000"),
-        ({"classes": 2, "weights": [[1, 10**400], [1, 1]]}, r"weights\[0\]\[1\]: must be a finite number >= 0"),
+        (
+            {"classes": 10**20},
+            "classes: must be at least 2 and at most 10000000, but got 1000",
+        ),
+        (
+            {"classes": 2, "weights": [[1, 10**400], [1, 1]]},
+            r"weights\[0\]\[1\]: must be a finite number >= 0",
+        ),
         ({"classes": ["a"]}, "classes: must name at least 2 classes, but got 1"),
-        ({"classes": ["a", "b", "a"]}, r"classes\[2\]: must differ from the other names, but 'a' appears twice"),
+        (
+            {"classes": ["a", "b", "a"]},
+            r"classes\[2\]: must differ from the other names, but 'a' appears twice",
+        ),
         ({"classes": [0, 1]}, r"classes\[0\]: must be a name in quotes, but got 0"),
-        ({"classes": "ab"}, "classes: must be a list of names or the number of classes, but got 'ab'"),
-        ({"classes": 2, "weights": [[1, 0], [0, 1]]}, "weights: must have a weight above 0 off the diagonal"),
-        ({"classes": 2, "dangerous": 0.5}, "dangerous: must be a list of pairs unless there are weights, but got 0.5"),
+        (
+            {"classes": "ab"},
+            "classes: must be a list of names or the number of classes, but got 'ab'",
+        ),
+        (
+            {"classes": 2, "weights": [[1, 0], [0, 1]]},
+            "weights: must have a weight above 0 off the diagonal",
+        ),
+        (
+            {"classes": 2, "dangerous": 0.5},
+            "dangerous: must be a list of pairs unless there are weights, but got 0.5",
+        ),
         (
             {"classes": 2, "dangerous": 0, "weights": [[1, 1], [1, 1]]},
             "dangerous: must be a weight above 0 or a list of pairs, but got 0",
@@ -145,19 +205,46 @@ def test_arrays_tensors_and_their_numbers_are_taken_as_lists_and_numbers() -> No
             {"classes": 2, "dangerous": [[1, 0], [0, 1]], "weights": [[0, 0], [50, 0]]},
             r"dangerous\[1\]\[1\]: must have a weight above 0: decisions would not avoid this error",
         ),
-        ({"classes": 2, "dangerous": [[0]]}, r"dangerous\[0\]: must be a list \[true, predicted, ...\], but got \[0\]"),
-        ({"classes": 2, "dangerous": [[0, 1]], "releases": [[1, 0]]}, "dangerous: cannot be combined with releases"),
-        ({"classes": 2, "refer": -1}, "refer: must be a finite cost >= 0, or one for each class, but got -1"),
-        ({"classes": 2, "refer": [1]}, "refer: must be one cost, or 2 costs, one per class, but got 1"),
-        ({"classes": 2, "refer": [1, "a"]}, r"refer\[1\]: must be a finite cost >= 0, but got 'a'"),
-        ({"classes": 2, "concession": 0.5}, "concession: must be a number from 2e-9 to below 0.5, but got 0.5"),
+        (
+            {"classes": 2, "dangerous": [[0]]},
+            r"dangerous\[0\]: must be a list \[true, predicted, ...\], but got \[0\]",
+        ),
+        (
+            {"classes": 2, "dangerous": [[0, 1]], "releases": [[1, 0]]},
+            "dangerous: cannot be combined with releases",
+        ),
+        (
+            {"classes": 2, "refer": -1},
+            "refer: must be a finite cost >= 0, or one for each class, but got -1",
+        ),
+        (
+            {"classes": 2, "refer": [1]},
+            "refer: must be one cost, or 2 costs, one per class, but got 1",
+        ),
+        (
+            {"classes": 2, "refer": [1, "a"]},
+            r"refer\[1\]: must be a finite cost >= 0, but got 'a'",
+        ),
+        (
+            {"classes": 2, "concession": 0.5},
+            "concession: must be a number from 2e-9 to below 0.5, but got 0.5",
+        ),
         (
             {"classes": 2, "weights": [[1, -1], [1, 1]]},
             r"weights\[0\]\[1\]: must be a finite number >= 0, but got -1",
         ),
-        ({"classes": 2, "weights": [[1, 1]]}, "weights: must have 2 rows, one per class, but got 1"),
-        ({"classes": 2, "weights": [[1, 1], [1]]}, r"weights\[1\]: must be a list of 2 numbers, but got \[1\]"),
-        ({"classes": 2, "weights": 3}, r"weights: must be a matrix \(a list of rows\), but got 3"),
+        (
+            {"classes": 2, "weights": [[1, 1]]},
+            "weights: must have 2 rows, one per class, but got 1",
+        ),
+        (
+            {"classes": 2, "weights": [[1, 1], [1]]},
+            r"weights\[1\]: must be a list of 2 numbers, but got \[1\]",
+        ),
+        (
+            {"classes": 2, "weights": 3},
+            r"weights: must be a matrix \(a list of rows\), but got 3",
+        ),
         (
             {"classes": 2, "weights": [[1, 1], [1, 1]], "releases": [[0, 1]]},
             "weights: cannot be combined with releases",
@@ -172,7 +259,11 @@ def test_wrong_input_is_named(arguments: dict[str, Any], message: str) -> None:
 def test_all_problems_are_reported_together() -> None:
     with pytest.raises(ConcernError) as error:
         ConcernSpec(LIGHTS, releases=[["red", "purple"], ["blue", "green"]], factor=2)
-    assert [problem.path for problem in error.value.problems] == [("releases", 0, 1), ("releases", 1, 0), ("factor",)]
+    assert [problem.path for problem in error.value.problems] == [
+        ("releases", 0, 1),
+        ("releases", 1, 0),
+        ("factor",),
+    ]
 
 
 def test_factors_keep_the_precision_of_float64() -> None:

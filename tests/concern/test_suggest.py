@@ -28,7 +28,12 @@ def released_names(spec: ConcernSpec) -> set[tuple[str, str]]:
 
 
 def test_siblings_of_a_tree_are_released() -> None:
-    assert released_names(spec_from_tree(TREE)) == {("cat", "dog"), ("dog", "cat"), ("car", "bus"), ("bus", "car")}
+    assert released_names(spec_from_tree(TREE)) == {
+        ("cat", "dog"),
+        ("dog", "cat"),
+        ("car", "bus"),
+        ("bus", "car"),
+    }
 
 
 def test_cousins_are_released_when_the_distance_allows_them() -> None:
@@ -39,7 +44,12 @@ def test_cousins_are_released_when_the_distance_allows_them() -> None:
 
 def test_classes_named_like_places_keep_their_distances_and_their_order() -> None:
     tree = [["4", "9"], ["1", "7"], "0"]
-    assert released_names(spec_from_tree(tree)) == {("4", "9"), ("9", "4"), ("1", "7"), ("7", "1")}
+    assert released_names(spec_from_tree(tree)) == {
+        ("4", "9"),
+        ("9", "4"),
+        ("1", "7"),
+        ("7", "1"),
+    }
     spec = spec_from_tree(tree, classes=["0", "1", "4", "7", "9"])
     assert spec.releases == ((2, 4), (4, 2), (1, 3), (3, 1))
     with Refused("leaves", "classes"):
@@ -70,7 +80,9 @@ def height_of_common_ancestor(one: str, other: str) -> int:
         return [name, *(lineage(parents[name]) if name in parents else [])]
 
     def height(name: str) -> int:
-        return max((1 + height(child) for parent, child in PAIRS if parent == name), default=0)
+        return max(
+            (1 + height(child) for parent, child in PAIRS if parent == name), default=0
+        )
 
     return height(next(name for name in lineage(one) if name in lineage(other)))
 
@@ -82,7 +94,13 @@ def test_costs_are_heights_of_common_ancestors() -> None:
         if i != j:
             assert spec.weights[i][j] == height_of_common_ancestor(one, other) / 3
     reordered = spec_from_heights(TREE, classes=["bus", "car", "cat", "cow", "dog"])
-    assert reordered.costs()[2].tolist() == [1, 1, 0, pytest.approx(2 / 3), pytest.approx(1 / 3)]
+    assert reordered.costs()[2].tolist() == [
+        1,
+        1,
+        0,
+        pytest.approx(2 / 3),
+        pytest.approx(1 / 3),
+    ]
     assert int(spec_from_heights(TREE, dangerous=1).dangerous_pairs().sum()) == 2 * 3 * 2
 
 
@@ -116,11 +134,17 @@ def test_the_highest_cost_gets_weight_1() -> None:
     under=st.floats(0, 1e6, allow_subnormal=False),
     over=st.floats(1e-3, 1e6),
 )
-def test_an_order_weighs_each_step_by_its_direction(size: int, under: float, over: float) -> None:
-    weights = spec_from_order([f"stage {i}" for i in range(size)], under=under, over=over).costs()
+def test_an_order_weighs_each_step_by_its_direction(
+    size: int, under: float, over: float
+) -> None:
+    weights = spec_from_order(
+        [f"stage {i}" for i in range(size)], under=under, over=over
+    ).costs()
     for true, predicted in product(range(size), repeat=2):
         cost = under * (true - predicted) if predicted < true else over * (predicted - true)
-        assert weights[true, predicted].item() == pytest.approx(cost / (max(under, over) * (size - 1)))
+        assert weights[true, predicted].item() == pytest.approx(
+            cost / (max(under, over) * (size - 1))
+        )
     assert weights.max() == 1
 
 
@@ -128,18 +152,29 @@ def test_an_order_weighs_each_step_by_its_direction(size: int, under: float, ove
     ("costs", "refusal"),
     [
         ({"under": -1.0}, Refused("finite_at_least", "under", -1.0, minimum=0)),
-        ({"over": float("nan")}, Refused("finite_at_least", "over", float("nan"), minimum=0)),
-        ({"over": float("inf")}, Refused("finite_at_least", "over", float("inf"), minimum=0)),
+        (
+            {"over": float("nan")},
+            Refused("finite_at_least", "over", float("nan"), minimum=0),
+        ),
+        (
+            {"over": float("inf")},
+            Refused("finite_at_least", "over", float("inf"), minimum=0),
+        ),
         ({"under": 0.0, "over": 0.0}, Refused("one_above_0", "under or over")),
     ],
 )
-def test_a_broken_cost_of_a_step_is_refused(costs: dict[str, float], refusal: Refused) -> None:
+def test_a_broken_cost_of_a_step_is_refused(
+    costs: dict[str, float], refusal: Refused
+) -> None:
     with refusal:
         spec_from_order(["a", "b"], **costs)
 
 
 def test_a_saved_draft_reads_back_and_is_never_overwritten(tmp_path: Path) -> None:
-    path, spec = tmp_path / "concern.yaml", ConcernSpec(["yes", "no", "3"], releases=[["yes", "no"]], factor=0.2)
+    path, spec = (
+        tmp_path / "concern.yaml",
+        ConcernSpec(["yes", "no", "3"], releases=[["yes", "no"]], factor=0.2),
+    )
     save_concern(spec, path, comment="a draft\nto correct")
     assert path.read_text().startswith("# a draft\n# to correct\n")
     assert load_concern(path) == spec

@@ -8,10 +8,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 PROGRAMS = {"mpcs", "python", "torchrun", "make", "pip", "cd", "git", "cp"}
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-EXAMPLE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
+EXAMPLE = re.compile(
+    r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE
+)
 """An example in Python, and what it prints, if anything."""
 
 
@@ -34,7 +40,11 @@ def commands(page: Path) -> Iterator[list[str]]:
     """The commands that a page shows, in its order; settings of the environment are left out."""
     for block in blocks(page):
         lines = block.text.replace("\\\n", "").splitlines()
-        words = [shlex.split(line, comments=True) for line in lines] if is_of_commands(block) else []
+        words = (
+            [shlex.split(line, comments=True) for line in lines]
+            if is_of_commands(block)
+            else []
+        )
         yield from ([*dropwhile(is_setting, command)] for command in words if command)
 
 

@@ -9,7 +9,9 @@ import numpy as np
 
 HDF5 = Path(__file__).parents[1] / "oracles" / "data" / "hdf5"
 CLASSES = ("red", "yellow", "green")
-CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.5\n"
+CONCERN = (
+    "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.5\n"
+)
 RANGE = """\
 classes: [red, yellow, green]
 weights:
@@ -57,12 +59,18 @@ def write_samples(folder: Path) -> None:
     np.savez(folder / "features.npz", inputs=points.astype("float32"), labels=labels)
 
 
-def write_predictions(path: Path, rows: int, skill: float, random: np.random.Generator) -> None:
+def write_predictions(
+    path: Path, rows: int, skill: float, random: np.random.Generator
+) -> None:
     """Write probabilities and labels."""
     target = random.integers(3, size=rows)
     logits = random.normal(size=(rows, 3)) + skill * np.eye(3)[target]
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    write(path, [*CLASSES, "target"], ([*row, CLASSES[label]] for row, label in zip(probs, target, strict=True)))
+    write(
+        path,
+        [*CLASSES, "target"],
+        ([*row, CLASSES[label]] for row, label in zip(probs, target, strict=True)),
+    )
 
 
 def write_pairs(folder: Path, random: np.random.Generator) -> None:
@@ -72,11 +80,17 @@ def write_pairs(folder: Path, random: np.random.Generator) -> None:
     write(
         folder / "named.csv",
         ["enrollment", "test", "score", "label"],
-        ([one, other, score, label] for (one, other, label), score in zip(pairs, scores, strict=True)),
+        (
+            [one, other, score, label]
+            for (one, other, label), score in zip(pairs, scores, strict=True)
+        ),
     )
     for kind in ("scores", "key"):
         copyfile(HDF5 / f"sidekit-{kind}.h5", folder / f"{kind}.h5")
-    lines = (f"{one} {other} {score}\n" for (one, other, _), score in zip(pairs, scores, strict=True))
+    lines = (
+        f"{one} {other} {score}\n"
+        for (one, other, _), score in zip(pairs, scores, strict=True)
+    )
     (folder / "scores.txt").write_text("".join(lines))
 
 

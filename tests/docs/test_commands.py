@@ -17,7 +17,10 @@ from tests.cli.test_cli import run
 from tests.docs.pages import EXAMPLE, FENCE, PAGES, ROOT, commands, name_of
 from tests.docs.sample_files import write_samples
 
-WITH_OUTPUT = {"docs/tutorials/detector-exercises.md": 0, "docs/tutorials/from-costs-to-deployment.md": 2}
+WITH_OUTPUT = {
+    "docs/tutorials/detector-exercises.md": 0,
+    "docs/tutorials/from-costs-to-deployment.md": 2,
+}
 """Show of the tables that commands print the rows and columns that matter, beside so many other tables."""
 NOT_PRINTED = {
     "docs/development/layers.md": "a map",
@@ -38,7 +41,9 @@ SLOW = {
 
 def slow_reason(command: list[str]) -> str | None:
     text = " ".join(command)
-    return next((reason for beginning, reason in SLOW.items() if text.startswith(beginning)), None)
+    return next(
+        (reason for beginning, reason in SLOW.items() if text.startswith(beginning)), None
+    )
 
 
 PAGES_WITH_COMMANDS = [page for page in PAGES if [*commands(page)]]
@@ -65,12 +70,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=name_of(page), marks=[] if page.stem == "README" else [pytest.mark.slow])
+        pytest.param(
+            page,
+            id=name_of(page),
+            marks=[] if page.stem == "README" else [pytest.mark.slow],
+        )
         for page in PAGES_WITH_COMMANDS
     ],
 )
 def test_the_commands_of_a_page_run_one_after_the_other(
-    page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     shown = [*commands(page)]
     texts = [] if name_of(page) in NOT_PRINTED else texts_of_commands(page)
@@ -79,7 +91,14 @@ def test_the_commands_of_a_page_run_one_after_the_other(
             check_arguments(program, arguments)
         elif program == "mpcs":
             text = " ".join([program, *arguments])
-            status = next((status for beginning, status in STATUS.items() if text.startswith(beginning)), 0)
+            status = next(
+                (
+                    status
+                    for beginning, status in STATUS.items()
+                    if text.startswith(beginning)
+                ),
+                0,
+            )
             assert run(*arguments) == status, capsys.readouterr().err
         elif program == "cd":
             monkeypatch.chdir(arguments[0])
@@ -98,22 +117,49 @@ def test_the_commands_of_a_page_run_one_after_the_other(
     lines = capsys.readouterr().out.splitlines()
     printed = [cells(line) for line in lines if line.startswith("|")]
     blocks_of_commands = FENCE.findall(EXAMPLE.sub("", page.read_text()))
-    tables = [line for *_, text in blocks_of_commands for line in text.splitlines() if line.startswith("|")]
-    assert [line for line in tables if cells(line) not in printed and not line.startswith("|--")] == []
+    tables = [
+        line
+        for *_, text in blocks_of_commands
+        for line in text.splitlines()
+        if line.startswith("|")
+    ]
+    assert [
+        line for line in tables if cells(line) not in printed and not line.startswith("|--")
+    ] == []
     words = " ".join(" ".join(lines).split())  # long lines are wrapped on the pages
-    assert [line for text in texts for line in text.splitlines() if " ".join(line.split()) not in words] == []
+    assert [
+        line
+        for text in texts
+        for line in text.splitlines()
+        if " ".join(line.split()) not in words
+    ] == []
     if name_of(page) in WITH_OUTPUT:
-        shown_tables = [match[0].splitlines() for match in re.finditer(r"(?:^\|.*\n)+", page.read_text(), re.MULTILINE)]
-        of_output = [table for table in shown_tables if any(holds(row, cells(table[0])) for row in printed)]
+        shown_tables = [
+            match[0].splitlines()
+            for match in re.finditer(r"(?:^\|.*\n)+", page.read_text(), re.MULTILINE)
+        ]
+        of_output = [
+            table
+            for table in shown_tables
+            if any(holds(row, cells(table[0])) for row in printed)
+        ]
         assert len(shown_tables) - len(of_output) == WITH_OUTPUT[name_of(page)]
-        tables = [line for table in of_output for line in table if not line.startswith("|--")]
+        tables = [
+            line for table in of_output for line in table if not line.startswith("|--")
+        ]
         assert len(tables) >= 10
-        assert [line for line in tables if not any(holds(row, cells(line)) for row in printed)] == []
+        assert [
+            line for line in tables if not any(holds(row, cells(line)) for row in printed)
+        ] == []
 
 
 def texts_of_commands(page: Path) -> list[str]:
     """Return the texts that stand below commands, not below examples in Python."""
-    return [text for language, _, text in FENCE.findall(EXAMPLE.sub("", page.read_text())) if language == "text"]
+    return [
+        text
+        for language, _, text in FENCE.findall(EXAMPLE.sub("", page.read_text()))
+        if language == "text"
+    ]
 
 
 def cells(row: str) -> list[str]:
@@ -129,7 +175,11 @@ def holds(row: list[str], shown: list[str]) -> bool:
 def check_arguments(program: str, arguments: list[str]) -> None:
     """Parse the arguments of a slow command without running it."""
     if program == "torchrun":
-        script = next(argument for argument in arguments if argument.endswith(".py") or argument == "mpcs_torch")
+        script = next(
+            argument
+            for argument in arguments
+            if argument.endswith(".py") or argument == "mpcs_torch"
+        )
         if script != "mpcs_torch":
             assert Path(script).is_file()
             return
@@ -146,12 +196,18 @@ def check_arguments(program: str, arguments: list[str]) -> None:
 def check_set_up(program: str, arguments: list[str]) -> None:
     """See that a target of make or an extra of the package exists; what they do is that of .ci/run."""
     if program == "make":
-        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+        targets = re.findall(
+            r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE
+        )
         assert set(arguments) <= set(targets)
     else:
-        assert (program, arguments[0]) in {("pip", "install")}, f"no test runs {program} {arguments[0]}"
+        assert (program, arguments[0]) in {("pip", "install")}, (
+            f"no test runs {program} {arguments[0]}"
+        )
         extras = re.findall(r"\[([a-z]+)\]", " ".join(arguments))
-        assert all(f"\n{extra} = [" in (ROOT / "pyproject.toml").read_text() for extra in extras)
+        assert all(
+            f"\n{extra} = [" in (ROOT / "pyproject.toml").read_text() for extra in extras
+        )
 
 
 @pytest.mark.exhaustive

@@ -55,7 +55,9 @@ SAME: dict[str, tuple[Value, list[Value]]] = {
     "AverageAccuracy": (
         lambda: metrics.AverageAccuracy(C)(LOGITS, TARGET),
         [
-            lambda: 1 - tm.MultilabelHammingDistance(C)(one_hot(DECIDED, C), one_hot(TARGET, C)),
+            lambda: (
+                1 - tm.MultilabelHammingDistance(C)(one_hot(DECIDED, C), one_hot(TARGET, C))
+            ),
             lambda: 1 - sk.hamming_loss(one_hot(TARGET, C), one_hot(DECIDED, C)),
         ],
     ),
@@ -75,7 +77,10 @@ SAME: dict[str, tuple[Value, list[Value]]] = {
     ),
     "MatthewsCorrelation": (
         lambda: metrics.MatthewsCorrelation(C)(LOGITS, TARGET),
-        [lambda: tm.MulticlassMatthewsCorrCoef(C)(LOGITS, TARGET), lambda: sk.matthews_corrcoef(TARGET, DECIDED)],
+        [
+            lambda: tm.MulticlassMatthewsCorrCoef(C)(LOGITS, TARGET),
+            lambda: sk.matthews_corrcoef(TARGET, DECIDED),
+        ],
     ),
     "auroc": (
         lambda: evaluate(PROBS, TARGET, metrics=["auroc"]).value("auroc"),
@@ -90,7 +95,10 @@ SAME: dict[str, tuple[Value, list[Value]]] = {
     ),
     "ConfusionMatrix": (
         lambda: metrics.ConfusionMatrix(C)(LOGITS, TARGET),
-        [lambda: tm.MulticlassConfusionMatrix(C)(LOGITS, TARGET), lambda: sk.confusion_matrix(TARGET, DECIDED)],
+        [
+            lambda: tm.MulticlassConfusionMatrix(C)(LOGITS, TARGET),
+            lambda: sk.confusion_matrix(TARGET, DECIDED),
+        ],
     ),
     "BrierScore": (
         lambda: metrics.BrierScore(C)(LOGITS.double(), TARGET),
@@ -135,6 +143,12 @@ def test_the_classes_of_a_row_give_the_same_value(name: str) -> None:
 
 
 def test_every_row_of_the_page_is_computed() -> None:
-    page = (Path(__file__).parents[2] / "docs/reference/names-elsewhere.md").read_text(encoding="utf-8")
-    rows = [line.split("`")[1].split("(")[0] for line in page.splitlines() if line.startswith("| `")]
+    page = (Path(__file__).parents[2] / "docs/reference/names-elsewhere.md").read_text(
+        encoding="utf-8"
+    )
+    rows = [
+        line.split("`")[1].split("(")[0]
+        for line in page.splitlines()
+        if line.startswith("| `")
+    ]
     assert set(rows) == {*SAME, "MacroFScore"}

@@ -43,38 +43,70 @@ def listed(entries: object) -> Iterator[str]:
 
 
 def test_the_navigation_lists_every_page_once() -> None:
-    pages = [name_of(page).removeprefix("docs/") for page in PAGES if page.is_relative_to(DOCS)]
-    assert sorted(listed(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])) == sorted(pages)
+    pages = [
+        name_of(page).removeprefix("docs/") for page in PAGES if page.is_relative_to(DOCS)
+    ]
+    assert sorted(
+        listed(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
+    ) == sorted(pages)
 
 
 def test_nothing_of_the_site_is_loaded_from_elsewhere() -> None:
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
     assert settings["theme"]["font"] is False
     assert not re.search(r"https?:", (ROOT / "mkdocs.yml").read_text())
-    assert not any(re.search(r"https?:", path.read_text()) for path in (DOCS / "theme").glob("*.[cj]s*"))
+    assert not any(
+        re.search(r"https?:", path.read_text())
+        for path in (DOCS / "theme").glob("*.[cj]s*")
+    )
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_is_in_the_reference_once(package: str, hooks: Any) -> None:
-    markers = re.findall(rf"<!-- reference: {package}(?: (\w+))? -->", "\n".join(REFERENCE.values()))
-    names = [name for family in markers for name in hooks("public_names").names_in(package, family or None)]
+    markers = re.findall(
+        rf"<!-- reference: {package}(?: (\w+))? -->", "\n".join(REFERENCE.values())
+    )
+    names = [
+        name
+        for family in markers
+        for name in hooks("public_names").names_in(package, family or None)
+    ]
     assert sorted(names) == sorted(import_module(f"mpcs_torch.{package}").__all__)
 
 
 def test_the_names_at_the_top_are_those_of_the_packages() -> None:
-    below = {name for package in PACKAGES for name in import_module(f"mpcs_torch.{package}").__all__}
+    below = {
+        name
+        for package in PACKAGES
+        for name in import_module(f"mpcs_torch.{package}").__all__
+    }
     assert set(mpcs_torch.__all__) <= below | set(PACKAGES)
     assert all(f"`{name}`" in REFERENCE["index.md"] for name in mpcs_torch.__all__)
 
 
 def test_every_integration_is_in_the_reference() -> None:
-    modules = {path.stem for path in (ROOT / "mpcs_torch" / "integrations").glob("[!_]*.py")}
-    assert set(re.findall(r"::: mpcs_torch\.integrations\.(\w+)", REFERENCE["integrations.md"])) == modules
+    modules = {
+        path.stem for path in (ROOT / "mpcs_torch" / "integrations").glob("[!_]*.py")
+    }
+    assert (
+        set(
+            re.findall(r"::: mpcs_torch\.integrations\.(\w+)", REFERENCE["integrations.md"])
+        )
+        == modules
+    )
 
 
 def test_every_section_of_a_config_is_in_the_reference() -> None:
-    classes = [value for value in vars(sections).values() if isinstance(value, type) and issubclass(value, Section)]
-    names = [f"{part.__module__}.{part.__name__}" for part in classes if part not in (Section, PartConfig)]
+    classes = [
+        value
+        for value in vars(sections).values()
+        if isinstance(value, type) and issubclass(value, Section)
+    ]
+    names = [
+        f"{part.__module__}.{part.__name__}"
+        for part in classes
+        if part not in (Section, PartConfig)
+    ]
     assert f"{MetricConfig.__module__}.MetricConfig" in names
     assert [name for name in names if f"::: {name}\n" not in REFERENCE["config.md"]] == []
 
@@ -89,7 +121,11 @@ def test_the_names_of_parts_are_those_of_the_registries(hooks: Any) -> None:
 
 def test_every_verb_is_on_the_page_of_the_command_line(hooks: Any) -> None:
     text = hooks("command_line").every_verb()
-    assert [verb for verb in VERBS if not re.search(rf"^## mpcs {verb}\b", text, flags=re.MULTILINE)] == []
+    assert [
+        verb
+        for verb in VERBS
+        if not re.search(rf"^## mpcs {verb}\b", text, flags=re.MULTILINE)
+    ] == []
     assert "| `--concession" in text
 
 
@@ -97,7 +133,9 @@ def test_maths_of_docstrings_become_mathml(hooks: Any) -> None:
     pytest.importorskip("latex2mathml")
     markdown = pytest.importorskip("markdown")
     text = "Of :math:`s_0`:\n\n    .. math:: a \\quad\n        b\n\nNot in `:math:`.\n\n```\n.. math:: c\n```\n"
-    html = markdown.markdown(text, extensions=["fenced_code", hooks("maths").MathsExtension()])
+    html = markdown.markdown(
+        text, extensions=["fenced_code", hooks("maths").MathsExtension()]
+    )
     assert html.count("<math") == 3
     assert ".. math:: c" in html
 
@@ -106,7 +144,10 @@ def test_names_in_text_are_links_and_those_in_headings_are_not(hooks: Any) -> No
     markdown = pytest.importorskip("markdown")
     text = "# `ConcernSpec`\n\nA `ConcernSpec(...)`, `functional.cllr`, `red`.\n"
     html = markdown.markdown(text, extensions=[hooks("names").NamesExtension()])
-    assert re.findall('identifier="([^"]+)"', html) == ["mpcs_torch.concern.ConcernSpec", "mpcs_torch.functional.cllr"]
+    assert re.findall('identifier="([^"]+)"', html) == [
+        "mpcs_torch.concern.ConcernSpec",
+        "mpcs_torch.functional.cllr",
+    ]
 
 
 def test_every_test_that_a_page_names_exists() -> None:
@@ -152,7 +193,9 @@ RENAMED = {"figure-4": "figure4", "demo-report": "demo"}
 
 def test_every_picture_is_drawn_by_code_and_is_small() -> None:
     pictures = [*DOCS.glob("*.png")]
-    assert sorted(RENAMED.get(path.stem, path.stem) for path in pictures) == sorted(set().union(*DRAWN_BY.values()))
+    assert sorted(RENAMED.get(path.stem, path.stem) for path in pictures) == sorted(
+        set().union(*DRAWN_BY.values())
+    )
     for path, names in DRAWN_BY.items():
         source = (ROOT / path).read_text()
         assert [name for name in names if name not in source] == []
@@ -162,14 +205,19 @@ def test_every_picture_is_drawn_by_code_and_is_small() -> None:
 def test_every_picture_stands_on_a_page() -> None:
     text = "\n".join(page.read_text() for page in PAGES)
     assert [
-        path.name for path in DOCS.glob("*.png") if f"/{path.name})" not in text and f"({path.name})" not in text
+        path.name
+        for path in DOCS.glob("*.png")
+        if f"/{path.name})" not in text and f"({path.name})" not in text
     ] == []
 
 
 def links(page: Path) -> set[Path]:
     """The pages that a page links to, with those of files that it includes."""
     text = re.sub(
-        r'^--8<-- "(\w+\.md)"$', lambda found: (ROOT / found[1]).read_text(), page.read_text(), flags=re.MULTILINE
+        r'^--8<-- "(\w+\.md)"$',
+        lambda found: (ROOT / found[1]).read_text(),
+        page.read_text(),
+        flags=re.MULTILINE,
     )
     paths = re.findall(r"\]\(((?!http)[^)#\s]+\.md)", text)
     return {(page.parent / path).resolve() for path in paths}
@@ -178,7 +226,11 @@ def links(page: Path) -> set[Path]:
 def test_every_page_is_two_clicks_from_the_readme() -> None:
     near = links(ROOT / "README.md")
     near |= set().union(*(links(page) for page in near))
-    assert [name_of(page) for page in PAGES if page.is_relative_to(DOCS) and page.resolve() not in near] == []
+    assert [
+        name_of(page)
+        for page in PAGES
+        if page.is_relative_to(DOCS) and page.resolve() not in near
+    ] == []
 
 
 NOT_RUN = {
@@ -202,15 +254,26 @@ def is_run(block: Block) -> bool:
 
 
 def test_every_block_is_run_or_has_a_reason() -> None:
-    assert {name_of(page) for page in PAGES if not all(map(is_run, blocks(page)))} == set(NOT_RUN)
+    assert {name_of(page) for page in PAGES if not all(map(is_run, blocks(page)))} == set(
+        NOT_RUN
+    )
 
 
 def test_the_costs_on_pages_are_valid(tmp_path: Path) -> None:
-    texts = [block.text for page in PAGES for block in blocks(page) if block.text.startswith("classes:")]
+    texts = [
+        block.text
+        for page in PAGES
+        for block in blocks(page)
+        if block.text.startswith("classes:")
+    ]
     assert len(texts) >= 3
     for text in texts:
         (tmp_path / "concern.yaml").write_text(text)
-        assert load_concern_range(tmp_path / "concern.yaml").classes == ("red", "yellow", "green")
+        assert load_concern_range(tmp_path / "concern.yaml").classes == (
+            "red",
+            "yellow",
+            "green",
+        )
 
 
 WIDE = {
@@ -226,7 +289,9 @@ def test_code_is_as_wide_as_its_column(page: Path) -> None:
     texts = [block.text for block in blocks(page)]
     included = re.findall(r'^--8<-- "(examples/.*)"$', "\n".join(texts), flags=re.MULTILINE)
     texts += [(ROOT / path).read_text() for path in included]
-    lines = [line for text in texts for line in text.splitlines() if not line.startswith("|")]
+    lines = [
+        line for text in texts for line in text.splitlines() if not line.startswith("|")
+    ]
     widest = 130 if name_of(page) in WIDE else 92
     assert [line for line in lines if len(line) > widest] == []
 

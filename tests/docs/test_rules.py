@@ -13,10 +13,14 @@ from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE
 from tests.docs.pages import ROOT
 
 PACKAGE = ROOT / "mpcs_torch"
-ROW = re.compile(r"^\| (?P<rule>[^|`]+) \| `(?P<file>[^`]+)` \| (?P<names>`[^|]+`) \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| (?P<rule>[^|`]+) \| `(?P<file>[^`]+)` \| (?P<names>`[^|]+`) \|$", re.MULTILINE
+)
 PLACES = [
     (row["file"], name.strip(" `"))
-    for row in ROW.finditer((ROOT / "docs/development/rules.md").read_text(encoding="utf-8"))
+    for row in ROW.finditer(
+        (ROOT / "docs/development/rules.md").read_text(encoding="utf-8")
+    )
     for name in row["names"].split(",")
 ]
 DECIDED_IN = {"functional/inputs/confidence.py", "functional/inputs/sum_tolerance.py"}
@@ -39,10 +43,19 @@ def names_in(body: list[ast.stmt], within: str = "") -> Iterator[str]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield within + node.name
-            yield from names_in(node.body, f"{node.name}.") if isinstance(node, ast.ClassDef) else ()
+            yield from (
+                names_in(node.body, f"{node.name}.")
+                if isinstance(node, ast.ClassDef)
+                else ()
+            )
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from (within + name.id for each in targets for name in ast.walk(each) if isinstance(name, ast.Name))
+            yield from (
+                within + name.id
+                for each in targets
+                for name in ast.walk(each)
+                if isinstance(name, ast.Name)
+            )
 
 
 def named_numbers(source: str) -> Iterator[tuple[str, float]]:
@@ -59,7 +72,9 @@ def named_numbers(source: str) -> Iterator[tuple[str, float]]:
             positional = [*node.posonlyargs, *node.args]
             defaults = [*node.defaults, *node.kw_defaults]
             names = [*positional[len(positional) - len(node.defaults) :], *node.kwonlyargs]
-            pairs += [(name.arg, default) for name, default in zip(names, defaults, strict=True)]
+            pairs += [
+                (name.arg, default) for name, default in zip(names, defaults, strict=True)
+            ]
     for name, value in pairs:
         for number in ast.walk(value) if value is not None else ():
             if isinstance(number, ast.Constant) and isinstance(number.value, float):
@@ -70,7 +85,11 @@ def repeated(source: str) -> list[str]:
     """Return the names of a module that repeat the number of a rule."""
     rules = {CONFIDENCE, 100 * CONFIDENCE, LEVEL, SUM_TOLERANCE, 1e-3}
     is_of_rule = re.compile("confidence|level|tolerance", re.IGNORECASE)
-    return [name for name, number in named_numbers(source) if is_of_rule.search(name) and number in rules]
+    return [
+        name
+        for name, number in named_numbers(source)
+        if is_of_rule.search(name) and number in rules
+    ]
 
 
 def texts(source: str) -> Iterator[str]:
@@ -78,28 +97,42 @@ def texts(source: str) -> Iterator[str]:
     tree = ast.parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docstrings
+        ):
             yield node.value
 
 
 def test_the_page_has_about_forty_rules() -> None:
     page = (ROOT / "docs/development/rules.md").read_text(encoding="utf-8")
-    rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| rule ")]
+    rows = [
+        line
+        for line in page.splitlines()
+        if line.startswith("| ") and not line.startswith("| rule ")
+    ]
     assert len(rows) == len(ROW.findall(page)) >= 40  # every row is read
 
 
 @pytest.mark.parametrize(("file", "name"), PLACES)
 def test_each_rule_is_where_the_page_says(file: str, name: str) -> None:
-    assert name in set(names_in(ast.parse((PACKAGE / file).read_text(encoding="utf-8")).body))
+    assert name in set(
+        names_in(ast.parse((PACKAGE / file).read_text(encoding="utf-8")).body)
+    )
 
 
 def test_the_search_for_names_misses_those_that_are_gone() -> None:
-    source = "A, B = 1, 2\nC: int = 3\ndef f():\n    D = 4\nclass E:\n    def g(self): ...\n"
+    source = (
+        "A, B = 1, 2\nC: int = 3\ndef f():\n    D = 4\nclass E:\n    def g(self): ...\n"
+    )
     assert {*names_in(ast.parse(source).body)} == {"A", "B", "C", "f", "E", "E.g"}
 
 
 def test_no_setting_repeats_the_number_of_a_rule() -> None:
-    assert {file: names for file, source in SOURCES.items() if (names := repeated(source))} == {}
+    assert {
+        file: names for file, source in SOURCES.items() if (names := repeated(source))
+    } == {}
 
 
 @pytest.mark.parametrize(
@@ -120,7 +153,11 @@ def test_a_repeated_number_is_seen(source: str) -> None:
 
 
 def test_no_text_repeats_the_confidence() -> None:
-    assert [file for file, source in SOURCES.items() if any(CONFIDENCE_TEXT in text for text in texts(source))] == []
+    assert [
+        file
+        for file, source in SOURCES.items()
+        if any(CONFIDENCE_TEXT in text for text in texts(source))
+    ] == []
     assert [*texts('"""95 %."""\nA = f"{x}: 95 %"\n')] == [": 95 %"]
 
 
@@ -128,13 +165,19 @@ def test_help_texts_show_the_defaults_of_the_rules() -> None:
     shown = dict[str, set[str]]()
     for path in (PACKAGE / "cli/verbs").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.arg) and node.arg in SHOWN_BY_COMMANDS and node.annotation is not None:
+            if (
+                isinstance(node, ast.arg)
+                and node.arg in SHOWN_BY_COMMANDS
+                and node.annotation is not None
+            ):
                 defaults = [
                     each.value
                     for each in ast.walk(node.annotation)
                     if isinstance(each, ast.keyword) and each.arg == "show_default"
                 ]
-                shown.setdefault(node.arg, set()).update(ast.literal_eval(default) for default in defaults)
+                shown.setdefault(node.arg, set()).update(
+                    ast.literal_eval(default) for default in defaults
+                )
     assert shown == {name: {default} for name, default in SHOWN_BY_COMMANDS.items()}
     from mpcs_torch.cli.verbs.detect import POINTS as SHOWN_POINTS
 

@@ -11,7 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 from torch import Tensor
-from torchmetrics.classification import MulticlassAUROC, MulticlassF1Score, MulticlassMatthewsCorrCoef
+from torchmetrics.classification import (
+    MulticlassAUROC,
+    MulticlassF1Score,
+    MulticlassMatthewsCorrCoef,
+)
 from torchmetrics.regression import MeanSquaredError
 
 from mpcs_torch import ConcernRange, ConcernSpec, Evaluation, evaluate
@@ -23,16 +27,26 @@ from tests.refused import Refused
 
 NAMES = ["well", "unclear", "ill"]
 CONCERN, DEARER = (
-    ConcernSpec(NAMES, weights=[[0, 1, 1], [1, 0, 1], [dearest, 2, 0]], dangerous=5, class_groups={"seen": NAMES[1:]})
+    ConcernSpec(
+        NAMES,
+        weights=[[0, 1, 1], [1, 0, 1], [dearest, 2, 0]],
+        dangerous=5,
+        class_groups={"seen": NAMES[1:]},
+    )
     for dearest in (20, 30)
 )
 GENERATOR = torch.Generator().manual_seed(0)
-TRUTH = torch.multinomial(torch.tensor([0.6, 0.3, 0.1]), 240, replacement=True, generator=GENERATOR)
+TRUTH = torch.multinomial(
+    torch.tensor([0.6, 0.3, 0.1]), 240, replacement=True, generator=GENERATOR
+)
 SLIPS = torch.randint(3, (3, 240), generator=GENERATOR)
 VOTES = torch.where(torch.rand(3, 240, generator=GENERATOR) < 0.6, TRUTH, SLIPS)
 SHARES = torch.nn.functional.one_hot(VOTES, 3).double().mean(0)
 A, B = (
-    (1.5 * torch.randn(240, 3, generator=GENERATOR).double() + skill * torch.eye(3).double()[TRUTH]).softmax(1)
+    (
+        1.5 * torch.randn(240, 3, generator=GENERATOR).double()
+        + skill * torch.eye(3).double()[TRUTH]
+    ).softmax(1)
     for skill in (1.5, 2.5)
 )
 SITES = ["north" if row % 3 else "south" for row in range(240)]
@@ -45,21 +59,35 @@ def measured(target: Tensor = SHARES, preds: Any = A, **arguments: Any) -> Any:
 
 
 def test_values_are_means_over_the_labels_of_annotators() -> None:
-    found, decided, repeated = measured(groups={"site": SITES}), A.argmax(1), VOTES.flatten()
+    found, decided, repeated = (
+        measured(groups={"site": SITES}),
+        A.argmax(1),
+        VOTES.flatten(),
+    )
     costs = CONCERN.mpcs_weights().fill_diagonal_(0)
     constant = (SHARES @ costs).mean(0).min()
     of_rows = torch.stack([costs[votes, decided] for votes in VOTES]).mean(0)
-    assert found.value("expected_concern") == pytest.approx((of_rows.mean() / constant).item())
-    dangerous = (CONCERN.dangerous_pairs() & ~torch.eye(3).bool())[repeated, decided.repeat(3)].double()
+    assert found.value("expected_concern") == pytest.approx(
+        (of_rows.mean() / constant).item()
+    )
+    dangerous = (CONCERN.dangerous_pairs() & ~torch.eye(3).bool())[
+        repeated, decided.repeat(3)
+    ].double()
     assert found.value("dangerous_rate") == pytest.approx(dangerous.mean().item())
-    assert found.value("accuracy") == pytest.approx(accuracy_score(repeated, decided.repeat(3)))
-    assert found.value("macro_f1") == pytest.approx(f1_score(repeated, decided.repeat(3), average="macro"))
+    assert found.value("accuracy") == pytest.approx(
+        accuracy_score(repeated, decided.repeat(3))
+    )
+    assert found.value("macro_f1") == pytest.approx(
+        f1_score(repeated, decided.repeat(3), average="macro")
+    )
     assert found.value("cross_entropy") == pytest.approx(log_loss(repeated, A.repeat(3, 1)))
     south = torch.tensor([site == "south" for site in SITES])
     squared = (A.unsqueeze(1) - torch.eye(3)).square().sum(2)[south]
     brier = (SHARES[south] * squared).sum(1).mean().item()
     assert found.value("brier_score", group=("site", "south")) == pytest.approx(brier)
-    assert found.value("recall[seen]") == pytest.approx((SHARES[decided > 0][:, 1:].sum() / SHARES[:, 1:].sum()).item())
+    assert found.value("recall[seen]") == pytest.approx(
+        (SHARES[decided > 0][:, 1:].sum() / SHARES[:, 1:].sum()).item()
+    )
     assert found.first.rows == 240
     of_each = [measured(votes).value("mpcs") for votes in VOTES]
     assert found.value("mpcs") == pytest.approx(sum(of_each) / 3)
@@ -71,7 +99,9 @@ def assert_same(one: Any, other: Any, *, rel: float = 1e-6) -> None:
     for name in names:
         assert one.value(name, "A") == pytest.approx(other.value(name, "A")), name
         ends, of_other = one.interval(name, "A"), other.interval(name, "A")
-        if name in MEANS:  # which allow for one more bad row, not for as many as are clustered
+        if (
+            name in MEANS
+        ):  # which allow for one more bad row, not for as many as are clustered
             assert min(abs(a / b - 1) for a, b in zip(ends, of_other, strict=True)) < 1e-5
         else:
             assert ends == pytest.approx(of_other, rel=rel), name
@@ -79,7 +109,9 @@ def assert_same(one: Any, other: Any, *, rel: float = 1e-6) -> None:
 
 def test_shares_are_weighted_rows_of_each_class_clustered_by_the_row() -> None:
     shares = measured(preds={"A": A, "B": B})
-    rows = measured(CLASSES, {"A": A[PLACES], "B": B[PLACES]}, weights=WEIGHTS, clusters=PLACES)
+    rows = measured(
+        CLASSES, {"A": A[PLACES], "B": B[PLACES]}, weights=WEIGHTS, clusters=PLACES
+    )
     assert_same(shares, rows)
     assert len(shares.comparisons) == len(rows.comparisons) == 5
     for one, other in zip(shares.comparisons, rows.comparisons, strict=True):
@@ -89,7 +121,10 @@ def test_shares_are_weighted_rows_of_each_class_clustered_by_the_row() -> None:
 
 
 def test_clusters_and_weights_of_rows_are_those_of_their_shares() -> None:
-    patients, weights = torch.arange(240) // 4, 0.5 + torch.rand(240, generator=GENERATOR).double()
+    patients, weights = (
+        torch.arange(240) // 4,
+        0.5 + torch.rand(240, generator=GENERATOR).double(),
+    )
     shares = measured(preds={"A": A}, clusters=patients, weights=weights)
     of_rows = {"clusters": patients[PLACES], "weights": WEIGHTS * weights[PLACES]}
     assert_same(shares, measured(CLASSES, {"A": A[PLACES]}, **of_rows))
@@ -115,8 +150,12 @@ def test_annotators_who_agree_are_one_class_for_each_row() -> None:
 def test_parts_of_any_size_merge(cuts: list[int], waiting: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(model_sums, "PENDING", waiting)
-        parts = [Evaluation(NAMES, concern=CONCERN, is_soft=True) for _ in range(len(cuts) + 1)]
-        for part, rows in zip(parts, torch.arange(240).tensor_split(sorted(cuts)), strict=True):
+        parts = [
+            Evaluation(NAMES, concern=CONCERN, is_soft=True) for _ in range(len(cuts) + 1)
+        ]
+        for part, rows in zip(
+            parts, torch.arange(240).tensor_split(sorted(cuts)), strict=True
+        ):
             part.update({"A": A[rows], "B": B[rows]}, SHARES[rows])
         for part in parts[1:]:
             parts[0].merge(part)
@@ -134,7 +173,9 @@ def test_degrees_of_truth_keep_their_meaning() -> None:
     assert "Soft labels are degrees of truth" in "".join(degrees.notes)
     both = measured(metrics=["soft_f1_macro", "brier_score"])
     assert both.value("soft_f1_macro") == pytest.approx(degrees.value("soft_f1_macro", "A"))
-    assert both.interval("soft_f1_macro") == pytest.approx(degrees.interval("soft_f1_macro", "A"))
+    assert both.interval("soft_f1_macro") == pytest.approx(
+        degrees.interval("soft_f1_macro", "A")
+    )
     assert both.value("brier_score") == pytest.approx(measured().value("brier_score"))
     other = evaluate({"A": A}, 0.3 * SHARES)
     assert "soft_f1_macro" in other.models["A"].values, "degrees need not sum to 1"
@@ -153,9 +194,17 @@ def test_shares_that_are_rounded_to_two_decimals_are_divided_by_their_sum() -> N
 @pytest.mark.parametrize(
     ("target", "arguments", "refusal"),
     [
-        (0.9 * SHARES, {}, Refused("shares_of_annotators", "target", [0.3, 0.0, 0.6], sample=0)),
+        (
+            0.9 * SHARES,
+            {},
+            Refused("shares_of_annotators", "target", [0.3, 0.0, 0.6], sample=0),
+        ),
         (0.0 * SHARES, {}, Refused("shares_of_annotators", "target")),
-        (0.9 * SHARES, {"concern": None, "metrics": ["brier_score"]}, Refused("shares_of_annotators", "target")),
+        (
+            0.9 * SHARES,
+            {"concern": None, "metrics": ["brier_score"]},
+            Refused("shares_of_annotators", "target"),
+        ),
         (2 * SHARES, {}, Refused("degrees", "target")),
         (SHARES, {"preds": A.log()}, Refused("probabilities", "preds")),
         (
@@ -171,7 +220,9 @@ def test_shares_that_are_rounded_to_two_decimals_are_divided_by_their_sum() -> N
         (SHARES, {"prevalence": [0.5, 0.3, 0.2]}, Refused("needs_classes", "prevalence")),
     ],
 )
-def test_what_does_not_fit_is_refused(target: Tensor, arguments: dict[str, Any], refusal: Refused) -> None:
+def test_what_does_not_fit_is_refused(
+    target: Tensor, arguments: dict[str, Any], refusal: Refused
+) -> None:
     with refusal:
         measured(target, **arguments)
 
@@ -179,7 +230,9 @@ def test_what_does_not_fit_is_refused(target: Tensor, arguments: dict[str, Any],
 def written(path: Path, probs: Tensor, target: Tensor) -> Path:
     lines = [",".join([*NAMES, *(f"target_{name}" for name in NAMES), "site"])]
     rows = zip(probs.tolist(), target.tolist(), SITES, strict=True)
-    lines += [",".join(map(str, [*scores, *degrees, site])) for scores, degrees, site in rows]
+    lines += [
+        ",".join(map(str, [*scores, *degrees, site])) for scores, degrees, site in rows
+    ]
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -188,7 +241,9 @@ def written(path: Path, probs: Tensor, target: Tensor) -> Path:
 def concern(tmp_path: Path) -> Path:
     path = tmp_path / "concern.yaml"
     path.write_text(
-        f"classes: {NAMES}\nweights: [[0, 1, 1], [1, 0, 1], [20, 2, 0]]\ndangerous: 5\n".replace("'", "")
+        f"classes: {NAMES}\nweights: [[0, 1, 1], [1, 0, 1], [20, 2, 0]]\ndangerous: 5\n".replace(
+            "'", ""
+        )
         + "class_groups: {seen: [unclear, ill]}\n"
     )
     return path
@@ -197,20 +252,39 @@ def concern(tmp_path: Path) -> Path:
 def test_the_command_says_that_it_read_shares(
     concern: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = [written(tmp_path / f"{name}.csv", probs, SHARES) for name, probs in (("A", A), ("B", B))]
+    files = [
+        written(tmp_path / f"{name}.csv", probs, SHARES)
+        for name, probs in (("A", A), ("B", B))
+    ]
     assert run("score", *files, "--concern", concern, "--by", "site", "--json") == 0
-    found, expected = json.loads(capsys.readouterr().out), measured(preds={"A": A, "B": B}, groups={"site": SITES})
-    assert found["read"][0].startswith("A.csv: shares of annotators target_well, target_unclear, target_ill; scores")
+    found, expected = (
+        json.loads(capsys.readouterr().out),
+        measured(preds={"A": A, "B": B}, groups={"site": SITES}),
+    )
+    assert found["read"][0].startswith(
+        "A.csv: shares of annotators target_well, target_unclear, target_ill; scores"
+    )
     assert found["models"]["B"]["metrics"] == pytest.approx(expected.models["B"].values)
     assert found["models"]["B"]["intervals"]["expected_concern"] == pytest.approx(
         expected.interval("expected_concern", "B")
     )
     differences = [row["difference"] for row in found["comparisons"]]
-    assert differences == pytest.approx([row.paired.difference for row in expected.comparisons])
-    gate = ("--require", "dangerous_rate < 50 %", "--require", "recall[seen] > 0.1", "--require", "dangerous_rate <= 0")
+    assert differences == pytest.approx(
+        [row.paired.difference for row in expected.comparisons]
+    )
+    gate = (
+        "--require",
+        "dangerous_rate < 50 %",
+        "--require",
+        "recall[seen] > 0.1",
+        "--require",
+        "dangerous_rate <= 0",
+    )
     assert run("score", files[0], "--concern", concern, *gate) == ExitStatus.NOT_MET
     assert "1 of 3 tests of requirements failed" in capsys.readouterr().err
-    assert run("score", files[0], "--concern", concern, "--html", tmp_path / "page.html") == 0
+    assert (
+        run("score", files[0], "--concern", concern, "--html", tmp_path / "page.html") == 0
+    )
     assert "expected_concern" in (tmp_path / "page.html").read_text()
     capsys.readouterr()
     assert run("score", files[0]) == 0
@@ -235,21 +309,40 @@ def test_probabilities_of_a_file_are_those_of_classes(
 ) -> None:
     path = written(tmp_path / "A.csv", 0.6 * A, SHARES)
     assert run("score", path, "--concern", concern) == 2
-    assert "must be probabilities >= 0 that sum to 1" in " ".join(capsys.readouterr().err.split())
+    assert "must be probabilities >= 0 that sum to 1" in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
 def test_shares_of_thirds_have_no_negative_rates() -> None:
     concern = ConcernSpec(["a", "b", "c"], class_groups={"ill": ["b", "c"]})
-    probs = torch.randn(200, 3, generator=torch.Generator().manual_seed(0)).double().softmax(1)
-    thirds = torch.tensor([[1, 2, 0], [2, 1, 0], [0, 1, 2], [0, 2, 1]]).repeat(50, 1).double() / 3
-    found = evaluate(probs, thirds, concern=concern, clusters=torch.arange(200) // 4, metrics=["accuracy"])
+    probs = (
+        torch.randn(200, 3, generator=torch.Generator().manual_seed(0)).double().softmax(1)
+    )
+    thirds = (
+        torch.tensor([[1, 2, 0], [2, 1, 0], [0, 1, 2], [0, 2, 1]]).repeat(50, 1).double()
+        / 3
+    )
+    found = evaluate(
+        probs,
+        thirds,
+        concern=concern,
+        clusters=torch.arange(200) // 4,
+        metrics=["accuracy"],
+    )
     low, high = found.interval("specificity[ill]")
     assert 0 <= low <= found.value("specificity[ill]") <= high <= 1
 
 
-def test_metrics_of_torchmetrics_count_shares_as_weights_and_annotators_who_agree_are_labels() -> None:
+def test_metrics_of_torchmetrics_count_shares_as_weights_and_annotators_who_agree_are_labels() -> (
+    None
+):
     sure = torch.nn.functional.one_hot(TRUTH, 3).double()
-    metrics = {"f1": MulticlassF1Score(3), "mcc": MulticlassMatthewsCorrCoef(3), "squares": MeanSquaredError()}
+    metrics = {
+        "f1": MulticlassF1Score(3),
+        "mcc": MulticlassMatthewsCorrCoef(3),
+        "squares": MeanSquaredError(),
+    }
     hard = evaluate(A, TRUTH, metrics={name: metrics[name] for name in ("f1", "mcc")})
     agreed = evaluate(A, sure, metrics=metrics)
     for name in ("f1", "mcc"):
@@ -257,7 +350,11 @@ def test_metrics_of_torchmetrics_count_shares_as_weights_and_annotators_who_agre
         assert agreed.interval(name) == pytest.approx(hard.interval(name), rel=1e-6)
     assert agreed.value("squares") == pytest.approx(float((A - sure).square().mean()))
     shared = evaluate(A, SHARES, metrics=metrics)
-    expected = f1_score(CLASSES, A.argmax(1)[PLACES], average="macro", sample_weight=WEIGHTS)
+    expected = f1_score(
+        CLASSES, A.argmax(1)[PLACES], average="macro", sample_weight=WEIGHTS
+    )
     assert shared.value("f1") == pytest.approx(expected, rel=1e-6)
-    with pytest.raises(ValueError, match="shares of annotators, but MulticlassAUROC takes none"):
+    with pytest.raises(
+        ValueError, match="shares of annotators, but MulticlassAUROC takes none"
+    ):
         evaluate(A, SHARES, metrics=[MulticlassAUROC(3)])

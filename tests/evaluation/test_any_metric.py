@@ -35,9 +35,14 @@ from tests.cli.test_cli import run
 from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)
-TARGET = torch.multinomial(torch.tensor([0.5, 0.3, 0.2]), 900, replacement=True, generator=GENERATOR)
+TARGET = torch.multinomial(
+    torch.tensor([0.5, 0.3, 0.2]), 900, replacement=True, generator=GENERATOR
+)
 PROBS, OTHER = (
-    (torch.randn(900, 3, generator=GENERATOR) + skill * torch.eye(3)[TARGET]).softmax(1).double() for skill in (1, 1.6)
+    (torch.randn(900, 3, generator=GENERATOR) + skill * torch.eye(3)[TARGET])
+    .softmax(1)
+    .double()
+    for skill in (1, 1.6)
 )
 SITES = [("north", "south")[row % 3 == 0] for row in range(900)]
 OURS: dict[str, Any] = {
@@ -69,7 +74,14 @@ class MeanSize(Metric):
 
 def measured(**arguments: Any) -> Result[Any]:
     metrics = {name: make() for name, make in OURS.items()}
-    return evaluate(**{"preds": {"A": PROBS, "B": OTHER}, "target": TARGET, "metrics": metrics, **arguments})
+    return evaluate(
+        **{
+            "preds": {"A": PROBS, "B": OTHER},
+            "target": TARGET,
+            "metrics": metrics,
+            **arguments,
+        }
+    )
 
 
 def value(make: Any, probs: Tensor = PROBS, target: Tensor = TARGET) -> float:
@@ -78,7 +90,9 @@ def value(make: Any, probs: Tensor = PROBS, target: Tensor = TARGET) -> float:
     return float(metric.compute())
 
 
-def test_values_are_those_of_torchmetrics_in_groups_too_and_lie_in_their_intervals() -> None:
+def test_values_are_those_of_torchmetrics_in_groups_too_and_lie_in_their_intervals() -> (
+    None
+):
     found = measured(groups={"site": SITES})
     in_south = torch.tensor([site == "south" for site in SITES])
     for name, make in OURS.items():
@@ -92,7 +106,9 @@ def test_values_are_those_of_torchmetrics_in_groups_too_and_lie_in_their_interva
 
 
 def test_the_interval_is_near_that_of_the_jackknife_of_single_rows() -> None:
-    found = evaluate(PROBS, TARGET, metrics={"theirs": MulticlassMatthewsCorrCoef(3), "ours": "mcc"})
+    found = evaluate(
+        PROBS, TARGET, metrics={"theirs": MulticlassMatthewsCorrCoef(3), "ours": "mcc"}
+    )
     (low, high), ours = found.first.intervals["theirs"], found.first.intervals["ours"]
     assert (low, high) == pytest.approx(ours, abs=0.2 * (ours[1] - ours[0]))
 
@@ -102,14 +118,18 @@ def test_swapped_models_differ_with_the_other_sign() -> None:
         evaluate(preds, TARGET, metrics=[MulticlassCohenKappa(3)]).comparisons[0].paired
         for preds in ({"A": PROBS, "B": OTHER}, {"B": OTHER, "A": PROBS})
     )
-    assert (one.difference, one.low, one.high) == pytest.approx((-other.difference, -other.high, -other.low))
+    assert (one.difference, one.low, one.high) == pytest.approx(
+        (-other.difference, -other.high, -other.low)
+    )
     assert one.p_value == pytest.approx(other.p_value)
 
 
 def test_a_group_of_all_rows_has_the_value_of_all() -> None:
     found = measured(groups={"site": ["all"] * 900})
     for name in OURS:
-        assert found.value(name, "A", ("site", "all")) == pytest.approx(found.value(name, "A"))
+        assert found.value(name, "A", ("site", "all")) == pytest.approx(
+            found.value(name, "A")
+        )
 
 
 @pytest.mark.slow
@@ -164,15 +184,23 @@ def test_metrics_whose_states_do_not_merge_have_their_value_of_merged_parts() ->
 def test_metrics_take_what_there_is() -> None:
     two = torch.stack([1 - PROBS[:, 0], PROBS[:, 0]], dim=1)
     first = (TARGET == 0).long()
-    assert evaluate(two, first, metrics=[BinaryAUROC()]).value("BinaryAUROC") == pytest.approx(
-        float(BinaryAUROC()(PROBS[:, 0], first))
+    assert evaluate(two, first, metrics=[BinaryAUROC()]).value(
+        "BinaryAUROC"
+    ) == pytest.approx(float(BinaryAUROC()(PROBS[:, 0], first)))
+    decided = evaluate(
+        PROBS.argmax(1), TARGET, metrics=[MulticlassCohenKappa(3)], class_names=3
     )
-    decided = evaluate(PROBS.argmax(1), TARGET, metrics=[MulticlassCohenKappa(3)], class_names=3)
-    assert decided.value("MulticlassCohenKappa") == pytest.approx(value(lambda: MulticlassCohenKappa(3)))
+    assert decided.value("MulticlassCohenKappa") == pytest.approx(
+        value(lambda: MulticlassCohenKappa(3))
+    )
     soft = torch.nn.functional.one_hot(TARGET, 3).double()
     found = evaluate(PROBS, soft, metrics=[MeanSquaredError()])
-    assert found.value("MeanSquaredError") == pytest.approx(float((PROBS - soft).square().mean()))
-    ours = evaluate(PROBS, TARGET, metrics={"logits": MetaPatternConcernScore(3), "named": "mpcs"})
+    assert found.value("MeanSquaredError") == pytest.approx(
+        float((PROBS - soft).square().mean())
+    )
+    ours = evaluate(
+        PROBS, TARGET, metrics={"logits": MetaPatternConcernScore(3), "named": "mpcs"}
+    )
     assert ours.value("logits") == pytest.approx(ours.value("named"))
 
 
@@ -182,7 +210,10 @@ def test_metrics_take_what_there_is() -> None:
         ([MeanSquaredError(), MeanSquaredError()], Refused("different_names", "metrics")),
         ([len], Refused("kind_of_metric", "metrics")),
         ({"m": 3}, Refused("kind_of_metric", "metrics")),
-        ([MulticlassRecall(3, average=None)], Refused("recorded_scalar", "metric MulticlassRecall")),
+        (
+            [MulticlassRecall(3, average=None)],
+            Refused("recorded_scalar", "metric MulticlassRecall"),
+        ),
         ([BinaryAUROC()], Refused("two_probabilities", "a metric of two classes", 3)),
     ],
 )
@@ -191,12 +222,16 @@ def test_bad_metrics_are_refused(metrics: Any, refusal: Refused) -> None:
         evaluate(PROBS, TARGET, metrics=metrics)
 
 
-def test_the_command_takes_metrics_with_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_takes_metrics_with_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     np.savez(tmp_path / "p.npz", preds=PROBS.numpy(), target=TARGET.numpy())
     kappa = "kappa=torchmetrics.classification:MulticlassCohenKappa(weights=quadratic, ignore_index=-1)"
     options = ("--metrics", f"{kappa},mpcs", "--json", "--require", "kappa > 0.2")
     status = run("score", tmp_path / "p.npz", *options)
-    assert status == ExitStatus.NOT_MET  # what a row adds to a metric of others is not known
+    assert (
+        status == ExitStatus.NOT_MET
+    )  # what a row adds to a metric of others is not known
     assert json.loads(capsys.readouterr().out)["requirements"][0]["reason"] == str(NO_RANGE)
     assert run("score", tmp_path / "p.npz", *options, "--approximate") == 0
     found = json.loads(capsys.readouterr().out)["metrics"]
@@ -215,7 +250,11 @@ def test_the_command_takes_metrics_with_settings(tmp_path: Path, capsys: pytest.
     ],
 )
 def test_with_interval_takes_any_metric(make: Any, clusters: Tensor | None) -> None:
-    whole, parts, plain = WithInterval(make()), [WithInterval(make()) for _ in range(2)], make()
+    whole, parts, plain = (
+        WithInterval(make()),
+        [WithInterval(make()) for _ in range(2)],
+        make(),
+    )
     name = type(plain).__name__.lower()
     for number, rows in enumerate(torch.arange(900).split(100)):
         units = None if clusters is None else clusters[rows]
@@ -244,7 +283,9 @@ def test_with_interval_takes_values_and_targets_of_any_kind() -> None:
     found = mean.compute()
     half = 1.96 * PROBS[:, 0].std() / 30
     assert found["mean"].item() == pytest.approx(PROBS[:, 0].mean().item(), rel=1e-6)
-    assert (found["mean_high"] - found["mean_low"]).item() == pytest.approx(2 * half.item(), rel=0.25)
+    assert (found["mean_high"] - found["mean_low"]).item() == pytest.approx(
+        2 * half.item(), rel=0.25
+    )
     fit = WithInterval(R2Score())
     fit.update(PROBS[:, 0], (TARGET == 0).double())
     assert fit.compute()["r2score_low"] < fit.compute()["r2score"]
@@ -262,7 +303,9 @@ def test_a_batch_that_a_metric_refuses_adds_nothing() -> None:
 
 def test_a_group_of_one_row_has_its_value() -> None:
     groups = ["one" if row == 7 else "many" for row in range(len(TARGET))]
-    found = evaluate(PROBS, TARGET, metrics={"f1": MulticlassF1Score(3)}, groups={"site": groups})
+    found = evaluate(
+        PROBS, TARGET, metrics={"f1": MulticlassF1Score(3)}, groups={"site": groups}
+    )
     assert found.value("f1", group=("site", "one")) in (0.0, 1.0)
     assert found.interval("f1", group=("site", "one")) is None
 
@@ -287,7 +330,11 @@ def test_a_metric_that_averages_over_batches_does_not_merge() -> None:
 
 
 def test_frames_of_pandas_are_arrays() -> None:
-    found = evaluate(pd.DataFrame(PROBS.numpy()), pd.Series(TARGET.numpy()), metrics=["accuracy"])
-    assert found.value("accuracy") == evaluate(PROBS, TARGET, metrics=["accuracy"]).value("accuracy")
+    found = evaluate(
+        pd.DataFrame(PROBS.numpy()), pd.Series(TARGET.numpy()), metrics=["accuracy"]
+    )
+    assert found.value("accuracy") == evaluate(PROBS, TARGET, metrics=["accuracy"]).value(
+        "accuracy"
+    )
     with Refused("groups_by_column", "groups"):
         evaluate(PROBS, TARGET, groups=pd.DataFrame({"site": TARGET.numpy()}))  # type: ignore[arg-type]

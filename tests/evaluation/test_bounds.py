@@ -18,12 +18,17 @@ from mpcs_torch.metrics.register import BY_NAME, ENTRIES
 from tests.benchmarks.rare_failures import DESIGNS, measured, true_differences
 from tests.refused import Refused
 
-SPEC = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
+SPEC = ConcernSpec(
+    ["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5
+)
 NAMES = [
     entry.name
     for entry in ENTRIES
-    if entry.takes in ("decisions", "probabilities", "log_probabilities") and entry.is_measure and not entry.no_interval
-    if entry.name not in ("coverage", "selective_accuracy", "selective_dangerous_rate")  # of referrals
+    if entry.takes in ("decisions", "probabilities", "log_probabilities")
+    and entry.is_measure
+    and not entry.no_interval
+    if entry.name
+    not in ("coverage", "selective_accuracy", "selective_dangerous_rate")  # of referrals
 ]
 RANKED = ["auroc", "auroc[green]"]
 WITHOUT_RANGE = {"cross_entropy"}
@@ -33,7 +38,10 @@ def drawn(rows: int = 300, seed: int = 0) -> tuple[dict[str, Tensor], Tensor]:
     generator = torch.Generator().manual_seed(seed)
     target = torch.randint(3, (rows,), generator=generator)
     noise = torch.randn(2, rows, 3, generator=generator, dtype=torch.float64)
-    preds = {name: (each + 2 * torch.eye(3)[target]).softmax(1) for name, each in zip("AB", noise, strict=True)}
+    preds = {
+        name: (each + 2 * torch.eye(3)[target]).softmax(1)
+        for name, each in zip("AB", noise, strict=True)
+    }
     return preds, target
 
 
@@ -42,14 +50,29 @@ PREDS, TARGET = drawn()
 
 def bounds_of(result: Result[Any], names: list[str], model: str = "A") -> Tensor:
     scores = result.models[model]
-    found = [[scores.bound(name, End(is_upper)) for is_upper in (False, True)] for name in names]
-    return torch.tensor([[float("nan") if isinstance(end, Reason) else end for end in ends] for ends in found])
+    found = [
+        [scores.bound(name, End(is_upper)) for is_upper in (False, True)] for name in names
+    ]
+    return torch.tensor(
+        [
+            [float("nan") if isinstance(end, Reason) else end for end in ends]
+            for ends in found
+        ]
+    )
 
 
 def differences(result: Result[Any], names: list[str], pair: str = "BA") -> Tensor:
     first, second = (result.paired_units[model] for model in pair)
-    ends = [[first.difference_bound(second, name, End(is_upper)) for is_upper in (False, True)] for name in names]
-    return torch.tensor([[float("nan") if isinstance(end, Reason) else end for end in each] for each in ends])
+    ends = [
+        [first.difference_bound(second, name, End(is_upper)) for is_upper in (False, True)]
+        for name in names
+    ]
+    return torch.tensor(
+        [
+            [float("nan") if isinstance(end, Reason) else end for end in each]
+            for each in ends
+        ]
+    )
 
 
 def measure_both(**given: Any) -> Result[Any]:
@@ -61,7 +84,9 @@ BOUNDED = [name for name in NAMES if name not in WITHOUT_RANGE]
 
 
 @pytest.mark.parametrize("name", [*BOUNDED, *RANKED])
-def test_a_bound_lies_beyond_the_value_and_beyond_the_value_with_one_worst_row(name: str) -> None:
+def test_a_bound_lies_beyond_the_value_and_beyond_the_value_with_one_worst_row(
+    name: str,
+) -> None:
     [(low, high)] = bounds_of(BOTH, [name]).tolist()
     value = BOTH.value(name, "A")
     assert low <= value <= high
@@ -69,8 +94,13 @@ def test_a_bound_lies_beyond_the_value_and_beyond_the_value_with_one_worst_row(n
         for wrong in range(3):
             further = torch.full((1, 3), 1e-9, dtype=torch.float64)
             further[0, wrong] = 1 - 2e-9
-            preds, target = torch.cat([PREDS["A"], further]), torch.cat([TARGET, torch.tensor([true])])
-            one_more = evaluate(preds, target, concern=SPEC, metrics=[name], intervals=False).value(name)
+            preds, target = (
+                torch.cat([PREDS["A"], further]),
+                torch.cat([TARGET, torch.tensor([true])]),
+            )
+            one_more = evaluate(
+                preds, target, concern=SPEC, metrics=[name], intervals=False
+            ).value(name)
             if name == "dangerous":  # a count, which grows with the number of rows
                 one_more *= 300 / 301
             assert low <= one_more <= high
@@ -83,22 +113,40 @@ def test_a_metric_without_a_range_is_tested_only_if_it_is_asked_for(name: str) -
     with pytest.raises(RequirementError, match="so its interval is approximate"):
         BOTH.require(requirement)
     outcomes = BOTH.require(requirement, approximate=True)
-    assert [outcome.bound for outcome in outcomes] == [BOTH.interval(name, model)[1] for model in "AB"]
+    assert [outcome.bound for outcome in outcomes] == [
+        BOTH.interval(name, model)[1] for model in "AB"
+    ]
 
 
 def test_bounds_of_rates_are_their_intervals() -> None:
     for name in ("accuracy", "dangerous_rate"):
-        assert bounds_of(BOTH, [name])[0].tolist() == pytest.approx(BOTH.interval(name, "A"))
+        assert bounds_of(BOTH, [name])[0].tolist() == pytest.approx(
+            BOTH.interval(name, "A")
+        )
     [row] = [row for row in BOTH.comparisons if row.by.metric == "misclassification_rate"]
-    assert differences(BOTH, ["misclassification_rate"])[0].tolist() == pytest.approx(row.paired[3:5], abs=1e-6)
+    assert differences(BOTH, ["misclassification_rate"])[0].tolist() == pytest.approx(
+        row.paired[3:5], abs=1e-6
+    )
 
 
-def test_bounds_of_rates_of_classes_are_their_intervals_but_allow_for_larger_weights() -> None:
+def test_bounds_of_rates_of_classes_are_their_intervals_but_allow_for_larger_weights() -> (
+    None
+):
     weights = torch.rand(300, generator=torch.Generator().manual_seed(1)) + 0.5
     weighted = measure_both(weights=weights)
-    for name in ("recall[green]", "specificity[green]", "precision[red]", "error_rate[red]"):
-        assert bounds_of(BOTH, [name])[0].tolist() == pytest.approx(BOTH.interval(name, "A"), abs=1e-6)
-        (least, most), (low, high) = bounds_of(weighted, [name])[0].tolist(), weighted.interval(name, "A")
+    for name in (
+        "recall[green]",
+        "specificity[green]",
+        "precision[red]",
+        "error_rate[red]",
+    ):
+        assert bounds_of(BOTH, [name])[0].tolist() == pytest.approx(
+            BOTH.interval(name, "A"), abs=1e-6
+        )
+        (least, most), (low, high) = (
+            bounds_of(weighted, [name])[0].tolist(),
+            weighted.interval(name, "A"),
+        )
         assert least < low + 1e-6
         assert most > high - 1e-6
         assert (least, most) == pytest.approx((low, high), abs=0.02)
@@ -106,7 +154,9 @@ def test_bounds_of_rates_of_classes_are_their_intervals_but_allow_for_larger_wei
 
 def test_the_models_of_a_difference_may_be_swapped() -> None:
     names = [*BOUNDED, *RANKED]
-    torch.testing.assert_close(differences(BOTH, names), -differences(BOTH, names, "AB").flip(1), equal_nan=True)
+    torch.testing.assert_close(
+        differences(BOTH, names), -differences(BOTH, names, "AB").flip(1), equal_nan=True
+    )
     assert differences(BOTH, names).isfinite().all()
 
 
@@ -123,12 +173,20 @@ def test_the_models_of_a_difference_may_be_swapped() -> None:
 def test_what_changes_no_row_changes_no_bound(given: dict[str, Any]) -> None:
     names = [name for name in BOUNDED if name != "dangerous"]
     other = measure_both(**given)
-    torch.testing.assert_close(bounds_of(other, names), bounds_of(BOTH, names), rtol=0, atol=2e-3)
-    torch.testing.assert_close(differences(other, names), differences(BOTH, names), rtol=0, atol=4e-3)
+    torch.testing.assert_close(
+        bounds_of(other, names), bounds_of(BOTH, names), rtol=0, atol=2e-3
+    )
+    torch.testing.assert_close(
+        differences(other, names), differences(BOTH, names), rtol=0, atol=4e-3
+    )
     if "groups" in given:
         of_group = other.groups[0].groups["one"]
-        assert of_group.bound("mcc", End(True)) == pytest.approx(other.first.bound("mcc", End(True)))
-        assert of_group.bound("auroc", End(False)) == pytest.approx(other.first.bound("auroc", End(False)))
+        assert of_group.bound("mcc", End(True)) == pytest.approx(
+            other.first.bound("mcc", End(True))
+        )
+        assert of_group.bound("auroc", End(False)) == pytest.approx(
+            other.first.bound("auroc", End(False))
+        )
 
 
 def test_parts_give_the_bounds_of_the_whole_and_later_rows_change_no_result() -> None:
@@ -144,20 +202,34 @@ def test_parts_give_the_bounds_of_the_whole_and_later_rows_change_no_result() ->
     assert torch.equal(bounds_of(whole, names), before)
 
 
-@given(st.integers(0, 10**6), st.sampled_from(["macro_f1", "mcc", "balanced_accuracy", "macro_precision"]))
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["macro_f1", "mcc", "balanced_accuracy", "macro_precision"]),
+)
 @settings(max_examples=20, deadline=None)
-def test_influences_are_derivatives_and_those_of_rows_are_found_among_all_pairs(seed: int, name: str) -> None:
+def test_influences_are_derivatives_and_those_of_rows_are_found_among_all_pairs(
+    seed: int, name: str
+) -> None:
     preds, target = drawn(200, seed)
     measure: Any = BY_NAME[name].make(3)
     decisions = preds["A"].argmax(1)
-    bins = measure.named(measure.sums(measure.rows(decisions, target), Bins(torch.arange(200), 200)).double())
+    bins = measure.named(
+        measure.sums(measure.rows(decisions, target), Bins(torch.arange(200), 200)).double()
+    )
     ones = torch.ones(200, dtype=torch.float64)
     found = of_sums(measure, bins, Units(ones, ones, None))
     assert isinstance(found, Influences)
     assert found.of_rows is not None
     assert found.of_units.sum().item() == pytest.approx(0, abs=1e-12)
-    without = torch.stack([measure(decisions[kept], target[kept]) for kept in ~torch.eye(200, dtype=torch.bool)])
-    torch.testing.assert_close(found.of_units, (found.value - without).double(), rtol=0.1, atol=2e-3 / 20)
+    without = torch.stack(
+        [
+            measure(decisions[kept], target[kept])
+            for kept in ~torch.eye(200, dtype=torch.bool)
+        ]
+    )
+    torch.testing.assert_close(
+        found.of_units, (found.value - without).double(), rtol=0.1, atol=2e-3 / 20
+    )
     for true in range(3):
         of_class = found.of_units[target == true]
         low, high = found.of_rows[true].tolist()
@@ -180,7 +252,9 @@ def test_more_looks_take_wider_bounds() -> None:
         once, often = (BOTH.first.bound(name, end) for end in ends)
         assert isinstance(once, float)
         assert once < often  # type: ignore[operator]
-        [outcome] = [each for each in BOTH.check(f"{name} < 0.999", looks=5) if each.model == "A"]
+        [outcome] = [
+            each for each in BOTH.check(f"{name} < 0.999", looks=5) if each.model == "A"
+        ]
         assert outcome.bound == pytest.approx(often)
     assert BOTH.check("cross_entropy < 9", approximate=True, looks=2)[0].reason == ONE_LOOK
     with Refused("at_least", "looks", 0, minimum=1):
@@ -190,7 +264,10 @@ def test_more_looks_take_wider_bounds() -> None:
 @pytest.mark.parametrize("positives", [0, 40])
 def test_a_value_by_convention_has_no_bound(positives: int) -> None:
     """If all rows, or all decisions, are of one class, MCC counts as 0: one row of another class would change it."""
-    probs, target = torch.tensor([[0.9, 0.1]]).repeat(150, 1), (torch.arange(150) < positives).long()
+    probs, target = (
+        torch.tensor([[0.9, 0.1]]).repeat(150, 1),
+        (torch.arange(150) < positives).long(),
+    )
     result = evaluate({"old": probs, "new": probs.clone()}, target, metrics=["mcc"])
     for requirement in ("mcc > -0.01", "mcc > old - 0.01"):
         outcome = result.check(requirement)[-1]
@@ -203,20 +280,31 @@ def test_no_intervals_no_bounds() -> None:
         result.require("accuracy > 0.1")
 
 
-@pytest.mark.parametrize("name", ["1 of 1000 rows fails", "3 % of 60 patients fail in 20 images", "9 rare rows of 300"])
+@pytest.mark.parametrize(
+    "name",
+    ["1 of 1000 rows fails", "3 % of 60 patients fail in 20 images", "9 rare rows of 300"],
+)
 def test_a_failure_that_the_sample_does_not_show_passes_no_gate(name: str) -> None:
     design = DESIGNS[name]
     gates = [
-        Requirement(metric, ">" if BY_NAME[metric].direction == "max" else "<", difference, "old")
+        Requirement(
+            metric, ">" if BY_NAME[metric].direction == "max" else "<", difference, "old"
+        )
         for metric, difference in true_differences(design, 60_000).items()
         if metric not in WITHOUT_RANGE
     ]
-    passed = [outcome.holds for seed in range(30) for outcome in measured(design, seed).check(*gates)]
+    passed = [
+        outcome.holds
+        for seed in range(30)
+        for outcome in measured(design, seed).check(*gates)
+    ]
     # 2.5 % may pass, and two standard errors more; intervals let 10 to 25 % pass.
     assert sum(passed) <= 0.025 * len(passed) + 2 * (0.025 * len(passed)) ** 0.5
 
 
-def test_differences_allow_for_rows_of_a_class_that_one_model_alone_decides_wrongly() -> None:
+def test_differences_allow_for_rows_of_a_class_that_one_model_alone_decides_wrongly() -> (
+    None
+):
     """Of ten rare rows, in which the new model fails more often, 24 % of samples did not show it."""
     design = DESIGNS["10 rare rows of 1000"]
     truth, held, shown = true_differences(design, 60_000), 0, 0

@@ -21,7 +21,12 @@ from tests.cli.test_cli import run
 
 SKIN = ConcernSpec(
     ["benign", "unclear", "malignant"],
-    releases=[["benign", "unclear"], ["unclear", "benign"], ["benign", "malignant"], ["unclear", "malignant"]],
+    releases=[
+        ["benign", "unclear"],
+        ["unclear", "benign"],
+        ["benign", "malignant"],
+        ["unclear", "malignant"],
+    ],
     factor=0.1,
 )
 """Only malignant cases are dangerous to miss."""
@@ -32,7 +37,9 @@ Rows = tuple[Tensor, Tensor]
 def drawn(rows: int = 900, seed: int = 0, *, times: float = 1.0, classes: int = 3) -> Rows:
     """Draw probabilities, and labels by them; then multiply their logarithms."""
     generator = torch.Generator().manual_seed(seed)
-    probs = (2 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)).softmax(1)
+    probs = (
+        2 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)
+    ).softmax(1)
     target = probs.multinomial(1, generator=generator).squeeze(1)
     return (times * probs.log()).softmax(1), target
 
@@ -42,13 +49,17 @@ def votes(rows: int, seed: int, trees: int = 10) -> Rows:
     generator = torch.Generator().manual_seed(seed)
     probs, _ = drawn(rows, seed)
     shares = torch.zeros_like(probs).scatter_add_(
-        1, probs.multinomial(trees, replacement=True, generator=generator), torch.ones(rows, trees).double()
+        1,
+        probs.multinomial(trees, replacement=True, generator=generator),
+        torch.ones(rows, trees).double(),
     )
     return shares / trees, (shares / trees).multinomial(1, generator=generator).squeeze(1)
 
 
 def scored(rows: Rows, **arguments: object) -> list[EvaluationWarning]:
-    return list(evaluate(*rows, **{"concern": SKIN, "metrics": METRICS, **arguments}).cautions)  # type: ignore[arg-type]
+    return list(
+        evaluate(*rows, **{"concern": SKIN, "metrics": METRICS, **arguments}).cautions
+    )  # type: ignore[arg-type]
 
 
 def rare(count: int) -> Rows:
@@ -70,7 +81,10 @@ def fitted_to_patients(malignant: int) -> list[EvaluationWarning]:
 
 
 def from_file(
-    folder: Path, columns: dict[str, Sequence[object]], cluster: str | None = None, **options: object
+    folder: Path,
+    columns: dict[str, Sequence[object]],
+    cluster: str | None = None,
+    **options: object,
 ) -> list[EvaluationWarning]:
     """Score a csv file with further columns."""
     probs, target = drawn()
@@ -94,7 +108,9 @@ def warned(work: Callable[[], object]) -> list[EvaluationWarning]:
     return [each.message for each in told if isinstance(each.message, EvaluationWarning)]
 
 
-def shared(share: float, rows: int = 1000, fitted: Rows | None = None) -> list[EvaluationWarning]:
+def shared(
+    share: float, rows: int = 1000, fitted: Rows | None = None
+) -> list[EvaluationWarning]:
     """Fit a rule, and evaluate it on rows of which a share was in the fit."""
     preds, target = drawn(rows, 1) if fitted is None else fitted
     rule = DecisionRule(SKIN, calibration=None).fit(preds.log().clamp(min=-30), target)
@@ -118,22 +134,51 @@ PLANTED: list[tuple[str, str, Callable[[Path], list[EvaluationWarning]]]] = [
     ("E1", "half of the rows were in the fit", lambda _: shared(0.5)),
     ("E1", "all rows were in the fit", lambda _: shared(1.0)),
     ("E1", "a third of the rows were in a large fit", lambda _: shared(0.33, 20_000)),
-    ("E2", "patient", lambda path: from_file(path, {"patient": [f"p{n}" for n in PATIENTS]})),
-    ("E2", "whole numbers", lambda path: from_file(path, {"subject_id": PATIENTS.tolist()})),
+    (
+        "E2",
+        "patient",
+        lambda path: from_file(path, {"patient": [f"p{n}" for n in PATIENTS]}),
+    ),
+    (
+        "E2",
+        "whole numbers",
+        lambda path: from_file(path, {"subject_id": PATIENTS.tolist()}),
+    ),
     ("E2", "id", lambda path: from_file(path, {"id": PATIENTS.tolist()})),
-    ("E2", "codes without a telling name", lambda path: from_file(path, {"who": [f"x{n}" for n in PATIENTS]})),
-    ("E2", "groups", lambda _: scored(drawn(), groups={"speaker": torch.arange(900) // 100})),
-    ("E2", "shuffled, two rows each", lambda path: from_file(path, {"case": [f"c{n * 7 % 450}" for n in range(900)]})),
+    (
+        "E2",
+        "codes without a telling name",
+        lambda path: from_file(path, {"who": [f"x{n}" for n in PATIENTS]}),
+    ),
+    (
+        "E2",
+        "groups",
+        lambda _: scored(drawn(), groups={"speaker": torch.arange(900) // 100}),
+    ),
+    (
+        "E2",
+        "shuffled, two rows each",
+        lambda path: from_file(path, {"case": [f"c{n * 7 % 450}" for n in range(900)]}),
+    ),
     ("E3", "overconfident", lambda _: scored(drawn(times=2.0))),
     ("E3", "very overconfident", lambda _: scored(drawn(300, times=6.0))),
     ("E3", "underconfident", lambda _: scored(drawn(times=0.4))),
     (
         "E3",
         "certain, but 10 % wrong",
-        lambda _: scored((torch.eye(3).double()[(DECISIONS + (torch.arange(900) % 10 == 0)) % 3], DECISIONS)),
+        lambda _: scored(
+            (
+                torch.eye(3).double()[(DECISIONS + (torch.arange(900) % 10 == 0)) % 3],
+                DECISIONS,
+            )
+        ),
     ),
     ("E3", "decisions by cost that cost more", lambda _: scored(underconfident(400))),
-    ("E3", "overconfident, of patients", lambda _: scored(drawn(3000, times=3.0), clusters=torch.arange(3000) // 5)),
+    (
+        "E3",
+        "overconfident, of patients",
+        lambda _: scored(drawn(3000, times=3.0), clusters=torch.arange(3000) // 5),
+    ),
     ("E4", "no malignant case", lambda _: scored(rare(0))),
     ("E4", "1 malignant case", lambda _: scored(rare(1))),
     (
@@ -142,12 +187,18 @@ PLANTED: list[tuple[str, str, Callable[[Path], list[EvaluationWarning]]]] = [
         lambda _: scored((rare(10)[0].argmax(1), rare(10)[1]), metrics=["dangerous_rate"]),
     ),
     ("E4", "58 malignant cases", lambda _: scored(rare(58))),
-    ("E4", "174 malignant cases of 58 patients", lambda _: scored(rare(174), clusters=by_three(rare(174)))),
+    (
+        "E4",
+        "174 malignant cases of 58 patients",
+        lambda _: scored(rare(174), clusters=by_three(rare(174))),
+    ),
     (
         "E4",
         "174 malignant decisions of 58 patients",
         lambda _: scored(
-            (rare(174)[0].argmax(1), rare(174)[1]), metrics=["dangerous_rate"], clusters=by_three(rare(174))
+            (rare(174)[0].argmax(1), rare(174)[1]),
+            metrics=["dangerous_rate"],
+            clusters=by_three(rare(174)),
         ),
     ),
     ("E4", "a fit to 58 patients with malignant cases", lambda _: fitted_to_patients(174)),
@@ -159,11 +210,17 @@ MISSED = {"overconfident"}
 """Is found in 182 of 200 other samples like this one."""
 
 
-@pytest.mark.parametrize(("code", "fault", "found"), PLANTED, ids=[f"{code} {fault}" for code, fault, _ in PLANTED])
+@pytest.mark.parametrize(
+    ("code", "fault", "found"),
+    PLANTED,
+    ids=[f"{code} {fault}" for code, fault, _ in PLANTED],
+)
 def test_a_planted_fault_is_warned_of(
     code: str, fault: str, found: Callable[[Path], list[EvaluationWarning]], tmp_path: Path
 ) -> None:
-    assert [warning.code for warning in found(tmp_path)] == ([] if fault in MISSED else [code]), fault
+    assert [warning.code for warning in found(tmp_path)] == (
+        [] if fault in MISSED else [code]
+    ), fault
 
 
 def test_a_rule_from_its_file_knows_its_rows(tmp_path: Path) -> None:
@@ -182,31 +239,59 @@ def test_a_rule_from_its_file_knows_its_rows(tmp_path: Path) -> None:
 CLEAN: dict[str, Callable[[Path], list[EvaluationWarning]]] = {
     "calibrated": lambda _: scored(drawn()),
     "calibrated, many rows": lambda _: scored(drawn(50_000, 3)),
-    "calibrated, two classes": lambda _: scored(drawn(classes=2), concern=ConcernSpec(2, weights=[[0, 1], [9, 0]])),
-    "calibrated, ten classes": lambda _: scored(drawn(3000, classes=10), concern=ConcernSpec(10, releases=[[0, 1]])),
+    "calibrated, two classes": lambda _: scored(
+        drawn(classes=2), concern=ConcernSpec(2, weights=[[0, 1], [9, 0]])
+    ),
+    "calibrated, ten classes": lambda _: scored(
+        drawn(3000, classes=10), concern=ConcernSpec(10, releases=[[0, 1]])
+    ),
     "a forest with ties": lambda _: scored(votes(2000, 0)),
     "a forest of five trees": lambda _: scored(votes(2000, 1, 5)),
     "30 rows": lambda _: scored(drawn(30), concern=None),
     "every metric": lambda _: scored(drawn(), metrics=None),
     "no concern, overconfident": lambda _: scored(drawn(times=3.0), concern=None),
-    "equal costs, overconfident": lambda _: scored(drawn(times=3.0), concern=ConcernSpec(3)),
-    "a rare class that is not dangerous to miss": lambda _: scored(
-        (lambda rows: (rows[0].flip(1), 2 - rows[1]))(rare(10)), concern=SKIN, metrics=["accuracy"]
+    "equal costs, overconfident": lambda _: scored(
+        drawn(times=3.0), concern=ConcernSpec(3)
     ),
-    "several models": lambda _: scored(({"A": drawn()[0], "B": drawn()[0].clone()}, drawn()[1])),  # type: ignore[arg-type]
-    "soft labels": lambda _: scored((drawn()[0], drawn(seed=1)[0]), concern=None, metrics=["soft_f1_micro"]),
-    "decisions": lambda _: scored((drawn()[0].argmax(1), drawn()[1]), metrics=["dangerous_rate"]),
-    "59 patients with malignant cases": lambda _: scored(rare(177), clusters=by_three(rare(177))),
+    "a rare class that is not dangerous to miss": lambda _: scored(
+        (lambda rows: (rows[0].flip(1), 2 - rows[1]))(rare(10)),
+        concern=SKIN,
+        metrics=["accuracy"],
+    ),
+    "several models": lambda _: scored(
+        ({"A": drawn()[0], "B": drawn()[0].clone()}, drawn()[1])
+    ),  # type: ignore[arg-type]
+    "soft labels": lambda _: scored(
+        (drawn()[0], drawn(seed=1)[0]), concern=None, metrics=["soft_f1_micro"]
+    ),
+    "decisions": lambda _: scored(
+        (drawn()[0].argmax(1), drawn()[1]), metrics=["dangerous_rate"]
+    ),
+    "59 patients with malignant cases": lambda _: scored(
+        rare(177), clusters=by_three(rare(177))
+    ),
     "a fit to 59 patients with malignant cases": lambda _: fitted_to_patients(177),
-    "patients as clusters": lambda path: from_file(path, {"patient": PATIENTS.tolist()}, cluster="patient"),
-    "no intervals": lambda path: from_file(path, {"patient": PATIENTS.tolist()}, intervals=False),
-    "one row for each id": lambda path: from_file(path, {"id": range(900), "file": [f"{n}.png" for n in range(900)]}),
+    "patients as clusters": lambda path: from_file(
+        path, {"patient": PATIENTS.tolist()}, cluster="patient"
+    ),
+    "no intervals": lambda path: from_file(
+        path, {"patient": PATIENTS.tolist()}, intervals=False
+    ),
+    "one row for each id": lambda path: from_file(
+        path, {"id": range(900), "file": [f"{n}.png" for n in range(900)]}
+    ),
     "sites, sex and ages": lambda path: from_file(
         path,
-        {"site": ["abcdefgh"[n % 8] for n in range(900)], "sex": ["f", "m"] * 450, "age": [n % 60 for n in range(900)]},
+        {
+            "site": ["abcdefgh"[n % 8] for n in range(900)],
+            "sex": ["f", "m"] * 450,
+            "age": [n % 60 for n in range(900)],
+        },
     ),
     "small numbers": lambda _: repeating({"risk": ([f"{n}e-7" for n in range(300)], 900)}),
-    "groups": lambda _: scored(drawn(), groups={"site": torch.arange(900) % 4, "month": torch.arange(900) % 12}),
+    "groups": lambda _: scored(
+        drawn(), groups={"site": torch.arange(900) % 4, "month": torch.arange(900) % 12}
+    ),
     "other rows than those of the fit": lambda _: shared(0.0),
     "other rows than those of a large fit": lambda _: shared(0.0, 20_000),
     "a rule for a forest with ties": lambda _: shared(0.0, fitted=votes(1000, 3)),
@@ -220,13 +305,19 @@ def test_a_clean_evaluation_has_no_warning(kind: str, tmp_path: Path) -> None:
 
 def test_a_result_prints_its_warnings_which_can_be_muted() -> None:
     result: Result = evaluate(
-        *rare(10), concern=SKIN, metrics=METRICS, groups={"patient": torch.arange(len(rare(10)[0])) // 200}
+        *rare(10),
+        concern=SKIN,
+        metrics=METRICS,
+        groups={"patient": torch.arange(len(rare(10)[0])) // 200},
     )  # type: ignore[type-arg]
     assert [warning.code for warning in result.cautions] == ["E2", "E4"]
     few = "few samples of classes that are dangerous to miss, malignant (10): with fewer than 59"
     assert f"warning: E4: {few}" in str(result)
     assert result.to_dict()["warnings"][1]["code"] == "E4"
-    assert result.to_dict()["warnings"][1]["page"] == "docs/how-to/misleading-evaluations.md#e4"
+    assert (
+        result.to_dict()["warnings"][1]["page"]
+        == "docs/how-to/misleading-evaluations.md#e4"
+    )
     assert [warning.code for warning in result.muted("E4").cautions] == ["E2"]
     assert "E4" not in str(result.muted("E4"))
     assert str(pickle.loads(pickle.dumps(result.cautions[1]))) == str(result.cautions[1])
@@ -242,7 +333,9 @@ def test_a_warning_of_a_fit_is_muted_by_its_code() -> None:
             warnings.warn(EvaluationWarning("E1", "many"), stacklevel=1)
 
 
-def test_parts_that_are_merged_and_a_confusion_matrix_have_the_warnings_of_the_whole() -> None:
+def test_parts_that_are_merged_and_a_confusion_matrix_have_the_warnings_of_the_whole() -> (
+    None
+):
     probs, target = rare(10)
     halves = [Evaluation(SKIN.classes, concern=SKIN, metrics=METRICS) for _ in range(2)]
     for half, rows in zip(halves, (slice(0, 700), slice(700, None)), strict=True):
@@ -253,12 +346,18 @@ def test_parts_that_are_merged_and_a_confusion_matrix_have_the_warnings_of_the_w
     confusion = torch.zeros(3, 3, dtype=torch.int64).index_put_(
         (target, probs.argmax(1)), torch.tensor(1), accumulate=True
     )
-    assert evaluate_confusion(confusion, list(SKIN.classes), concern=SKIN).warnings() == whole
+    assert (
+        evaluate_confusion(confusion, list(SKIN.classes), concern=SKIN).warnings() == whole
+    )
 
 
 def _rows(count: int, classes: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(count)
-    probs = torch.randn(count, classes, generator=generator, dtype=torch.float64).mul(2).softmax(1)
+    probs = (
+        torch.randn(count, classes, generator=generator, dtype=torch.float64)
+        .mul(2)
+        .softmax(1)
+    )
     return probs, torch.randint(classes, (count,), generator=generator)
 
 
@@ -270,7 +369,10 @@ def test_copies_of_rows_are_reported(copies, count):
     assert [caution.code for caution in result.cautions] == ["E2"]
     assert "about 100 % of the rows" in result.cautions[0].sentence
     clustered = evaluate(
-        probs.repeat(copies, 1), target.repeat(copies), metrics=["accuracy"], clusters=list(range(count)) * copies
+        probs.repeat(copies, 1),
+        target.repeat(copies),
+        metrics=["accuracy"],
+        clusters=list(range(count)) * copies,
     )
     assert not clustered.cautions
 
@@ -300,7 +402,9 @@ def test_copies_are_counted_over_batches_and_parts():
     assert [caution.code for caution in parts[0].result().cautions] == ["E2"]
 
 
-def test_frequencies_are_no_copies_and_files_are_searched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_frequencies_are_no_copies_and_files_are_searched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     probs, target = _rows(200)
     assert not evaluate(probs, target, metrics=["accuracy"], frequencies=[2] * 200).cautions
     lines = [
@@ -308,7 +412,17 @@ def test_frequencies_are_no_copies_and_files_are_searched(tmp_path: Path, capsys
         for label, scores in zip(target.tolist(), probs.tolist(), strict=True)
     ]
     (tmp_path / "once.csv").write_text("\n".join(["target,prob_0,prob_1,prob_2,n", *lines]))
-    (tmp_path / "twice.csv").write_text("\n".join(["target,prob_0,prob_1,prob_2,n", *lines, *lines]))
-    for name, options, is_said in (("once", ("--frequency", "n"), False), ("once", (), False), ("twice", (), True)):
-        assert run("score", tmp_path / f"{name}.csv", "--metrics", "accuracy", *options) == 0
-        assert ("have the scores and the label of another row" in capsys.readouterr().err) == is_said
+    (tmp_path / "twice.csv").write_text(
+        "\n".join(["target,prob_0,prob_1,prob_2,n", *lines, *lines])
+    )
+    for name, options, is_said in (
+        ("once", ("--frequency", "n"), False),
+        ("once", (), False),
+        ("twice", (), True),
+    ):
+        assert (
+            run("score", tmp_path / f"{name}.csv", "--metrics", "accuracy", *options) == 0
+        )
+        assert (
+            "have the scores and the label of another row" in capsys.readouterr().err
+        ) == is_said

@@ -22,10 +22,14 @@ from tests.cli.test_cli import run
 
 GRADES = ["none", "mild", "moderate", "severe", "proliferative"]
 REFERABLE = ["moderate", "severe", "proliferative"]
-CONCERN = ConcernSpec(GRADES, releases=[["mild", "none"]], class_groups={"referable": REFERABLE, "worst": [4]})
+CONCERN = ConcernSpec(
+    GRADES, releases=[["mild", "none"]], class_groups={"referable": REFERABLE, "worst": [4]}
+)
 GENERATOR = torch.Generator().manual_seed(0)
 TARGET = torch.randint(5, (400,), generator=GENERATOR)
-PROBS = (torch.randn(400, 5, generator=GENERATOR).double() + 1.5 * torch.eye(5).double()[TARGET]).softmax(1)
+PROBS = (
+    torch.randn(400, 5, generator=GENERATOR).double() + 1.5 * torch.eye(5).double()[TARGET]
+).softmax(1)
 CLINICS = ["a" if row % 4 else "b" for row in range(400)]
 
 
@@ -47,56 +51,106 @@ def test_rates_are_those_of_scikit_learn_for_the_union(clinic: str | None) -> No
     ):
         assert found.value(name, group=group) == pytest.approx(expected)
     right, number = int((true & decided).sum()), int(true.sum())
-    assert found.interval("recall[referable]", group=group) == pytest.approx(clopper_pearson(right, number))
+    assert found.interval("recall[referable]", group=group) == pytest.approx(
+        clopper_pearson(right, number)
+    )
     if clinic is None:
-        assert found.value("recall[worst]") == pytest.approx(found.value("recall[proliferative]"))
-        assert found.interval("specificity[worst]") == pytest.approx(found.interval("specificity[proliferative]"))
+        assert found.value("recall[worst]") == pytest.approx(
+            found.value("recall[proliferative]")
+        )
+        assert found.interval("specificity[worst]") == pytest.approx(
+            found.interval("specificity[proliferative]")
+        )
         assert "referable" in str(found)
 
 
-def test_gates_and_weights_take_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gates_and_weights_take_groups(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     save_concern(CONCERN, tmp_path / "grades.yaml")
     np.savez(tmp_path / "p.npz", preds=PROBS.numpy(), target=TARGET.numpy())
     gate = ("--require", "sensitivity[referable] > 0.3")
-    assert run("score", tmp_path / "p.npz", "--concern", tmp_path / "grades.yaml", *gate, "--json") == 0
+    assert (
+        run(
+            "score",
+            tmp_path / "p.npz",
+            "--concern",
+            tmp_path / "grades.yaml",
+            *gate,
+            "--json",
+        )
+        == 0
+    )
     found = json.loads(capsys.readouterr().out)["per_class"]["referable"]
     weighted = evaluate(PROBS, TARGET, concern=CONCERN, weights=torch.ones(400))
     for rate in ("precision", "recall", "specificity"):
         assert found[rate] == pytest.approx(weighted.value(f"{rate}[referable]"))
     assert (
-        run("score", tmp_path / "p.npz", "--concern", tmp_path / "grades.yaml", "--require", "recall[referable] > 0.99")
+        run(
+            "score",
+            tmp_path / "p.npz",
+            "--concern",
+            tmp_path / "grades.yaml",
+            "--require",
+            "recall[referable] > 0.99",
+        )
         == ExitStatus.NOT_MET
     )
 
 
-OTHER = (torch.randn(400, 5, generator=GENERATOR).double() + 2 * torch.eye(5).double()[TARGET]).softmax(1)
+OTHER = (
+    torch.randn(400, 5, generator=GENERATOR).double() + 2 * torch.eye(5).double()[TARGET]
+).softmax(1)
 
 
 def test_models_are_compared_by_the_recall_of_groups() -> None:
     found = evaluate({"A": PROBS, "B": OTHER}, TARGET, concern=CONCERN)
     by_measure = {row.measure: row.paired for row in found.comparisons}
     assert list(by_measure)[-2:] == ["recall[referable]", "recall[worst]"]
-    named = evaluate({"A": PROBS, "B": OTHER}, TARGET, concern=CONCERN, metrics=["accuracy"])
-    assert [row.measure for row in named.comparisons] == ["accuracy"], "which is corrected for itself alone"
+    named = evaluate(
+        {"A": PROBS, "B": OTHER}, TARGET, concern=CONCERN, metrics=["accuracy"]
+    )
+    assert [row.measure for row in named.comparisons] == ["accuracy"], (
+        "which is corrected for itself alone"
+    )
     for name, is_true in (("referable", in_group(TARGET)), ("worst", TARGET == 4)):
         members = torch.arange(5) >= (2 if name == "referable" else 4)
         missed = [~members[probs.argmax(1)][is_true].numpy() for probs in (PROBS, OTHER)]
-        only_first, only_second = int((missed[0] & ~missed[1]).sum()), int((~missed[0] & missed[1]).sum())
+        only_first, only_second = (
+            int((missed[0] & ~missed[1]).sum()),
+            int((~missed[0] & missed[1]).sum()),
+        )
         expected = binomtest(only_first, only_first + only_second).pvalue
-        assert by_measure[f"recall[{name}]"].p_value == pytest.approx(expected), "McNemar's test of the group's rows"
-        difference = found.value(f"recall[{name}]", "B") - found.value(f"recall[{name}]", "A")
+        assert by_measure[f"recall[{name}]"].p_value == pytest.approx(expected), (
+            "McNemar's test of the group's rows"
+        )
+        difference = found.value(f"recall[{name}]", "B") - found.value(
+            f"recall[{name}]", "A"
+        )
         assert by_measure[f"recall[{name}]"].difference == pytest.approx(difference)
     low = by_measure["recall[referable]"].low
-    assert found.require(f"recall[referable] > A {'-' if low < 0 else '+'} {abs(low) + (0.01 if low < 0 else -0.001)}")
+    assert found.require(
+        f"recall[referable] > A {'-' if low < 0 else '+'} {abs(low) + (0.01 if low < 0 else -0.001)}"
+    )
     with pytest.raises(RequirementError):
         found.require("recall[referable] > A + 0.2")
 
 
 def test_tables_of_groups_of_rows_show_groups_of_classes() -> None:
-    found = evaluate(PROBS, TARGET, concern=CONCERN, metrics=["accuracy"], groups={"clinic": CLINICS})
+    found = evaluate(
+        PROBS, TARGET, concern=CONCERN, metrics=["accuracy"], groups={"clinic": CLINICS}
+    )
     table = found.groups[0].table()
-    assert list(table.header) == ["clinic", "rows", "accuracy", "recall[referable]", "recall[worst]"]
-    values = {name: found.value("recall[referable]", group=("clinic", name)) for name in "ab"}
+    assert list(table.header) == [
+        "clinic",
+        "rows",
+        "accuracy",
+        "recall[referable]",
+        "recall[worst]",
+    ]
+    values = {
+        name: found.value("recall[referable]", group=("clinic", name)) for name in "ab"
+    }
     shown = {row[0]: row[3].split()[0] for row in table.rows}
     assert shown["a"] == f"{values['a']:.4g}"
     assert shown["worst"] == f"{min(values.values()):.4g}"

@@ -21,7 +21,10 @@ def scores(
 ) -> tuple[dict[str, Tensor], Tensor, dict[str, list[int]]]:
     """Return the probabilities of two models for each patient and reader, the labels, and both columns."""
     generator = torch.Generator().manual_seed(seed)
-    patient, reader = torch.arange(patients).repeat_interleave(readers), torch.arange(readers).repeat(patients)
+    patient, reader = (
+        torch.arange(patients).repeat_interleave(readers),
+        torch.arange(readers).repeat(patients),
+    )
     target = (patient % 3 == 0).long()
     shared = 1 + spread * torch.randn(readers, generator=generator)[reader]
     models = {}
@@ -42,10 +45,14 @@ def test_a_column_that_adds_nothing_changes_no_interval(second: str) -> None:
     patients = columns["patient"]
     further = list(range(len(target))) if second == "alone" else patients
     plain = evaluate(models, target, clusters=patients, metrics=METRICS)
-    crossed = evaluate(models, target, clusters={"patient": patients, "other": further}, metrics=METRICS)
+    crossed = evaluate(
+        models, target, clusters={"patient": patients, "other": further}, metrics=METRICS
+    )
     for model in models:
         for name in METRICS:
-            assert crossed.interval(name, model) == pytest.approx(plain.interval(name, model), rel=1e-9)
+            assert crossed.interval(name, model) == pytest.approx(
+                plain.interval(name, model), rel=1e-9
+            )
     for one, other in zip(crossed.comparisons, plain.comparisons, strict=True):
         assert one.paired[:5] == pytest.approx(other.paired[:5], rel=1e-9)
         assert (one.paired.p_value <= 0.05) == (other.paired.p_value <= 0.05)
@@ -60,8 +67,13 @@ def test_both_columns_widen_intervals_as_squares() -> None:
     rows = evaluate(models["first"], target, metrics=["macro_recall"])
     crossed = evaluate(models["first"], target, clusters=columns, metrics=["macro_recall"])
     value, (low, high) = crossed.value("macro_recall"), crossed.interval("macro_recall")
-    below = [value - each.interval("macro_recall")[0] for each in (by["patient"], by["reader"], rows)]
-    assert value - low == pytest.approx((below[0] ** 2 + below[1] ** 2 - below[2] ** 2) ** 0.5)
+    below = [
+        value - each.interval("macro_recall")[0]
+        for each in (by["patient"], by["reader"], rows)
+    ]
+    assert value - low == pytest.approx(
+        (below[0] ** 2 + below[1] ** 2 - below[2] ** 2) ** 0.5
+    )
     assert 0 <= low < value < high <= 1
     assert "patient and reader are crossed" in crossed.notes[0]
 
@@ -69,13 +81,19 @@ def test_both_columns_widen_intervals_as_squares() -> None:
 def test_groups_and_models_keep_their_places() -> None:
     models, target, columns = scores(60, 15, seed=2)
     site = ["north" if patient % 2 else "south" for patient in columns["patient"]]
-    crossed = evaluate(models, target, clusters=columns, groups={"site": site}, metrics=METRICS)
-    plain = evaluate(models, target, clusters=columns["patient"], groups={"site": site}, metrics=METRICS)
+    crossed = evaluate(
+        models, target, clusters=columns, groups={"site": site}, metrics=METRICS
+    )
+    plain = evaluate(
+        models, target, clusters=columns["patient"], groups={"site": site}, metrics=METRICS
+    )
     for model in models:
         of_site = crossed.interval("macro_recall", model, ("site", "north"))
         by_patient = plain.interval("macro_recall", model, ("site", "north"))
         assert of_site[0] < by_patient[0] < by_patient[1] < of_site[1]
-    assert [row.measure for row in crossed.comparisons] == [row.measure for row in plain.comparisons]
+    assert [row.measure for row in crossed.comparisons] == [
+        row.measure for row in plain.comparisons
+    ]
 
 
 @pytest.mark.slow
@@ -85,9 +103,9 @@ def test_intervals_hold_the_truth_where_those_by_patient_do_not() -> None:
         models, target, columns = scores(60, 14, seed=100 + seed)
         truth = 0.7181  # P(N(1, 3) > 0)
         for name, clusters in (("crossed", columns), ("patient", columns["patient"])):
-            low, high = evaluate(models["first"], target, clusters=clusters, metrics=["macro_recall"]).interval(
-                "macro_recall"
-            )
+            low, high = evaluate(
+                models["first"], target, clusters=clusters, metrics=["macro_recall"]
+            ).interval("macro_recall")
             hits[name] += low <= truth <= high
     assert hits["crossed"] >= 34  # 95 % of 40 are 38; fewer than 34 have probability 0.0004
     assert hits["patient"] < hits["crossed"]
@@ -109,21 +127,40 @@ def test_crossed_clusters_take_units_and_frequencies() -> None:
     pairs = list(zip(*columns.values(), strict=True))
     plain = evaluate(models, target, clusters=columns, metrics=METRICS)
     united = evaluate(**twice, clusters=named, metrics=METRICS, unit=pairs * 2)
-    repeated = evaluate(models, target, clusters=columns, metrics=METRICS, frequencies=[2] * len(target))
+    repeated = evaluate(
+        models, target, clusters=columns, metrics=METRICS, frequencies=[2] * len(target)
+    )
     for name in METRICS:
-        assert united.interval(name, "first") == pytest.approx(plain.interval(name, "first"))
+        assert united.interval(name, "first") == pytest.approx(
+            plain.interval(name, "first")
+        )
         # One more row that is as bad as can be is one of twice as many.
         near = 0.12 if name == "cross_entropy" else 0.06
-        assert repeated.interval(name, "first") == pytest.approx(plain.interval(name, "first"), rel=near)
+        assert repeated.interval(name, "first") == pytest.approx(
+            plain.interval(name, "first"), rel=near
+        )
 
 
-def test_the_command_has_a_second_column_of_clusters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_has_a_second_column_of_clusters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     models, target, columns = scores(40, 12, seed=0)
     probs = {f"prob_{label}": models["first"][:, label].tolist() for label in range(2)}
     path = tmp_path / "reads.csv"
     pd.DataFrame({"label": target.tolist(), **probs, **columns}).to_csv(path, index=False)
     assert (
-        run("score", path, "--cluster", "patient", "--crossed", "reader", "--json", "--metrics", ",".join(METRICS)) == 0
+        run(
+            "score",
+            path,
+            "--cluster",
+            "patient",
+            "--crossed",
+            "reader",
+            "--json",
+            "--metrics",
+            ",".join(METRICS),
+        )
+        == 0
     )
     intervals = json.loads(capsys.readouterr().out)["intervals"]
     expected = evaluate(models["first"], target, clusters=columns, metrics=METRICS)
@@ -134,9 +171,18 @@ def test_the_command_has_a_second_column_of_clusters(tmp_path: Path, capsys: pyt
 
 
 def test_a_metric_that_one_column_cannot_compare_is_named() -> None:
-    models, target, columns = scores(40, 5, seed=0)  # an interval needs at least 10 clusters
-    found = evaluate(models, target, clusters=columns, metrics=["quadratic_weighted_kappa", "accuracy"])
+    models, target, columns = scores(
+        40, 5, seed=0
+    )  # an interval needs at least 10 clusters
+    found = evaluate(
+        models, target, clusters=columns, metrics=["quadratic_weighted_kappa", "accuracy"]
+    )
     assert not found.comparisons
-    assert [each.by.metric for each in found.without] == ["quadratic_weighted_kappa", "accuracy"]
+    assert [each.by.metric for each in found.without] == [
+        "quadratic_weighted_kappa",
+        "accuracy",
+    ]
     assert {each.reason.code for each in found.without} == {"few_units"}
-    assert [note for note in found.notes if note.startswith("No difference")] == [*map(str, found.without)]
+    assert [note for note in found.notes if note.startswith("No difference")] == [
+        *map(str, found.without)
+    ]

@@ -22,7 +22,9 @@ TARGET = (torch.rand(NUMBER, generator=GENERATOR) < 0.2).long()
 
 
 def probabilities(skill: float) -> Tensor:
-    malignant = torch.sigmoid(torch.randn(NUMBER, generator=GENERATOR) + skill * TARGET - 2.2).double()
+    malignant = torch.sigmoid(
+        torch.randn(NUMBER, generator=GENERATOR) + skill * TARGET - 2.2
+    ).double()
     return torch.stack([1 - malignant, malignant], dim=1)
 
 
@@ -36,14 +38,20 @@ def by_formula(probs: Tensor, target: Tensor, threshold: float) -> tuple[float, 
     acts, is_true = probs[:, 1].numpy() >= threshold, target.numpy() == 1
     found, needless = (acts & is_true).sum(), (acts & ~is_true).sum()
     weight, number = threshold / (1 - threshold), len(is_true)
-    return found / number - needless / number * weight, is_true.mean() - (~is_true).mean() * weight
+    return found / number - needless / number * weight, is_true.mean() - (
+        ~is_true
+    ).mean() * weight
 
 
 def test_curves_are_those_of_the_formula() -> None:
-    curves = decision_curves({"small": SMALL, "large": LARGE}, TARGET, of="malignant", concern=SKIN)
+    curves = decision_curves(
+        {"small": SMALL, "large": LARGE}, TARGET, of="malignant", concern=SKIN
+    )
     thresholds = curves.scale.thresholds
     assert curves.scale.implied == pytest.approx((0.1, 0.1))
-    assert (thresholds[0], thresholds[6], thresholds[-1]) == pytest.approx((1 / 37, 0.1, 4 / 13))
+    assert (thresholds[0], thresholds[6], thresholds[-1]) == pytest.approx(
+        (1 / 37, 0.1, 4 / 13)
+    )
     figure = curves.plot()
     [axes] = figure.axes
     drawn = {line.get_label(): line.get_ydata() for line in axes.lines}
@@ -57,15 +65,27 @@ def test_curves_are_those_of_the_formula() -> None:
 
 def test_a_sentence_says_where_a_model_is_better_than_both() -> None:
     groups = {"site": SITES}
-    curves = decision_curves({"small": SMALL, "large": LARGE}, TARGET, of="malignant", concern=SKIN, groups=groups)
+    curves = decision_curves(
+        {"small": SMALL, "large": LARGE},
+        TARGET,
+        of="malignant",
+        concern=SKIN,
+        groups=groups,
+    )
     of_small, of_large, small_by_site, large_by_site = curves.sentences()
     assert of_small.startswith(
         "At no threshold (of 2.7 to 31 %), small is better than acting on all samples, and than "
     )
-    low, high = (float(end) for end in of_large.split(" %")[0].removeprefix("At thresholds of ").split(" to "))
+    low, high = (
+        float(end)
+        for end in of_large.split(" %")[0].removeprefix("At thresholds of ").split(" to ")
+    )
     assert low < 6
     assert high == 31
-    assert small_by_site == "small, by site: north at no threshold; south at no threshold; west at no threshold."
+    assert (
+        small_by_site
+        == "small, by site: north at no threshold; south at no threshold; west at no threshold."
+    )
     assert large_by_site.startswith("large, by site: north at thresholds of ")
 
 
@@ -73,7 +93,10 @@ def test_where_it_is_better_is_where_both_intervals_are_above_0() -> None:
     curves = decision_curves(LARGE, TARGET, of="malignant", concern=SKIN)
     are_better = []
     for threshold in curves.scale.thresholds:
-        settings = {"none": f"net_benefit[malignant@{threshold}]", "all": f"net_benefit[benign@{1 - threshold}]"}
+        settings = {
+            "none": f"net_benefit[malignant@{threshold}]",
+            "all": f"net_benefit[benign@{1 - threshold}]",
+        }
         result = evaluate(LARGE, TARGET, concern=SKIN, metrics=settings)
         are_better.append(min(result.interval(name)[0] for name in settings) > 0)  # type: ignore[index]
     assert 0 < sum(are_better) < len(are_better)
@@ -83,31 +106,49 @@ def test_where_it_is_better_is_where_both_intervals_are_above_0() -> None:
 
 def test_ranges_of_costs_imply_a_range_of_thresholds() -> None:
     frequent = ConcernSpec(["benign", "malignant"], weights=[[0, 1], [4, 0]])
-    curves = decision_curves(LARGE, TARGET, of="malignant", concern=ConcernRange([frequent], [SKIN]))
+    curves = decision_curves(
+        LARGE, TARGET, of="malignant", concern=ConcernRange([frequent], [SKIN])
+    )
     assert curves.scale.implied == pytest.approx((0.1, 0.2))
     texts = [text.get_text() for text in curves.plot().legends[0].get_texts()]
     assert "costs imply 10 to 20 %" in texts
 
 
 def test_costs_of_several_pairs_of_classes_imply_a_range() -> None:
-    stages = ConcernSpec(["healthy", "mild", "severe"], weights=[[0, 1, 8], [10, 0, 2], [50, 20, 0]])
-    assert curve_scale("severe", stages).implied == pytest.approx((2 / 22, 8 / 58))  # against mild, and healthy
+    stages = ConcernSpec(
+        ["healthy", "mild", "severe"], weights=[[0, 1, 8], [10, 0, 2], [50, 20, 0]]
+    )
+    assert curve_scale("severe", stages).implied == pytest.approx(
+        (2 / 22, 8 / 58)
+    )  # against mild, and healthy
     assert curve_scale("severe", stages).others == (0, 1)
     double = ConcernSpec(stages.classes, weights=[[0, 2, 16], [20, 0, 4], [100, 40, 0]])
-    assert curve_scale("severe", ConcernRange([stages], [double])).implied == pytest.approx((2 / 42, 16 / 66))
+    assert curve_scale("severe", ConcernRange([stages], [double])).implied == pytest.approx(
+        (2 / 42, 16 / 66)
+    )
 
 
 def test_the_class_at_risk_is_the_one_that_is_more_dangerous_to_miss() -> None:
-    stages = ConcernSpec(["healthy", "mild", "severe"], weights=[[0, 1, 8], [10, 0, 2], [50, 20, 0]], dangerous=20)
+    stages = ConcernSpec(
+        ["healthy", "mild", "severe"],
+        weights=[[0, 1, 8], [10, 0, 2], [50, 20, 0]],
+        dangerous=20,
+    )
     assert scale_at_risk(stages).of == "severe"
-    assert scale_at_risk(replace(stages, class_groups={"ill": ["mild", "severe"]})).classes == (1, 2)
+    assert scale_at_risk(
+        replace(stages, class_groups={"ill": ["mild", "severe"]})
+    ).classes == (1, 2)
 
 
 def test_clusters_and_weights_are_those_of_evaluate() -> None:
     clusters, weights = torch.arange(NUMBER) // 3, 1 + torch.arange(NUMBER) % 2
-    curves = decision_curves(LARGE, TARGET, of="malignant", concern=SKIN, clusters=clusters, weights=weights)
+    curves = decision_curves(
+        LARGE, TARGET, of="malignant", concern=SKIN, clusters=clusters, weights=weights
+    )
     name_of = "net_benefit[malignant@0.1]"
-    expected = evaluate(LARGE, TARGET, concern=SKIN, metrics=[name_of], clusters=clusters, weights=weights)
+    expected = evaluate(
+        LARGE, TARGET, concern=SKIN, metrics=[name_of], clusters=clusters, weights=weights
+    )
     scores = curves.result.first
     name = list(scores.values)[2 * 6]  # of 13 thresholds, each with two metrics
     assert scores.values[name] == pytest.approx(expected.value(name_of))
@@ -123,7 +164,11 @@ def test_what_has_no_curve_is_said() -> None:
 
 
 def test_names_take_thresholds() -> None:
-    metrics = ["net_benefit[malignant]", "net_benefit[malignant@0.1]", "net_benefit[malignant@.25]"]
+    metrics = [
+        "net_benefit[malignant]",
+        "net_benefit[malignant@0.1]",
+        "net_benefit[malignant@.25]",
+    ]
     result = evaluate(LARGE, TARGET, concern=SKIN, metrics=metrics)
     for name, threshold in zip(metrics, (0.5, 0.1, 0.25), strict=True):
         assert result.value(name) == pytest.approx(by_formula(LARGE, TARGET, threshold)[0])
@@ -134,24 +179,39 @@ def test_names_take_thresholds() -> None:
         evaluate(LARGE, TARGET, concern=SKIN, metrics=["recall[malignant@0.1]"])
     for threshold in ("0", "1", "10%", "1.5", "", "one"):
         name = f"net_benefit[malignant@{threshold}]"
-        with Refused("open_between", f"threshold of {name}", threshold, minimum=0, maximum=1):
+        with Refused(
+            "open_between", f"threshold of {name}", threshold, minimum=0, maximum=1
+        ):
             evaluate(LARGE, TARGET, concern=SKIN, metrics=[name])
 
 
 def write(path: Path, probs: Tensor, *, without: tuple[str, ...] = ()) -> str:
     columns = {"label": [SKIN.classes[label] for label in TARGET], "site": SITES.tolist()}
-    columns |= {name: [f"{each:.9f}" for each in probs[:, place]] for place, name in enumerate(SKIN.classes)}
+    columns |= {
+        name: [f"{each:.9f}" for each in probs[:, place]]
+        for place, name in enumerate(SKIN.classes)
+    }
     kept = {name: each for name, each in columns.items() if name not in without}
-    path.write_text("\n".join([",".join(kept), *map(",".join, zip(*kept.values(), strict=True))]) + "\n")
+    path.write_text(
+        "\n".join([",".join(kept), *map(",".join, zip(*kept.values(), strict=True))]) + "\n"
+    )
     return str(path)
 
 
 def test_the_report_of_files_has_the_sentences_of_the_function(tmp_path: Path) -> None:
-    files = [write(tmp_path / f"{name}.csv", probs) for name, probs in (("small", SMALL), ("large", LARGE))]
+    files = [
+        write(tmp_path / f"{name}.csv", probs)
+        for name, probs in (("small", SMALL), ("large", LARGE))
+    ]
     concern = tmp_path / "skin.yaml"
-    concern.write_text("classes: [benign, malignant]\nweights: [[0, 1], [9, 0]]\ndangerous: 5\n")
+    concern.write_text(
+        "classes: [benign, malignant]\nweights: [[0, 1], [9, 0]]\ndangerous: 5\n"
+    )
     page = tmp_path / "page.html"
-    assert run("score", *files, "--concern", str(concern), "--by", "site", "--html", str(page)) == 0
+    assert (
+        run("score", *files, "--concern", str(concern), "--by", "site", "--html", str(page))
+        == 0
+    )
     text = page.read_text().replace("\xa0", " ")
     models = {"small.csv": SMALL, "large.csv": LARGE}
     names = {name: name.removesuffix(".csv") for name in models}
@@ -177,10 +237,25 @@ def test_the_report_of_files_has_the_sentences_of_the_function(tmp_path: Path) -
         ("", Rule("says_which_is_dangerous", "a concern (--concern)")),
     ],
 )
-def test_a_report_without_a_curve_says_why(tmp_path: Path, concern: str, reason: Rule) -> None:
-    file, costs, page = write(tmp_path / "large.csv", LARGE), tmp_path / "costs.yaml", tmp_path / "page.html"
+def test_a_report_without_a_curve_says_why(
+    tmp_path: Path, concern: str, reason: Rule
+) -> None:
+    file, costs, page = (
+        write(tmp_path / "large.csv", LARGE),
+        tmp_path / "costs.yaml",
+        tmp_path / "page.html",
+    )
     costs.write_text(f"classes: [benign, malignant]\n{concern}\n")
-    assert run("score", file, *(["--concern", str(costs)] if concern else []), "--html", str(page)) == 0
+    assert (
+        run(
+            "score",
+            file,
+            *(["--concern", str(costs)] if concern else []),
+            "--html",
+            str(page),
+        )
+        == 0
+    )
     text = re.sub("<[^>]+>", "", page.read_text().replace("\xa0", " "))
     assert "What acting on" not in text
     assert f"There are no decision curves: {reason.argument} {reason}" in text

@@ -44,7 +44,10 @@ def test_prices_of_referrals_and_answers_change_nothing_of_decisions_without_the
     bare = ConcernSpec(SPEC.classes, weights=SPEC.weights, dangerous=SPEC.dangerous)
     decisions = torch.where((decisions < 0) | (decisions > 2), target, decisions)
     named = ["expected_concern"]
-    priced, plain = (evaluate(decisions, target, concern=spec, metrics=named).first for spec in (SPEC, bare))
+    priced, plain = (
+        evaluate(decisions, target, concern=spec, metrics=named).first
+        for spec in (SPEC, bare)
+    )
     assert priced.values["expected_concern"] == plain.values["expected_concern"]
     assert priced.intervals["expected_concern"] == plain.intervals["expected_concern"]
 
@@ -61,7 +64,9 @@ def test_values_are_those_of_counting_by_hand() -> None:
     costs = SPEC.costs()
     mean = sum(costs[true, decision].item() for decision, true in pairs) / 500
     assert result.value("mean_concern") == pytest.approx(mean)
-    assert result.interval("dangerous_rate") == pytest.approx(clopper_pearson(dangerous, 500))
+    assert result.interval("dangerous_rate") == pytest.approx(
+        clopper_pearson(dangerous, 500)
+    )
     assert "accuracy" not in result.first.values
 
 
@@ -69,7 +74,10 @@ def test_values_are_those_of_counting_by_hand() -> None:
 def test_decisions_are_given_by_name_as_in_files(kind: Any) -> None:
     decisions, target = drawn(500, 0)
     expected = evaluate({"A": decisions, "B": target}, target, concern=SPEC)
-    names = {name: kind([NAMES[number] for number in each]) for name, each in (("A", decisions), ("B", target))}
+    names = {
+        name: kind([NAMES[number] for number in each])
+        for name, each in (("A", decisions), ("B", target))
+    }
     found = evaluate(names, names["B"], concern=SPEC)
     assert repr(found.to_dict()) == repr(expected.to_dict())  # which has NaN
     parts = Evaluation(SPEC.classes, concern=SPEC, is_decided=True, refers=True)
@@ -82,12 +90,21 @@ def test_names_without_referrals_have_the_metrics_of_classes() -> None:
     _, target = drawn(50, 0)
     names = ["benign"] * 40 + ["malignant"] * 10
     found = evaluate(names, target, class_names=SPEC.classes)
-    assert found.value("accuracy") == accuracy_score([SPEC.classes[label] for label in target], names)
-    assert evaluate(["refer", *names[1:]], target, class_names=SPEC.classes).value("coverage") == 0.98
+    assert found.value("accuracy") == accuracy_score(
+        [SPEC.classes[label] for label in target], names
+    )
+    assert (
+        evaluate(["refer", *names[1:]], target, class_names=SPEC.classes).value("coverage")
+        == 0.98
+    )
 
 
 def test_a_class_named_as_a_referral_is_a_class() -> None:
-    found = evaluate(["go", "refer", "refer", "go"], ["go", "refer", "go", "go"], class_names=["go", "refer"])
+    found = evaluate(
+        ["go", "refer", "refer", "go"],
+        ["go", "refer", "go", "go"],
+        class_names=["go", "refer"],
+    )
     assert found.first.confusion.tolist() == [[2, 1], [0, 1]]  # type: ignore[union-attr]
 
 
@@ -99,8 +116,16 @@ DECIDED = [SPEC.classes[label] for label in SCORED.argmax(1)]
 
 @pytest.mark.parametrize("concern", [None, SPEC])
 @pytest.mark.parametrize("labels", [Y, Y.tolist(), Y.numpy(), NAMED, np.array(NAMED)])
-def test_the_order_of_scikit_learn_is_refused_where_it_shows(labels: Any, concern: ConcernSpec | None) -> None:
-    for scores in (SCORED, SCORED.tolist(), SCORED.numpy(), SCORED[:, 0], SCORED[:, 0].numpy()):
+def test_the_order_of_scikit_learn_is_refused_where_it_shows(
+    labels: Any, concern: ConcernSpec | None
+) -> None:
+    for scores in (
+        SCORED,
+        SCORED.tolist(),
+        SCORED.numpy(),
+        SCORED[:, 0],
+        SCORED[:, 0].numpy(),
+    ):
         with Refused("classes_second", "target"):
             evaluate(labels, scores, concern=concern)
     for models in ({"A": SCORED}, {"A": labels}):
@@ -110,7 +135,9 @@ def test_the_order_of_scikit_learn_is_refused_where_it_shows(labels: Any, concer
         evaluate(torch.eye(3, dtype=torch.int64)[Y], SCORED, concern=concern)
     evaluate(SCORED, labels, class_names=None if concern else SPEC.classes, concern=concern)
     evaluate(DECIDED, labels, class_names=SPEC.classes, concern=concern)
-    evaluate(labels, DECIDED, class_names=SPEC.classes, concern=concern)  # which cannot be told
+    evaluate(
+        labels, DECIDED, class_names=SPEC.classes, concern=concern
+    )  # which cannot be told
 
 
 def test_each_class_has_its_rates_and_groups_of_rows_have_metrics() -> None:
@@ -120,20 +147,32 @@ def test_each_class_has_its_rates_and_groups_of_rows_have_metrics() -> None:
         of_class = decisions[target == label]
         assert result.value(f"coverage[{name}]") == (of_class >= 0).double().mean()
         dangerous = int((of_class == 0).sum()) if name == "malignant" else 0
-        assert result.interval(f"dangerous_rate[{name}]") == pytest.approx(clopper_pearson(dangerous, len(of_class)))
-    assert result.value("coverage", group=("site", "a")) == (decisions[::2] >= 0).double().mean()
+        assert result.interval(f"dangerous_rate[{name}]") == pytest.approx(
+            clopper_pearson(dangerous, len(of_class))
+        )
+    assert (
+        result.value("coverage", group=("site", "a"))
+        == (decisions[::2] >= 0).double().mean()
+    )
 
 
 def test_halves_merge_and_rules_are_compared() -> None:
     first, target = drawn(400, 2)
     whole = evaluate({"A": first, "B": target}, target, concern=SPEC)
-    halves = [Evaluation(SPEC.classes, concern=SPEC, is_decided=True, refers=True) for _ in range(2)]
+    halves = [
+        Evaluation(SPEC.classes, concern=SPEC, is_decided=True, refers=True)
+        for _ in range(2)
+    ]
     for half, rows in zip(halves, (slice(200), slice(200, 400)), strict=True):
         half.update({"A": first[rows], "B": target[rows]}, target[rows])
     halves[0].merge(halves[1])
     assert repr(halves[0].result().to_dict()) == repr(whole.to_dict())  # which has NaN
     better = {row.measure: row.better for row in whole.comparisons}
-    assert better == {"rate of dangerous errors": None, "coverage": "B", "mean concern": "B"}, "few are dangerous"
+    assert better == {
+        "rate of dangerous errors": None,
+        "coverage": "B",
+        "mean concern": "B",
+    }, "few are dangerous"
 
 
 def test_costs_are_left_out_where_a_referral_has_none() -> None:
@@ -142,9 +181,13 @@ def test_costs_are_left_out_where_a_referral_has_none() -> None:
     result = evaluate(decisions.clamp(max=2), target, concern=spec)
     assert "mean_concern" not in result.first.values
     assert (
-        "costs are left out: decisions may be referrals, for which the concern has no cost (refer)" in result.warnings()
+        "costs are left out: decisions may be referrals, for which the concern has no cost (refer)"
+        in result.warnings()
     )
-    assert evaluate(decisions.clamp(max=2), target, class_names=3).value("coverage") == (decisions >= 0).double().mean()
+    assert (
+        evaluate(decisions.clamp(max=2), target, class_names=3).value("coverage")
+        == (decisions >= 0).double().mean()
+    )
 
 
 @pytest.mark.parametrize(
@@ -172,14 +215,23 @@ def test_costs_are_left_out_where_a_referral_has_none() -> None:
         ),
     ],
 )
-def test_what_is_no_decision_is_refused(changed: dict[str, object], refusal: Refused) -> None:
-    arguments: dict[str, object] = {"preds": torch.tensor([0, -1]), "target": torch.tensor([0, 1]), "concern": SPEC}
+def test_what_is_no_decision_is_refused(
+    changed: dict[str, object], refusal: Refused
+) -> None:
+    arguments: dict[str, object] = {
+        "preds": torch.tensor([0, -1]),
+        "target": torch.tensor([0, 1]),
+        "concern": SPEC,
+    }
     with refusal:
         evaluate(**{**arguments, **changed})  # type: ignore[arg-type]
 
 
 def write(path: Path, decisions: Tensor, target: Tensor) -> None:
-    rows = [f"{NAMES[d]},{NAMES[t]},{n % 7}" for n, (d, t) in enumerate(zip(decisions, target, strict=True))]
+    rows = [
+        f"{NAMES[d]},{NAMES[t]},{n % 7}"
+        for n, (d, t) in enumerate(zip(decisions, target, strict=True))
+    ]
     path.write_text("\n".join(["decision,target,patient", *rows]) + "\n")
 
 
@@ -188,11 +240,17 @@ def test_files_of_decisions_give_the_values_of_tensors(tmp_path: Path) -> None:
     write(tmp_path / "A.csv", decisions, target)
     write(tmp_path / "B.csv", target, target)
     reading = ReadOptions(cluster="patient")
-    result = score_models(open_models([tmp_path / "A.csv", tmp_path / "B.csv"], reading, SPEC), SPEC)
+    result = score_models(
+        open_models([tmp_path / "A.csv", tmp_path / "B.csv"], reading, SPEC), SPEC
+    )
     patients = [str(row % 7) for row in range(300)]
-    expected = evaluate({"A": decisions, "B": target}, target, concern=SPEC, clusters=patients)
+    expected = evaluate(
+        {"A": decisions, "B": target}, target, concern=SPEC, clusters=patients
+    )
     for name in ("A", "B"):
-        assert result.models[name].values == pytest.approx(dict(expected.models[name].values))
+        assert result.models[name].values == pytest.approx(
+            dict(expected.models[name].values)
+        )
         for metric, interval in expected.models[name].intervals.items():
             assert result.models[name].intervals[metric] == pytest.approx(interval)
 
@@ -203,19 +261,29 @@ def test_referrals_need_a_concern_and_decisions_known_words(tmp_path: Path) -> N
     with pytest.raises(PredictionsError, match=r"has referrals: --concern FILE"):
         open_models([path], ReadOptions())
     path.write_text("decision,target\nbenign,benign\nperhaps,malignant\n")
-    with pytest.raises(PredictionsError, match=r"row 2, column decision: must be one of .*refer, but is 'perhaps'"):
+    with pytest.raises(
+        PredictionsError,
+        match=r"row 2, column decision: must be one of .*refer, but is 'perhaps'",
+    ):
         score_models(open_models([path], ReadOptions(), SPEC), SPEC)
 
 
-@pytest.mark.parametrize("concern", [None, ConcernSpec(["cat", "dog"], releases=[["cat", "dog"]])])
+@pytest.mark.parametrize(
+    "concern", [None, ConcernSpec(["cat", "dog"], releases=[["cat", "dog"]])]
+)
 def test_predicted_labels_have_the_metrics_of_decisions_and_are_compared_with_scores(
     concern: ConcernSpec | None, tmp_path: Path
 ) -> None:
     target = ["cat", "dog", "dog", "cat"] * 20
-    decided, scored = ["cat", "cat", "dog", "cat"] * 20, ["0.9,0.1", "0.2,0.8", "0.4,0.6", "0.7,0.3"] * 20
+    decided, scored = (
+        ["cat", "cat", "dog", "cat"] * 20,
+        ["0.9,0.1", "0.2,0.8", "0.4,0.6", "0.7,0.3"] * 20,
+    )
     for name, header, rows in (("A", "y_pred", decided), ("B", "cat,dog", scored)):
         lines = [f"{own},{label}" for own, label in zip(rows, target, strict=True)]
-        (tmp_path / f"{name}.csv").write_text("\n".join([f"{header},y_true", *lines]) + "\n")
+        (tmp_path / f"{name}.csv").write_text(
+            "\n".join([f"{header},y_true", *lines]) + "\n"
+        )
     paths = [tmp_path / "A.csv", tmp_path / "B.csv"]
     alone = score_models(open_models(paths[:1], ReadOptions(), concern), concern)
     assert alone.read == ['A.csv: labels "y_true"; predicted labels "y_pred"']
@@ -227,25 +295,44 @@ def test_predicted_labels_have_the_metrics_of_decisions_and_are_compared_with_sc
     assert both.read[1].endswith("cat, dog; their most probable classes")
 
 
-def test_the_command_scores_and_reports_decisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_scores_and_reports_decisions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     save_concern(SPEC, tmp_path / "concern.yaml")
     write(tmp_path / "A.csv", *drawn(300, 6))
     report = tmp_path / "report.html"
     flags = ("--concern", tmp_path / "concern.yaml", "--by", "patient", "--html", report)
     assert run("score", tmp_path / "A.csv", *flags) == 0
     printed = capsys.readouterr().out
-    assert "| true class | benign | suspicious | malignant | suspicious or malignant | referred |" in printed
+    assert (
+        "| true class | benign | suspicious | malignant | suspicious or malignant | referred |"
+        in printed
+    )
     assert "Of 1 000 rows, " in printed
     page = Page(report)
     assert re.fullmatch(r"\d+ of 300 rows [\d.]+ % \[[\d., ]+\]", page.facts["referred"])
-    assert re.fullmatch(r"[\d.]+ % \[[\d., ]+\] \d+ of \d+ rows", page.facts["accuracy of the decided"])
+    assert re.fullmatch(
+        r"[\d.]+ % \[[\d., ]+\] \d+ of \d+ rows", page.facts["accuracy of the decided"]
+    )
     [matrix] = [alt for alt in page.alts if alt.startswith("Confusion matrix")]
     assert " are referred." in matrix
 
 
-def test_a_page_of_decisions_without_referrals_says_that_none_is_referred(tmp_path: Path) -> None:
+def test_a_page_of_decisions_without_referrals_says_that_none_is_referred(
+    tmp_path: Path,
+) -> None:
     save_concern(SPEC, tmp_path / "concern.yaml")
     decisions, target = drawn(300, 6)
     write(tmp_path / "A.csv", decisions.where(decisions != -1, target), target)
-    assert run("score", tmp_path / "A.csv", "--concern", tmp_path / "concern.yaml", "--html", tmp_path / "r.html") == 0
+    assert (
+        run(
+            "score",
+            tmp_path / "A.csv",
+            "--concern",
+            tmp_path / "concern.yaml",
+            "--html",
+            tmp_path / "r.html",
+        )
+        == 0
+    )
     assert Page(tmp_path / "r.html").facts["referred"].startswith("0 of 300 rows ")

@@ -17,31 +17,48 @@ from torch import Tensor
 
 from mpcs_torch import functional
 from mpcs_torch.evaluation import evaluate_detectors
-from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_threshold, learned_thresholds, point_key
+from mpcs_torch.evaluation.fixed_thresholds import (
+    FixedThreshold,
+    given_threshold,
+    learned_thresholds,
+    point_key,
+)
 from mpcs_torch.functional import OperatingPoint, clopper_pearson, sign_flip_test
 from tests.benchmarks import coverage
 from tests.oracles import naive_detection
 from tests.refused import Refused
 
-EQUAL_ERROR, INTERPOLATED, AREA, CLLR = "equal_error_rate", "equal_error_rate_interpolated", "area_under_roc", "cllr"
+EQUAL_ERROR, INTERPOLATED, AREA, CLLR = (
+    "equal_error_rate",
+    "equal_error_rate_interpolated",
+    "area_under_roc",
+    "cllr",
+)
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=2.0)]
 
 
-def trials(size: int = 300, seed: int = 0, distance: float = 2.0) -> tuple[dict[str, Tensor], Tensor]:
+def trials(
+    size: int = 300, seed: int = 0, distance: float = 2.0
+) -> tuple[dict[str, Tensor], Tensor]:
     """Two detectors of the same trials, the second a little better; a third of the trials are targets."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(size) % 3 == 0
     noise = torch.randn(3, size, generator=generator, dtype=torch.float64)
     rise = torch.where(labels, 0.5, -0.5)
     gaps = {"A": distance, "B": distance + 0.3}
-    scores = [gap * (noise[0] + 0.5 * own + gap * rise) for gap, own in zip(gaps.values(), noise[1:], strict=True)]
+    scores = [
+        gap * (noise[0] + 0.5 * own + gap * rise)
+        for gap, own in zip(gaps.values(), noise[1:], strict=True)
+    ]
     return dict(zip(gaps, scores, strict=True)), labels
 
 
 def test_values_are_those_of_the_functions() -> None:
     scores, labels = trials()
     fixed = given_threshold(0.7, POINTS)
-    result = evaluate_detectors(scores, labels, points=POINTS, llr=["A"], thresholds=fixed, p_fa=[0.1], max_p_fa=0.1)
+    result = evaluate_detectors(
+        scores, labels, points=POINTS, llr=["A"], thresholds=fixed, p_fa=[0.1], max_p_fa=0.1
+    )
     for name, each in scores.items():
         p_fa, detected, _ = roc_curve(labels, each, drop_intermediate=False)
         wanted = {
@@ -53,14 +70,20 @@ def test_values_are_those_of_the_functions() -> None:
             "false_alarm_rate[p_miss=0.05]": torch.tensor(p_fa[detected >= 0.95].min()),
             "false_alarm_rate[p_miss=0.01]": torch.tensor(p_fa[detected >= 0.99].min()),
             "h_measure": functional.h_measure(each, labels),
-            "precision_recall_break_even": functional.precision_recall_break_even(each, labels),
+            "precision_recall_break_even": functional.precision_recall_break_even(
+                each, labels
+            ),
             "min_cllr": functional.min_cllr(each, labels),
-            "half_total_error_rate[threshold=0.7]": functional.half_total_error_rate(each, labels, threshold=0.7),
+            "half_total_error_rate[threshold=0.7]": functional.half_total_error_rate(
+                each, labels, threshold=0.7
+            ),
         }
         for point in POINTS:
-            wanted[f"min_cost[{point_key(point)}]"] = functional.min_detection_cost(each, labels, points=point)
-            wanted[f"cost[threshold=0.7,{point_key(point)}]"] = functional.actual_detection_cost(
-                each, labels, points=point, threshold=0.7
+            wanted[f"min_cost[{point_key(point)}]"] = functional.min_detection_cost(
+                each, labels, points=point
+            )
+            wanted[f"cost[threshold=0.7,{point_key(point)}]"] = (
+                functional.actual_detection_cost(each, labels, points=point, threshold=0.7)
             )
         if name == "A":
             wanted[CLLR] = functional.cllr(each, labels)
@@ -68,29 +91,42 @@ def test_values_are_those_of_the_functions() -> None:
             for point in POINTS:
                 cost = functional.actual_detection_cost(each, labels, points=point)
                 wanted[f"actual_cost[{point_key(point)}]"] = cost
-        assert result.models[name].values == pytest.approx({metric: value.item() for metric, value in wanted.items()})
+        assert result.models[name].values == pytest.approx(
+            {metric: value.item() for metric, value in wanted.items()}
+        )
 
 
 def test_rates_and_costs_at_thresholds_have_exact_intervals() -> None:
     scores, labels = trials()
-    rates: list[Any] = [FixedThreshold(name, name, 0.7, name) for name in ("miss rate", "false-alarm rate")]
+    rates: list[Any] = [
+        FixedThreshold(name, name, 0.7, name) for name in ("miss rate", "false-alarm rate")
+    ]
     fixed = [*given_threshold(0.7, POINTS), *rates]
-    found = evaluate_detectors(scores["A"], labels, points=POINTS, llr=True, thresholds=fixed).first
-    misses, alarms = int((scores["A"][labels] < 0.7).sum()), int((scores["A"][~labels] >= 0.7).sum())
+    found = evaluate_detectors(
+        scores["A"], labels, points=POINTS, llr=True, thresholds=fixed
+    ).first
+    misses, alarms = (
+        int((scores["A"][labels] < 0.7).sum()),
+        int((scores["A"][~labels] >= 0.7).sum()),
+    )
     exact = clopper_pearson(misses, 100), clopper_pearson(alarms, 200)
     for point in POINTS:
         name = f"cost[threshold=0.7,{point_key(point)}]"
         weights = [weight / min(point.weights) for weight in point.weights]
         expected = naive_detection.cost_interval((misses, 100), (alarms, 200), weights)
         assert found.intervals[name] == pytest.approx(expected)
-        assert (found.errors[name].miss_rate, found.errors[name].false_alarm_rate) == tuple(map(pytest.approx, exact))
+        assert (found.errors[name].miss_rate, found.errors[name].false_alarm_rate) == tuple(
+            map(pytest.approx, exact)
+        )
     assert [found.intervals[each.name] for each in rates] == list(map(pytest.approx, exact))
     half = naive_detection.cost_interval((misses, 100), (alarms, 200), (0.5, 0.5))
     assert found.intervals["half_total_error_rate[threshold=0.7]"] == pytest.approx(half)
 
 
 @pytest.mark.parametrize("distance", [2.0, 3.5])
-def test_the_interval_of_the_equal_error_rate_comes_from_shifted_curves(distance: float) -> None:
+def test_the_interval_of_the_equal_error_rate_comes_from_shifted_curves(
+    distance: float,
+) -> None:
     """Each rate is put at an end of its interval at every threshold; the shifted equal error rates are combined."""
     scores, labels = trials(distance=distance)
     targets, others = scores["A"][labels], scores["A"][~labels]
@@ -100,8 +136,12 @@ def test_the_interval_of_the_equal_error_rate_comes_from_shifted_curves(distance
     def crossing(end_of_miss: int | None, end_of_alarm: int | None) -> float:
         curve = [
             (
-                misses / 100 if end_of_miss is None else clopper_pearson(misses, 100)[end_of_miss],
-                alarms / 200 if end_of_alarm is None else clopper_pearson(alarms, 200)[end_of_alarm],
+                misses / 100
+                if end_of_miss is None
+                else clopper_pearson(misses, 100)[end_of_miss],
+                alarms / 200
+                if end_of_alarm is None
+                else clopper_pearson(alarms, 200)[end_of_alarm],
             )
             for misses, alarms in counts
         ]
@@ -111,11 +151,17 @@ def test_the_interval_of_the_equal_error_rate_comes_from_shifted_curves(distance
         return before + share * (miss - before)
 
     equal = crossing(None, None)
-    below, above = (hypot(equal - crossing(end, None), equal - crossing(None, end)) for end in (0, 1))
+    below, above = (
+        hypot(equal - crossing(end, None), equal - crossing(None, end)) for end in (0, 1)
+    )
     low, high = max(equal - below, crossing(0, 0)), min(equal + above, crossing(1, 1))
     found = evaluate_detectors(scores["A"], labels).first
     assert found.values[INTERPOLATED] == pytest.approx(equal)
-    assert found.intervals[INTERPOLATED] == found.intervals[EQUAL_ERROR] == pytest.approx((low, high))
+    assert (
+        found.intervals[INTERPOLATED]
+        == found.intervals[EQUAL_ERROR]
+        == pytest.approx((low, high))
+    )
 
 
 def left_out(statistic: Any, labels: Tensor) -> float:
@@ -127,7 +173,9 @@ def left_out(statistic: Any, labels: Tensor) -> float:
             kept = torch.arange(len(labels)) != place
             values.append(statistic(kept))
         mean = sum(values) / len(values)
-        variance += (len(values) - 1) / len(values) * sum((value - mean) ** 2 for value in values)
+        variance += (
+            (len(values) - 1) / len(values) * sum((value - mean) ** 2 for value in values)
+        )
     return sqrt(variance)
 
 
@@ -137,34 +185,54 @@ def test_areas_and_cllr_are_near_the_jackknife_and_allow_for_a_further_trial() -
     result = evaluate_detectors(scores, labels, llr=True)
     quantile = stats.t.ppf(0.975, 99)
     rows = {row.by.metric: row.paired for row in result.comparisons}
-    for name, of in ((AREA, lambda s, y: roc_auc_score(y, s)), (CLLR, lambda s, y: functional.cllr(s, y).item())):
+    for name, of in (
+        (AREA, lambda s, y: roc_auc_score(y, s)),
+        (CLLR, lambda s, y: functional.cllr(s, y).item()),
+    ):
         values = [of(scores[model], labels) for model in "AB"]
         half = quantile * left_out(lambda k, of=of: of(scores["A"][k], labels[k]), labels)
         low, high = result.interval(name, model="A")
         assert 2 * half < high - low < 4 * half
         assert low < values[0] - 0.8 * half
         assert high > values[0] + 0.8 * half
-        spread = left_out(lambda k, of=of: of(scores["B"][k], labels[k]) - of(scores["A"][k], labels[k]), labels)
+        spread = left_out(
+            lambda k, of=of: of(scores["B"][k], labels[k]) - of(scores["A"][k], labels[k]),
+            labels,
+        )
         change = values[1] - values[0]
         assert (rows[name].first, rows[name].second) == pytest.approx(values)
         assert (rows[name].low, rows[name].high) == pytest.approx(
             (change - quantile * spread, change + quantile * spread), abs=1.5 * spread
         )
-        assert rows[name].p_value == pytest.approx(2 * stats.t.sf(abs(change) / spread, 99), rel=0.4)
+        assert rows[name].p_value == pytest.approx(
+            2 * stats.t.sf(abs(change) / spread, 99), rel=0.4
+        )
 
 
 def test_wrong_decisions_of_independent_trials_are_tested_by_flips_of_errors() -> None:
     scores, labels = trials()
-    result = evaluate_detectors(scores, labels, points=POINTS[:1], thresholds=given_threshold(0.0, POINTS[:1]))
-    [row] = [row for row in result.comparisons if row.measure.startswith("rate of wrong decisions")]
+    result = evaluate_detectors(
+        scores, labels, points=POINTS[:1], thresholds=given_threshold(0.0, POINTS[:1])
+    )
+    [row] = [
+        row
+        for row in result.comparisons
+        if row.measure.startswith("rate of wrong decisions")
+    ]
     wrong = [(each >= 0) != labels for each in scores.values()]
-    assert row.paired.p_value == pytest.approx(sign_flip_test(wrong[0].double() - wrong[1].double()))
-    assert (row.paired.first, row.paired.second) == tuple(each.double().mean().item() for each in wrong)
+    assert row.paired.p_value == pytest.approx(
+        sign_flip_test(wrong[0].double() - wrong[1].double())
+    )
+    assert (row.paired.first, row.paired.second) == tuple(
+        each.double().mean().item() for each in wrong
+    )
 
 
 @settings(max_examples=15)
 @given(st.data())
-def test_an_interval_of_a_difference_that_contradicts_its_p_value_is_said_to(data: st.DataObject) -> None:
+def test_an_interval_of_a_difference_that_contradicts_its_p_value_is_said_to(
+    data: st.DataObject,
+) -> None:
     size = data.draw(st.integers(4, 60))
     rows = st.lists(st.integers(-3, 3), min_size=size, max_size=size)
     scores = {name: torch.tensor(data.draw(rows), dtype=torch.float64) for name in "AB"}
@@ -174,7 +242,12 @@ def test_an_interval_of_a_difference_that_contradicts_its_p_value_is_said_to(dat
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", functional.ReversedScoresWarning)
         result = evaluate_detectors(
-            scores, labels, llr=True, thresholds=given_threshold(0.0, POINTS), clusters=clusters, points=POINTS
+            scores,
+            labels,
+            llr=True,
+            thresholds=given_threshold(0.0, POINTS),
+            clusters=clusters,
+            points=POINTS,
         )
     for row in result.comparisons:
         assert row.paired.low <= row.paired.difference <= row.paired.high
@@ -183,19 +256,29 @@ def test_an_interval_of_a_difference_that_contradicts_its_p_value_is_said_to(dat
 
 
 @pytest.mark.parametrize("seed", [0, 6, 12, 17])
-def test_equal_error_rates_of_few_errors_differ_only_where_their_interval_says_so(seed: int) -> None:
+def test_equal_error_rates_of_few_errors_differ_only_where_their_interval_says_so(
+    seed: int,
+) -> None:
     """With one error of a target, flips of errors found a difference of equally good detectors in 16 % of draws."""
     draw = coverage.trials(6.2, 0.1)
     sample = draw(10_000, torch.Generator().manual_seed(seed))
     result = evaluate_detectors(sample.preds, sample.target)
-    [row] = [row for row in result.comparisons if row.by.metric == "equal_error_rate_interpolated"]
+    [row] = [
+        row
+        for row in result.comparisons
+        if row.by.metric == "equal_error_rate_interpolated"
+    ]
     assert row.paired.low <= 0 <= row.paired.high or row.paired.p_value <= 0.05
     assert not row.paired.low <= 0 <= row.paired.high or row.paired.p_value >= 0.05 - 1e-9
 
 
 def test_repeated_trials_of_a_cluster_say_no_more_than_one() -> None:
     scores, labels = trials(90)
-    options: Any = {"points": POINTS, "llr": True, "thresholds": given_threshold(0.7, POINTS)}
+    options: Any = {
+        "points": POINTS,
+        "llr": True,
+        "thresholds": given_threshold(0.7, POINTS),
+    }
     once = evaluate_detectors(scores, labels, clusters=range(90), **options)
     often = evaluate_detectors(
         {name: each.repeat(4) for name, each in scores.items()},
@@ -208,20 +291,32 @@ def test_repeated_trials_of_a_cluster_say_no_more_than_one() -> None:
             value *= 4
         assert often.value(name, model="A") == pytest.approx(value), name
         if name in once.models["A"].intervals:
-            assert often.interval(name, model="A") == pytest.approx(once.interval(name, model="A"), rel=1e-6), name
+            assert often.interval(name, model="A") == pytest.approx(
+                once.interval(name, model="A"), rel=1e-6
+            ), name
     for row, other in zip(once.comparisons, often.comparisons, strict=True):
         assert other.paired == pytest.approx(row.paired, rel=1e-6, abs=1e-9)
     alone = evaluate_detectors(scores, labels, **options)
     for name in ("half_total_error_rate[threshold=0.7]", EQUAL_ERROR):
         low, high = alone.models["A"].intervals[name]
-        assert once.interval(name, model="A") == pytest.approx((low, high), abs=0.2 * (high - low))
+        assert once.interval(name, model="A") == pytest.approx(
+            (low, high), abs=0.2 * (high - low)
+        )
 
 
 def test_minima_have_no_interval_and_say_why() -> None:
     scores, labels = trials()
     found = evaluate_detectors(scores["A"], labels, llr=True, points=POINTS).first
-    chosen = {name for name, why in found.without_interval.items() if "the best on these trials" in why.text}
-    minima = {*(f"min_cost[{point_key(point)}]" for point in POINTS), "min_cllr", "calibration_loss"}
+    chosen = {
+        name
+        for name, why in found.without_interval.items()
+        if "the best on these trials" in why.text
+    }
+    minima = {
+        *(f"min_cost[{point_key(point)}]" for point in POINTS),
+        "min_cllr",
+        "calibration_loss",
+    }
     assert chosen == minima | {f"false_alarm_rate[p_miss={rate}]" for rate in (0.01, 0.05)}
     bare = evaluate_detectors(scores, labels, intervals=False)
     assert not bare.models["A"].intervals
@@ -244,13 +339,19 @@ def test_scores_that_separate_all_trials_have_intervals_that_admit_errors() -> N
 def test_groups_have_values_and_intervals_of_their_own() -> None:
     scores, labels = trials()
     kind = ["a" if i % 2 else "b" for i in range(299)] + ["alone"]
-    result = evaluate_detectors(scores, labels, groups={"kind": kind}, clusters=torch.arange(300) // 3, llr=True)
+    result = evaluate_detectors(
+        scores, labels, groups={"kind": kind}, clusters=torch.arange(300) // 3, llr=True
+    )
     places = torch.tensor([name == "a" for name in kind])
     of_group = {name: each[places] for name, each in scores.items()}
-    alone = evaluate_detectors(of_group, labels[places], clusters=(torch.arange(300) // 3)[places], llr=True)
+    alone = evaluate_detectors(
+        of_group, labels[places], clusters=(torch.arange(300) // 3)[places], llr=True
+    )
     for model in "AB":
         assert result.scores(model, ("kind", "a")).values == alone.models[model].values
-        assert result.scores(model, ("kind", "a")).intervals == alone.models[model].intervals
+        assert (
+            result.scores(model, ("kind", "a")).intervals == alone.models[model].intervals
+        )
     assert list(result.groups[0].groups) == ["b", "a"]
     assert "Without targets or without non-targets, by kind: alone." in result.notes
     assert result.groups[0].ranked_by == EQUAL_ERROR
@@ -259,9 +360,15 @@ def test_groups_have_values_and_intervals_of_their_own() -> None:
 
 def test_the_dictionary_and_the_text_hold_everything() -> None:
     scores, labels = trials()
-    result = evaluate_detectors(scores, labels, points=POINTS, thresholds=given_threshold(0.7, POINTS))
+    result = evaluate_detectors(
+        scores, labels, points=POINTS, thresholds=given_threshold(0.7, POINTS)
+    )
     plain = result.to_dict()
-    assert (plain["targets"], plain["non-targets"], list(plain["models"])) == (100, 200, ["A", "B"])
+    assert (plain["targets"], plain["non-targets"], list(plain["models"])) == (
+        100,
+        200,
+        ["A", "B"],
+    )
     at = plain["models"]["A"]["errors"]["cost[threshold=0.7,p=0.5]"]
     low, high = at["miss_rate_interval"]
     assert low < at["miss_rate"] < high
@@ -273,9 +380,16 @@ def test_the_dictionary_and_the_text_hold_everything() -> None:
 def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
     scores, labels = trials(60)
     alone = evaluate_detectors(scores["A"], labels)
-    for about_rates in ("ROCCH", "fewer than 30 errors"):  # the table of several has no rates
+    for about_rates in (
+        "ROCCH",
+        "fewer than 30 errors",
+    ):  # the table of several has no rates
         assert [note for note in alone.all_notes() if about_rates in note]
-        assert not [note for note in evaluate_detectors(scores, labels).all_notes() if about_rates in note]
+        assert not [
+            note
+            for note in evaluate_detectors(scores, labels).all_notes()
+            if about_rates in note
+        ]
     equal = evaluate_detectors(torch.arange(4.0), torch.arange(4) >= 2)
     assert not [note for note in equal.all_notes() if "ROCCH" in note]
 
@@ -286,8 +400,18 @@ def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
         ({}, [0, 1], {}, Refused("not_empty", "preds")),
         ([0.5, float("nan")], [0, 1], {}, Refused("no_nan", "preds")),
         ([0.5, 0.2], [1, 1], {}, Refused("both_kinds", "target", missing="non-targets")),
-        ([0.5, 0.2], [1, 0], {"groups": {"site": ["a"]}}, Refused("name_for_each", "site", 1, rows=2)),
-        ([0.5, 0.2], [1, 0], {"clusters": ["a", None]}, Refused("named", "clusters", sample=1)),
+        (
+            [0.5, 0.2],
+            [1, 0],
+            {"groups": {"site": ["a"]}},
+            Refused("name_for_each", "site", 1, rows=2),
+        ),
+        (
+            [0.5, 0.2],
+            [1, 0],
+            {"clusters": ["a", None]},
+            Refused("named", "clusters", sample=1),
+        ),
         ([0.5, 0.2], [1, 0], {"max_p_fa": 0.0}, Refused("above_at_most", "max_p_fa")),
         (
             [0.5, 0.2],
@@ -295,9 +419,24 @@ def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
             {"llr": "detector"},
             Refused("names_among", "llr", "detector", known=["detector"]),
         ),
-        ([0.5, 0.2], [1, 0], {"compared": ["b"]}, Refused("names_among", "compared", "b", known=["detector"])),
-        ({1: [0.5, 0.2], "1": [0.5, 0.2]}, [1, 0], {}, Refused("different_names", "preds", [1, "1"])),
-        ([0.5, 0.2], [1, 0], {"points": [OperatingPoint(0.0)]}, Refused("open_between", "p_target")),
+        (
+            [0.5, 0.2],
+            [1, 0],
+            {"compared": ["b"]},
+            Refused("names_among", "compared", "b", known=["detector"]),
+        ),
+        (
+            {1: [0.5, 0.2], "1": [0.5, 0.2]},
+            [1, 0],
+            {},
+            Refused("different_names", "preds", [1, "1"]),
+        ),
+        (
+            [0.5, 0.2],
+            [1, 0],
+            {"points": [OperatingPoint(0.0)]},
+            Refused("open_between", "p_target"),
+        ),
         (
             [0.5, 0.2],
             ["spoof", "bonafide"],
@@ -316,7 +455,12 @@ def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
             {"target_label": "1"},
             Refused("none_for_numbers", "target_label", "1"),
         ),
-        ([0.5, 0.2], ["spoof", None], {"target_label": "spoof"}, Refused("named", "target", sample=1)),
+        (
+            [0.5, 0.2],
+            ["spoof", None],
+            {"target_label": "spoof"},
+            Refused("named", "target", sample=1),
+        ),
         ([0.5, 0.2], [1, 0], {"unit": ["a", "a"]}, Refused("same_in_unit", "labels")),
         (
             [0.5, 0.2],
@@ -324,17 +468,27 @@ def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
             {"unit": ["a", "a"], "combine": "worst"},
             Refused("both_kinds", "target", missing="non-targets"),
         ),
-        ([0.5, 0.2], [1, 0], {"unit": ["a", "b"], "combine": max}, Refused("combination_of_scores", "combine")),
+        (
+            [0.5, 0.2],
+            [1, 0],
+            {"unit": ["a", "b"], "combine": max},
+            Refused("combination_of_scores", "combine"),
+        ),
     ],
 )
-def test_bad_arguments_are_refused(preds: Any, target: list[int], options: dict[str, Any], refusal: Refused) -> None:
+def test_bad_arguments_are_refused(
+    preds: Any, target: list[int], options: dict[str, Any], refusal: Refused
+) -> None:
     with refusal:
         evaluate_detectors(preds, target, **options)
 
 
 def test_labels_may_be_names_of_which_one_is_that_of_targets() -> None:
     scores, labels = trials()
-    attacks = ["bonafide" if is_target else f"A{row % 3}" for row, is_target in enumerate(labels.tolist())]
+    attacks = [
+        "bonafide" if is_target else f"A{row % 3}"
+        for row, is_target in enumerate(labels.tolist())
+    ]
     expected = evaluate_detectors(scores, labels)
     for target in (attacks, np.array(attacks), pd.Series(attacks)):
         named = evaluate_detectors(scores, target, target_label="bonafide")
@@ -346,10 +500,18 @@ def test_labels_may_be_names_of_which_one_is_that_of_targets() -> None:
 @pytest.mark.parametrize("combine", ["mean", "worst"])
 def test_trials_of_a_unit_become_one(combine: Any) -> None:
     scores, of_units = trials()
-    order, unit = torch.arange(900).flip(0), torch.arange(900) // 3  # three trials of each of 300 units
+    order, unit = (
+        torch.arange(900).flip(0),
+        torch.arange(900) // 3,
+    )  # three trials of each of 300 units
     labels = of_units[unit] & ((torch.arange(900) % 3 == 1) | (combine == "mean"))
-    preds = {name: each[unit] + torch.arange(900) % 3 - 1.0 for name, each in scores.items()}
-    names, site = [f"p{row:03}" for row in unit.tolist()], ["ab"[row % 2] for row in unit.tolist()]
+    preds = {
+        name: each[unit] + torch.arange(900) % 3 - 1.0 for name, each in scores.items()
+    }
+    names, site = (
+        [f"p{row:03}" for row in unit.tolist()],
+        ["ab"[row % 2] for row in unit.tolist()],
+    )
     found = evaluate_detectors(
         {name: each[order] for name, each in preds.items()},
         labels[order],
@@ -360,7 +522,11 @@ def test_trials_of_a_unit_become_one(combine: Any) -> None:
         points=POINTS,
     )
     reduced = {name: each + (combine == "worst") for name, each in scores.items()}
-    arguments: Any = {"groups": {"site": site[::3]}, "clusters": torch.arange(300) // 2, "points": POINTS}
+    arguments: Any = {
+        "groups": {"site": site[::3]},
+        "clusters": torch.arange(300) // 2,
+        "points": POINTS,
+    }
     expected = evaluate_detectors(reduced, of_units, **arguments)
     assert "300 units of decision of 900 rows" in found.notes[0]
     assert found.notes[1:] == expected.notes
@@ -385,21 +551,29 @@ DEGENERATE = {
 
 @pytest.mark.filterwarnings("ignore:the area under the ROC")
 @pytest.mark.parametrize(
-    "clusters", [None, range(400), [0] * 200 + [1] * 200, [0] * 400], ids=["rows", "400", "2", "1"]
+    "clusters",
+    [None, range(400), [0] * 200 + [1] * 200, [0] * 400],
+    ids=["rows", "400", "2", "1"],
 )
 def test_degenerate_scores_are_not_certain(clusters: Any) -> None:
     """Intervals say that rare trials may be missing by chance where no trial, or few, differ from the others."""
     labels = torch.arange(400) % 4 == 0
     scores = {name: of(labels) for name, of in DEGENERATE.items()}
     fixed = given_threshold(0.5, POINTS)
-    result = evaluate_detectors(scores, labels, llr=True, thresholds=fixed, points=POINTS, clusters=clusters)
+    result = evaluate_detectors(
+        scores, labels, llr=True, thresholds=fixed, points=POINTS, clusters=clusters
+    )
     assert ("one cluster" in result.notes[0]) == (clusters == [0] * 400)
     for each in result.models.values():
         for name, (low, high) in each.intervals.items():
             assert low < high, name
-            assert low - 1e-9 <= each.values[name] <= high + 1e-9 or name == EQUAL_ERROR, name
+            assert low - 1e-9 <= each.values[name] <= high + 1e-9 or name == EQUAL_ERROR, (
+                name
+            )
             assert low >= 0
-            most = {CLLR: torch.inf}.get(name, 5.5 if "cost" in name else 1)  # 1 + 4.5 at the second point
+            most = {CLLR: torch.inf}.get(
+                name, 5.5 if "cost" in name else 1
+            )  # 1 + 4.5 at the second point
             assert high <= most + 1e-9, name
     for row in result.comparisons:
         assert row.paired.low < row.paired.high
@@ -411,11 +585,17 @@ def test_whole_numbers_are_scores_too() -> None:
 
 def test_reversed_scores_give_a_warning() -> None:
     with pytest.warns(functional.ReversedScoresWarning, match="below 1/2"):
-        evaluate_detectors(torch.tensor([0.1, 0.9]).repeat(5), torch.tensor([1, 0]).repeat(5))
+        evaluate_detectors(
+            torch.tensor([0.1, 0.9]).repeat(5), torch.tensor([1, 0]).repeat(5)
+        )
 
 
-@pytest.mark.parametrize("scores", [[torch.inf, 3.0, torch.inf], [torch.inf, 1.0, torch.inf]])
-def test_infinite_scores_of_both_kinds_have_an_interval_of_the_equal_error_rate(scores: list[float]) -> None:
+@pytest.mark.parametrize(
+    "scores", [[torch.inf, 3.0, torch.inf], [torch.inf, 1.0, torch.inf]]
+)
+def test_infinite_scores_of_both_kinds_have_an_interval_of_the_equal_error_rate(
+    scores: list[float],
+) -> None:
     result = evaluate_detectors(torch.tensor(scores), torch.tensor([1, 0, 1]))
     low, high = result.interval("equal_error_rate") or (1, 0)
     assert 0 <= low <= result.value("equal_error_rate") <= high <= 1
@@ -428,16 +608,26 @@ def test_infinite_ratios_leave_no_interval_of_cllr() -> None:
     assert result.value(CLLR, model="A") == torch.inf
     assert result.interval(CLLR, model="A") is None
     assert CLLR not in [row.by.metric for row in result.comparisons]
-    assert {each.reason.code for each in result.without if each.by.metric == CLLR} == {"not_finite"}
+    assert {each.reason.code for each in result.without if each.by.metric == CLLR} == {
+        "not_finite"
+    }
 
 
 def test_names_are_identifiers_with_titles() -> None:
     scores, labels = trials()
-    fixed = [*given_threshold(0.7, POINTS), *learned_thresholds(scores["A"], labels, POINTS, p_fa=[0.1])]
-    plain = evaluate_detectors(scores, labels, llr=True, thresholds=fixed, max_p_fa=0.1).to_dict()
+    fixed = [
+        *given_threshold(0.7, POINTS),
+        *learned_thresholds(scores["A"], labels, POINTS, p_fa=[0.1]),
+    ]
+    plain = evaluate_detectors(
+        scores, labels, llr=True, thresholds=fixed, max_p_fa=0.1
+    ).to_dict()
     for model in plain["models"].values():
         assert model["metrics"].keys() == model["titles"].keys()
-        assert all(re.fullmatch(r"[a-z][a-z0-9_]*(\[[a-z0-9_=.,]+\])?", name) for name in model["metrics"])
+        assert all(
+            re.fullmatch(r"[a-z][a-z0-9_]*(\[[a-z0-9_=.,]+\])?", name)
+            for name in model["metrics"]
+        )
     titles = plain["models"]["A"]["titles"]
     for row in plain["comparisons"]:
         assert titles.get(row["metric"], row["measure"]) == row["measure"]

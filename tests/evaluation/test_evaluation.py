@@ -18,17 +18,25 @@ FIRST = LOGITS.double().softmax(1)
 SECOND = (LOGITS.double() + 1.5 * torch.nn.functional.one_hot(TARGET, 4)).softmax(1)
 MODELS = {"A": FIRST, "B": SECOND}
 SITES, PATIENTS = [f"s{row % 3}" for row in range(240)], torch.arange(240) // 8
-CONCERN = ConcernSpec(["a", "b", "c", "d"], releases=[["a", "b"], ["b", "c", "d"]], factor=0.25)
+CONCERN = ConcernSpec(
+    ["a", "b", "c", "d"], releases=[["a", "b"], ["b", "c", "d"]], factor=0.25
+)
 
 
 def test_a_result_answers_for_models_and_groups() -> None:
-    result = evaluate(MODELS, TARGET, concern=CONCERN, groups={"site": SITES}, clusters=PATIENTS)
+    result = evaluate(
+        MODELS, TARGET, concern=CONCERN, groups={"site": SITES}, clusters=PATIENTS
+    )
     rows = torch.arange(240) % 3 == 1
     alone = evaluate(SECOND[rows], TARGET[rows], concern=CONCERN, clusters=PATIENTS[rows])
     for name in result.scores("B", ("site", "s1")).values:
-        assert result.value(name, "B", ("site", "s1")) == pytest.approx(alone.value(name)), name
+        assert result.value(name, "B", ("site", "s1")) == pytest.approx(
+            alone.value(name)
+        ), name
         interval = alone.interval(name)
-        assert result.interval(name, "B", ("site", "s1")) == (None if interval is None else pytest.approx(interval))
+        assert result.interval(name, "B", ("site", "s1")) == (
+            None if interval is None else pytest.approx(interval)
+        )
     assert len(result.comparisons) == 4
     assert "mpcs" in str(result)
     json.dumps(result.to_dict())
@@ -36,12 +44,17 @@ def test_a_result_answers_for_models_and_groups() -> None:
     classes, comparisons = 2 * len(result.models["A"].by_class()), len(result.comparisons)
     assert (
         len(frame)
-        == 2 * len(alone.first.values) + 6 * len(result.scores("B", ("site", "s1")).values) + classes + comparisons
+        == 2 * len(alone.first.values)
+        + 6 * len(result.scores("B", ("site", "s1")).values)
+        + classes
+        + comparisons
     )
     differences = frame[frame.column == "difference"]
     assert list(differences.value) == [row.paired.difference for row in result.comparisons]
     assert list(differences.p_value) == [row.paired.p_value for row in result.comparisons]
-    assert list(differences.adjusted_p_value) == [row.adjusted_p_value for row in result.comparisons]
+    assert list(differences.adjusted_p_value) == [
+        row.adjusted_p_value for row in result.comparisons
+    ]
     chosen = frame[(frame.model == "A") & (frame.group == "s2") & (frame.metric == "mpcs")]
     assert chosen.value.item() == result.value("mpcs", "A", ("site", "s2"))
 
@@ -86,9 +99,14 @@ def test_halves_merge_to_the_whole(clusters: torch.Tensor | None) -> None:
     found, expected = halves[0].result().to_dict(), whole.result().to_dict()
     assert found["notes"] == expected["notes"]
     for name in MODELS:
-        assert found["models"][name]["metrics"] == pytest.approx(expected["models"][name]["metrics"])
+        assert found["models"][name]["metrics"] == pytest.approx(
+            expected["models"][name]["metrics"]
+        )
         assert found["models"][name]["confusion"] == expected["models"][name]["confusion"]
-    models = Evaluation(CONCERN.classes, concern=CONCERN), Evaluation(CONCERN.classes, concern=CONCERN)
+    models = (
+        Evaluation(CONCERN.classes, concern=CONCERN),
+        Evaluation(CONCERN.classes, concern=CONCERN),
+    )
     for evaluation, (name, preds) in zip(models, MODELS.items(), strict=True):
         evaluation.update({name: preds}, TARGET, groups={"site": SITES}, clusters=clusters)
     models[0].merge(models[1])
@@ -97,11 +115,16 @@ def test_halves_merge_to_the_whole(clusters: torch.Tensor | None) -> None:
     )
 
 
-def test_units_that_are_folded_tell_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_units_that_are_folded_tell_nearly_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(6000, 4, generator=generator, dtype=torch.float64)
     target = torch.randint(4, (6000,), generator=generator)
-    preds = {"A": logits.softmax(1), "B": (logits + 0.1 * torch.nn.functional.one_hot(target, 4)).softmax(1)}
+    preds = {
+        "A": logits.softmax(1),
+        "B": (logits + 0.1 * torch.nn.functional.one_hot(target, 4)).softmax(1),
+    }
     groups = {"site": [f"s{row % 2}" for row in range(6000)]}
     every = evaluate(preds, target, groups=groups)
     for module in (unit_sums, model_sums):
@@ -112,32 +135,47 @@ def test_units_that_are_folded_tell_nearly_the_same(monkeypatch: pytest.MonkeyPa
     evaluation = Evaluation(4)
     for rows in torch.arange(6000).split(700):
         part = {"site": [groups["site"][row] for row in rows.tolist()]}
-        evaluation.update({name: own[rows] for name, own in preds.items()}, target[rows], groups=part)
+        evaluation.update(
+            {name: own[rows] for name, own in preds.items()}, target[rows], groups=part
+        )
     folded = evaluation.result()
     assert evaluation._models["A"][0].tables[""].bits is not None
     assert evaluation._models["A"][0].tables["site"].bits is not None
     for model in preds:
         for group in (None, ("site", "s1")):
             scores = folded.scores(model, group)
-            assert scores.values == pytest.approx(every.scores(model, group).values, rel=1e-9)
+            assert scores.values == pytest.approx(
+                every.scores(model, group).values, rel=1e-9
+            )
             for name, (low, high) in every.scores(model, group).intervals.items():
                 found = scores.intervals[name]
                 assert sum(found) == pytest.approx(low + high, abs=0.3 * (high - low)), name
                 assert found[1] - found[0] == pytest.approx(high - low, rel=0.3), name
     for one, other in zip(folded.comparisons, every.comparisons, strict=True):
-        assert one.paired.high - one.paired.low == pytest.approx(other.paired.high - other.paired.low, rel=0.4)
+        assert one.paired.high - one.paired.low == pytest.approx(
+            other.paired.high - other.paired.low, rel=0.4
+        )
 
 
 def test_arrays_soft_labels_and_names_are_taken() -> None:
-    result = evaluate(FIRST.numpy(), TARGET.numpy(), groups={"site": np.array(SITES)}, class_names=list("wxyz"))
+    result = evaluate(
+        FIRST.numpy(),
+        TARGET.numpy(),
+        groups={"site": np.array(SITES)},
+        class_names=list("wxyz"),
+    )
     assert list(result.first.per_class()) == list("wxyz")
     named = ["wxyz"[label] for label in TARGET.tolist()]
-    assert evaluate(FIRST, named, class_names=list("wxyz")).first.values == pytest.approx(result.first.values)
+    assert evaluate(FIRST, named, class_names=list("wxyz")).first.values == pytest.approx(
+        result.first.values
+    )
     assert result.value("accuracy") == evaluate(FIRST, TARGET).value("accuracy")
     soft = evaluate(FIRST, torch.rand(240, 4), intervals=False)
     assert "soft_f1_macro" in soft.first.values
     assert not soft.first.intervals
-    assert evaluate(FIRST, TARGET, metrics=["mpcs"], settings={"k": 2}).value("mpcs") != result.value("mpcs")
+    assert evaluate(FIRST, TARGET, metrics=["mpcs"], settings={"k": 2}).value(
+        "mpcs"
+    ) != result.value("mpcs")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +202,10 @@ def test_arrays_soft_labels_and_names_are_taken() -> None:
             {"groups": {"site": [None, *SITES[1:]]}},
             Refused("named", "site", sample=0),
         ),
-        ({"clusters": [float("nan")] * 240}, Refused("named", "clusters", float("nan"), sample=0)),
+        (
+            {"clusters": [float("nan")] * 240},
+            Refused("named", "clusters", float("nan"), sample=0),
+        ),
         ({"clusters": PATIENTS.unsqueeze(1)}, Refused("one_dimension", "clusters")),
         ({"target": ["a"] * 240}, Refused("numbered_classes", "target", "a")),
         ({"class_names": ["a", "a", "b", "c"]}, Refused("different_names", "class_names")),
@@ -210,7 +251,9 @@ def test_what_does_not_belong_together_is_refused() -> None:
 
 
 def test_a_single_group_has_no_worst_value_and_no_spread() -> None:
-    result = evaluate(FIRST, TARGET, groups={"site": ["s"] * len(TARGET)}, metrics=["accuracy"])
+    result = evaluate(
+        FIRST, TARGET, groups={"site": ["s"] * len(TARGET)}, metrics=["accuracy"]
+    )
     assert result.groups[0].summaries() == {}
     assert [row[0] for row in result.groups[0].table().rows] == ["s", "pooled"]
     assert "worst" not in result.to_dict()["groups"][0]
@@ -245,7 +288,10 @@ def test_models_of_merged_parts_need_identifiers() -> None:
             whole.merge(one)
         return whole
 
-    first, second = merged("A", [0, 1], are_named=False), merged("B", [1, 0], are_named=False)
+    first, second = (
+        merged("A", [0, 1], are_named=False),
+        merged("B", [1, 0], are_named=False),
+    )
     with Refused("no_further_models", "other", ["B"]):
         first.merge(second)
     first, second = merged("A", [0, 1], are_named=True), merged("B", [1, 0], are_named=True)
@@ -260,19 +306,27 @@ def test_columns_of_a_data_frame_are_classes_by_name() -> None:
         ["green", "red", "yellow"],
     )
     target = torch.arange(3).repeat(40)
-    probs = (torch.randn(120, 3, generator=torch.Generator().manual_seed(0)) + 2 * torch.eye(3)[target]).softmax(1)
+    probs = (
+        torch.randn(120, 3, generator=torch.Generator().manual_seed(0))
+        + 2 * torch.eye(3)[target]
+    ).softmax(1)
     frame, costs = (
-        pandas.DataFrame(values.numpy(), columns=concern.classes)[shuffled] for values in (probs, 9 * probs)
+        pandas.DataFrame(values.numpy(), columns=concern.classes)[shuffled]
+        for values in (probs, 9 * probs)
     )
     names = [concern.classes[label] for label in target.tolist()]
     expected = evaluate(probs, target, concern=concern, costs=9 * probs).first.values
-    assert evaluate(frame, names, concern=concern, costs=costs).first.values == pytest.approx(expected, nan_ok=True)
+    assert evaluate(
+        frame, names, concern=concern, costs=costs
+    ).first.values == pytest.approx(expected, nan_ok=True)
     accuracy = evaluate(probs, target).value("accuracy")
     for further in ({}, {"class_names": concern.classes}, {"class_names": shuffled}):
         assert evaluate(frame, names, **further).value("accuracy") == accuracy
     assert evaluate(pandas.DataFrame(probs.numpy()), target).value("accuracy") == accuracy
     soft = evaluate(probs, probs.flip(0), class_names=concern.classes).first.values
-    assert evaluate(frame, frame[::-1], class_names=concern.classes).first.values == pytest.approx(soft, nan_ok=True)
+    assert evaluate(
+        frame, frame[::-1], class_names=concern.classes
+    ).first.values == pytest.approx(soft, nan_ok=True)
     with Refused("column_for_each_class", "preds"):
         evaluate(frame.rename(columns={"red": "RED"}), names, concern=concern)
     with Refused("numbered_classes", "target", "red"):
@@ -280,7 +334,9 @@ def test_columns_of_a_data_frame_are_classes_by_name() -> None:
 
 
 def test_rows_of_one_class_say_nothing_about_an_average_over_classes() -> None:
-    scores = evaluate(torch.tensor([[0.8, 0.1, 0.1]]).repeat(20, 1), torch.zeros(20, dtype=torch.int64)).first
+    scores = evaluate(
+        torch.tensor([[0.8, 0.1, 0.1]]).repeat(20, 1), torch.zeros(20, dtype=torch.int64)
+    ).first
     assert scores.without_interval["macro_f1"] == Reason("absent_class")
 
 

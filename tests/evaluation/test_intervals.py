@@ -35,13 +35,19 @@ COMPARED = [
 MEASURES = {name: find_entry(name).make(2) for name in COMPARED}
 SUMS = {"bounded", "mean"}
 """The rules of intervals of values that are a sum over rows, divided by another."""
-CONCERN = ConcernSpec(list("abcd"), weights=[[0, 1, 1, 40], [1, 0, 2, 1], [1, 1, 0, 1], [3, 1, 1, 0]], dangerous=3)
+CONCERN = ConcernSpec(
+    list("abcd"),
+    weights=[[0, 1, 1, 40], [1, 0, 2, 1], [1, 1, 0, 1], [3, 1, 1, 0]],
+    dangerous=3,
+)
 
 
 def influences(decided: Tensor, target: Tensor, value: Any) -> tuple[Tensor, Tensor]:
     """Return the influence of each row, and of a further row of each class and decision, by small weights."""
     counts, step = torch.zeros(4, 4, dtype=torch.float64), 1e-6
-    counts.index_put_((target, decided), torch.ones(len(target), dtype=torch.float64), accumulate=True)
+    counts.index_put_(
+        (target, decided), torch.ones(len(target), dtype=torch.float64), accumulate=True
+    )
     cells = torch.zeros(4, 4, dtype=torch.float64)
     for true, other in torch.cartesian_prod(torch.arange(4), torch.arange(4)).tolist():
         moved = counts.clone()
@@ -62,7 +68,9 @@ def correlation(counts: Tensor) -> float:
 
 
 @pytest.mark.parametrize(("name", "value"), [("macro_f1", macro_f1), ("mcc", correlation)])
-def test_an_interval_is_gaffkes_of_the_influences_and_of_one_further_row(name: str, value: Any) -> None:
+def test_an_interval_is_gaffkes_of_the_influences_and_of_one_further_row(
+    name: str, value: Any
+) -> None:
     logits, target = random_batch(400, seed=2)
     found = evaluate(logits.double().softmax(1), target, metrics=[name])
     of_rows, cells = influences(logits.argmax(1), target, value)
@@ -74,21 +82,33 @@ def test_an_interval_is_gaffkes_of_the_influences_and_of_one_further_row(name: s
 
 
 @pytest.mark.parametrize("size", [1, 5])
-def test_a_difference_is_gaffkes_of_clusters_and_one_further_that_differs_as_much_as_any(size: int) -> None:
+def test_a_difference_is_gaffkes_of_clusters_and_one_further_that_differs_as_much_as_any(
+    size: int,
+) -> None:
     clusters = torch.arange(150) // size
     found = evaluate({"A": PROBS, "B": OTHER}, TARGET, metrics=["mpcs"], clusters=clusters)
     a, b = (
-        meta_pattern_concern_score(own, TARGET, num_classes=4, from_logits=False, reduction="none")
+        meta_pattern_concern_score(
+            own, TARGET, num_classes=4, from_logits=False, reduction="none"
+        )
         for own in (PROBS, OTHER)
     )
     changes = (b - a).double().view(-1, size).mean(1)
     most = changes.abs().max()
     counts = torch.cat([torch.ones(len(changes)), torch.zeros(2)])
-    expected = bounded_mean_interval(torch.cat([changes, torch.stack([-most, most])]), counts)
+    expected = bounded_mean_interval(
+        torch.cat([changes, torch.stack([-most, most])]), counts
+    )
     [row] = found.comparisons
-    assert (row.paired.low, row.paired.high) == pytest.approx(expected, abs=0.02 * (expected[1] - expected[0]))
+    assert (row.paired.low, row.paired.high) == pytest.approx(
+        expected, abs=0.02 * (expected[1] - expected[0])
+    )
     flips = stats.permutation_test(
-        (changes.numpy(),), np.mean, permutation_type="samples", n_resamples=50_000, rng=np.random.default_rng(0)
+        (changes.numpy(),),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=50_000,
+        rng=np.random.default_rng(0),
     )
     assert row.paired.p_value == pytest.approx(flips.pvalue, abs=1e-4)
     assert row.better == "B"
@@ -100,18 +120,30 @@ def test_a_worse_unit_never_raises_the_p_value(seed: int, units: int, place: int
     """If B is worse in total, making it worse in a unit where it is not better leaves no less evidence."""
     generator = torch.Generator().manual_seed(seed)
     rows = 3 * units
-    target, clusters = torch.randint(2, (rows,), generator=generator), torch.arange(rows) // 3
-    right = {name: 0.01 + 0.98 * torch.rand(rows, generator=generator, dtype=torch.float64) for name in "AB"}
-    right["B"] = right["B"] * torch.rand(rows, generator=generator, dtype=torch.float64).clamp(min=0.3)
+    target, clusters = (
+        torch.randint(2, (rows,), generator=generator),
+        torch.arange(rows) // 3,
+    )
+    right = {
+        name: 0.01 + 0.98 * torch.rand(rows, generator=generator, dtype=torch.float64)
+        for name in "AB"
+    }
+    right["B"] = right["B"] * torch.rand(
+        rows, generator=generator, dtype=torch.float64
+    ).clamp(min=0.3)
     of_unit = clusters == place % units
     right["B"][of_unit] = torch.minimum(right["B"][of_unit], right["A"][of_unit])
     costs = torch.zeros(rows, 2, dtype=torch.float64)
-    costs[torch.arange(rows), 1 - target] = 1 + torch.rand(rows, generator=generator, dtype=torch.float64)
+    costs[torch.arange(rows), 1 - target] = 1 + torch.rand(
+        rows, generator=generator, dtype=torch.float64
+    )
 
     def compared() -> dict[str, Any]:
         is_1 = (target == 1).unsqueeze(1)
         probs = {
-            name: torch.where(is_1, torch.stack([1 - each, each], 1), torch.stack([each, 1 - each], 1))
+            name: torch.where(
+                is_1, torch.stack([1 - each, each], 1), torch.stack([each, 1 - each], 1)
+            )
             for name, each in right.items()
         }
         found = evaluate(probs, target, metrics=COMPARED, clusters=clusters, costs=costs)
@@ -121,7 +153,10 @@ def test_a_worse_unit_never_raises_the_p_value(seed: int, units: int, place: int
     right["B"][of_unit] *= 0.2
     after = compared()
     for metric, row in before.items():
-        if row.paired.difference != 0 and (row.paired.difference > 0) == row.by.lower_is_better:
+        if (
+            row.paired.difference != 0
+            and (row.paired.difference > 0) == row.by.lower_is_better
+        ):
             # The saddle-point approximation, beyond 36 units, is not exact.
             nearly = 1 + (1e-9 if units <= 36 else 0.03)
             if getattr(MEASURES[metric], "interval_rule", "") not in SUMS:
@@ -130,7 +165,12 @@ def test_a_worse_unit_never_raises_the_p_value(seed: int, units: int, place: int
 
 
 @settings(max_examples=40)
-@given(only_first=st.integers(0, 12), only_second=st.integers(0, 12), both=st.integers(0, 5), rest=st.integers(1, 300))
+@given(
+    only_first=st.integers(0, 12),
+    only_second=st.integers(0, 12),
+    both=st.integers(0, 5),
+    rest=st.integers(1, 300),
+)
 def test_differences_of_rates_are_mcnemars_and_never_contradict_it(
     only_first: int, only_second: int, both: int, rest: int
 ) -> None:
@@ -138,7 +178,10 @@ def test_differences_of_rates_are_mcnemars_and_never_contradict_it(
     first, second = torch.zeros_like(target), torch.zeros_like(target)
     first[: only_first + both] = 1
     second[only_first : only_first + both + only_second] = 1
-    one_hot = {name: torch.eye(2, dtype=torch.float64)[own] for name, own in (("A", first), ("B", second))}
+    one_hot = {
+        name: torch.eye(2, dtype=torch.float64)[own]
+        for name, own in (("A", first), ("B", second))
+    }
     [row] = evaluate(one_hot, target, metrics=["misclassification_rate"]).comparisons
     apart = only_first + only_second
     p_value = stats.binomtest(only_first, apart).pvalue if apart else 1.0
@@ -151,9 +194,15 @@ def test_rates_are_exact_and_costs_have_gaffkes_bound() -> None:
     found = evaluate(PROBS, TARGET, concern=CONCERN).first
     decided = PROBS.argmax(1)
     exact = stats.binomtest(int((decided != TARGET).sum()), 150).proportion_ci()
-    assert found.intervals["misclassification_rate"] == pytest.approx((exact.low, exact.high))
-    averaged = evaluate(PROBS, TARGET, concern=CONCERN, metrics=["onedal_average_accuracy"]).first
-    assert averaged.intervals["onedal_average_accuracy"] == pytest.approx((1 - exact.high / 2, 1 - exact.low / 2))
+    assert found.intervals["misclassification_rate"] == pytest.approx(
+        (exact.low, exact.high)
+    )
+    averaged = evaluate(
+        PROBS, TARGET, concern=CONCERN, metrics=["onedal_average_accuracy"]
+    ).first
+    assert averaged.intervals["onedal_average_accuracy"] == pytest.approx(
+        (1 - exact.high / 2, 1 - exact.low / 2)
+    )
     costs = CONCERN.costs()[:, :4].double().fill_diagonal_(0)
     constant = costs[TARGET].sum(0).argmin()
     pairs = torch.stack([costs[TARGET, decided], costs[TARGET, constant]], 1)
@@ -178,7 +227,9 @@ def test_many_different_values_are_counted_together() -> None:
     some = pairs[:400]
     exact = bounded_mean_interval(some[:, 0], torch.ones(400), per=some[:, 1])
     joined, counts = distinct_pairs(some, torch.ones(400, dtype=torch.float64))
-    assert bounded_mean_interval(joined[:, 0], counts, per=joined[:, 1]) == pytest.approx(exact, rel=0.01)
+    assert bounded_mean_interval(joined[:, 0], counts, per=joined[:, 1]) == pytest.approx(
+        exact, rel=0.01
+    )
 
 
 def test_a_confusion_matrix_says_what_its_rows_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +241,9 @@ def test_a_confusion_matrix_says_what_its_rows_say(monkeypatch: pytest.MonkeyPat
     for name, interval in found.first.intervals.items():
         assert interval == pytest.approx(rows.first.intervals[name]), name
     assert found.first.class_intervals == rows.first.class_intervals
-    monkeypatch.setattr("mpcs_torch.evaluation.confusion.MAX_OF_CELLS", 80)  # 5 cells at a time
+    monkeypatch.setattr(
+        "mpcs_torch.evaluation.confusion.MAX_OF_CELLS", 80
+    )  # 5 cells at a time
     large = evaluate_confusion(rows.first.confusion, list("abcd"), concern=concern)
     assert large.first.values == pytest.approx(found.first.values)
     assert large.notes == ["No intervals: the matrix has too many pairs of classes."]
@@ -211,7 +264,9 @@ SURE = torch.eye(4, dtype=torch.float64)
         (PROBS, TARGET, "destructive_rate", "no_method"),
     ],
 )
-def test_what_has_no_interval_has_a_reason(preds: Tensor, target: Tensor, name: str, code: str) -> None:
+def test_what_has_no_interval_has_a_reason(
+    preds: Tensor, target: Tensor, name: str, code: str
+) -> None:
     found = evaluate(preds, target, metrics=[name]).first
     assert name not in found.intervals
     if name in found.without_interval:
@@ -230,10 +285,17 @@ def test_a_mean_allows_for_a_further_row_that_is_a_third_of_the_way_to_the_worst
     found = evaluate(preds, target)
     squares = (preds - torch.eye(4, dtype=torch.float64)[target]).square().sum(1)
     losses = -preds[torch.arange(len(target)), target].log()
-    for name, of_rows, largest in (("brier_score", squares, 2.0), ("cross_entropy", losses, -log(1e-12))):
-        values = torch.cat([of_rows, torch.stack([torch.zeros(()).double(), a_third_of(largest, of_rows)])])
+    for name, of_rows, largest in (
+        ("brier_score", squares, 2.0),
+        ("cross_entropy", losses, -log(1e-12)),
+    ):
+        values = torch.cat(
+            [of_rows, torch.stack([torch.zeros(()).double(), a_third_of(largest, of_rows)])]
+        )
         counts = torch.cat([torch.ones(len(of_rows)), torch.zeros(2)])
-        assert found.interval(name) == pytest.approx(bounded_mean_interval(values, counts), rel=1e-3), name
+        assert found.interval(name) == pytest.approx(
+            bounded_mean_interval(values, counts), rel=1e-3
+        ), name
 
 
 @pytest.mark.slow
@@ -266,10 +328,14 @@ def test_averages_over_classes_hold_where_one_is_rare(metric: str) -> None:
         is_rare = target < 0.01
         return torch.where(is_rare, chance < 0.9, chance < 0.03).long(), is_rare.long()
 
-    true = evaluate(*drawn(10**6), class_names=2, metrics=[metric], intervals=False).value(metric)
+    true = evaluate(*drawn(10**6), class_names=2, metrics=[metric], intervals=False).value(
+        metric
+    )
     held = 0
     for _ in range(60):
-        low, high = evaluate(*drawn(1000), class_names=2, metrics=[metric]).interval(metric) or (1, 0)
+        low, high = evaluate(*drawn(1000), class_names=2, metrics=[metric]).interval(
+            metric
+        ) or (1, 0)
         held += low <= true <= high
     assert stats.binomtest(held, 60, 0.95, alternative="less").pvalue > 0.001
 
@@ -279,9 +345,16 @@ def test_a_mean_that_few_rows_make_has_its_bound() -> None:
     probs[:, 1] = 0.7
     probs[:100] = probs[:100].flip(1)
     probs[:2] = torch.tensor([1 - 1e-9, 1e-9], dtype=torch.float64)
-    found = evaluate(probs, torch.ones(1000, dtype=torch.int64), metrics=["cross_entropy", "brier_score"])
-    losses, counts = [0.0, *(-torch.tensor([0.7, 0.3, 1e-9]).double().log()).tolist()], [0, 900, 98, 2]
-    expected = bounded_mean_interval(torch.tensor(losses).double(), torch.tensor(counts).double())
+    found = evaluate(
+        probs, torch.ones(1000, dtype=torch.int64), metrics=["cross_entropy", "brier_score"]
+    )
+    losses, counts = (
+        [0.0, *(-torch.tensor([0.7, 0.3, 1e-9]).double().log()).tolist()],
+        [0, 900, 98, 2],
+    )
+    expected = bounded_mean_interval(
+        torch.tensor(losses).double(), torch.tensor(counts).double()
+    )
     assert found.interval("cross_entropy") == pytest.approx(expected, rel=1e-6)
     assert found.interval("brier_score") is not None
 
@@ -297,14 +370,20 @@ def test_the_upper_end_of_a_loss_allows_for_saturated_rows() -> None:
 
 
 @pytest.mark.parametrize("clusters", [None, torch.arange(300)])
-def test_mean_costs_of_many_differing_rows_are_nearly_a_paired_t_test(clusters: Tensor | None) -> None:
+def test_mean_costs_of_many_differing_rows_are_nearly_a_paired_t_test(
+    clusters: Tensor | None,
+) -> None:
     generator = torch.Generator().manual_seed(1)
     target = torch.randint(4, (300,), generator=generator)
     decisions = {
-        name: torch.where(torch.rand(300, generator=generator) < share, (target + 1) % 4, target)
+        name: torch.where(
+            torch.rand(300, generator=generator) < share, (target + 1) % 4, target
+        )
         for name, share in (("A", 0.2), ("B", 0.1))
     }
-    found = evaluate(decisions, target, concern=CONCERN, metrics=["expected_concern"], clusters=clusters)
+    found = evaluate(
+        decisions, target, concern=CONCERN, metrics=["expected_concern"], clusters=clusters
+    )
     costs = CONCERN.costs()
     expected = stats.ttest_rel(*(costs[target, decided] for decided in decisions.values()))
     assert found.comparisons[0].paired.p_value == pytest.approx(expected.pvalue, rel=0.2)

@@ -12,7 +12,11 @@ from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.evaluation import Evaluation, Result, evaluation
 from mpcs_torch.evaluation.scores import Scores
 
-CONCERN = ConcernSpec(["a", "b", "c"], weights=[[0, 1, 5], [1, 0, 2], [1, 1, 0]], class_groups={"ab": ["a", "b"]})
+CONCERN = ConcernSpec(
+    ["a", "b", "c"],
+    weights=[[0, 1, 5], [1, 0, 2], [1, 1, 0]],
+    class_groups={"ab": ["a", "b"]},
+)
 
 
 def drawn(rows: int, classes: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -26,12 +30,25 @@ def assert_same(scores: Scores, others: Scores) -> None:
     for name, value in scores.values.items():
         assert value == pytest.approx(others.values[name], nan_ok=True), name
         assert type(value) is type(others.values[name]), name
-        ends, expected = scores.intervals.get(name, (nan, nan)), others.intervals.get(name, (nan, nan))
+        ends, expected = (
+            scores.intervals.get(name, (nan, nan)),
+            others.intervals.get(name, (nan, nan)),
+        )
         assert ends == pytest.approx(expected, nan_ok=True), name
-    reasons = {name: reason for name, reason in others.without_interval.items() if name in scores.values}
+    reasons = {
+        name: reason
+        for name, reason in others.without_interval.items()
+        if name in scores.values
+    }
     assert scores.without_interval == reasons
-    of_histograms = {name for name in others.values if name.startswith(("measured_", "calibration_slope"))}
-    assert others.values.keys() - scores.values.keys() <= of_histograms, "which groups have only if they are named"
+    of_histograms = {
+        name
+        for name in others.values
+        if name.startswith(("measured_", "calibration_slope"))
+    }
+    assert others.values.keys() - scores.values.keys() <= of_histograms, (
+        "which groups have only if they are named"
+    )
 
 
 @settings(max_examples=8)
@@ -48,7 +65,12 @@ def test_a_group_has_the_values_of_its_rows_alone(
     names, concern = ["a", "b", "c"], CONCERN if has_concern else None
 
     def measured(rows: Tensor, **kinds: object) -> Result[Scores]:
-        settings = {"class_names": names, "concern": concern, "intervals": intervals, **kinds}
+        settings = {
+            "class_names": names,
+            "concern": concern,
+            "intervals": intervals,
+            **kinds,
+        }
         return evaluate(probs[rows], target[rows], **settings)
 
     [of_site] = measured(torch.arange(len(groups)), groups={"site": groups}).groups
@@ -67,7 +89,9 @@ def test_groups_of_merged_parts_are_those_of_all_rows(intervals: bool) -> None:
     whole, *parts = (Evaluation(3, intervals=intervals) for _ in range(3))
     whole.update(probs, target, groups={"site": groups})
     for first, last, part in ((0, 40, parts[1]), (40, 47, parts[0]), (47, 90, parts[0])):
-        part.update(probs[first:last], target[first:last], groups={"site": groups[first:last]})
+        part.update(
+            probs[first:last], target[first:last], groups={"site": groups[first:last]}
+        )
     parts[1].merge(parts[0])
     [of_whole], [of_parts] = whole.result().groups, parts[1].result().groups
     for name, scores in of_whole.groups.items():
@@ -75,9 +99,13 @@ def test_groups_of_merged_parts_are_those_of_all_rows(intervals: bool) -> None:
 
 
 @pytest.mark.parametrize("number", [4, 5])
-def test_a_note_says_that_groups_are_many(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_says_that_groups_are_many(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(evaluation, "MANY_GROUPS", 4)
     probs, target = drawn(number, 2, seed=2)
     sites = [str(row) for row in range(number)]
     result = evaluate(probs, target, groups={"site": sites}, intervals=False)
-    assert any("site" in note and str(number) in note for note in result.notes) == (number > 4)
+    assert any("site" in note and str(number) in note for note in result.notes) == (
+        number > 4
+    )

@@ -19,9 +19,13 @@ from tests.refused import Refused
 GRADES = ["none", "mild", "severe"]
 CONCERN = ConcernSpec(GRADES, refer=0.5, class_groups={"ill": ["mild", "severe"]})
 GENERATOR = torch.Generator().manual_seed(0)
-TARGET = torch.multinomial(torch.tensor([0.5, 0.3, 0.2]), 1200, replacement=True, generator=GENERATOR)
+TARGET = torch.multinomial(
+    torch.tensor([0.5, 0.3, 0.2]), 1200, replacement=True, generator=GENERATOR
+)
 MODELS = {
-    name: (torch.randn(1200, 3, generator=GENERATOR) + skill * torch.eye(3)[TARGET]).softmax(1)
+    name: (
+        torch.randn(1200, 3, generator=GENERATOR) + skill * torch.eye(3)[TARGET]
+    ).softmax(1)
     for name, skill in (("small", 1.0), ("large", 2.0))
 }
 SMALL = MODELS["small"]
@@ -33,7 +37,10 @@ def by(groups: int) -> dict[str, Any]:
 
 def detectors() -> Result[Any]:
     target = torch.arange(1200) % 4 == 0
-    scores = {name: torch.randn(1200, generator=GENERATOR) + gap * target for name, gap in (("A", 1.0), ("B", 2.0))}
+    scores = {
+        name: torch.randn(1200, generator=GENERATOR) + gap * target
+        for name, gap in (("A", 1.0), ("B", 2.0))
+    }
     return evaluate_detectors(scores, target)
 
 
@@ -41,8 +48,12 @@ SHAPES: dict[str, Any] = {
     "one model": lambda: evaluate(SMALL, TARGET, class_names=GRADES),
     "two models": lambda: evaluate(MODELS, TARGET, concern=CONCERN),
     "12 groups": lambda: evaluate(MODELS, TARGET, concern=CONCERN, groups=by(12)),
-    "50 groups": lambda: evaluate(MODELS, TARGET, concern=CONCERN, groups={**by(50), "site": ["a", "b"] * 600}),
-    "decisions": lambda: evaluate([*np.array(GRADES)[SMALL.argmax(1)][:-1], "refer"], TARGET, concern=CONCERN),
+    "50 groups": lambda: evaluate(
+        MODELS, TARGET, concern=CONCERN, groups={**by(50), "site": ["a", "b"] * 600}
+    ),
+    "decisions": lambda: evaluate(
+        [*np.array(GRADES)[SMALL.argmax(1)][:-1], "refer"], TARGET, concern=CONCERN
+    ),
     "soft labels": lambda: evaluate(SMALL, MODELS["large"]),
     "no intervals": lambda: evaluate(SMALL, TARGET, intervals=False, metrics=["mpcs"]),
     "detectors": detectors,
@@ -61,7 +72,11 @@ def closed() -> Iterator[None]:
 
 
 def points(axes: Any) -> list[float]:
-    return [line.get_xdata()[0] for line in axes.lines if line.get_marker() != "None" and len(line.get_xdata()) == 1]
+    return [
+        line.get_xdata()[0]
+        for line in axes.lines
+        if line.get_marker() != "None" and len(line.get_xdata()) == 1
+    ]
 
 
 @pytest.mark.slow
@@ -80,11 +95,19 @@ def test_values_intervals_groups_and_differences_are_those_of_the_result() -> No
     _, (above, below) = result.plot("misclassification_rate")
     worst = result.groups[0].worst_first()
     rows = [None, *(("clinic", name) for name in worst)]
-    values = [result.value("misclassification_rate", model, row) for model in MODELS for row in rows]
+    values = [
+        result.value("misclassification_rate", model, row)
+        for model in MODELS
+        for row in rows
+    ]
     assert points(above) == pytest.approx(values)
     assert [label.get_text() for label in above.get_yticklabels()] == ["all rows", *worst]
     ends = [tuple(line.get_xdata()) for line in above.lines if len(line.get_xdata()) == 2]
-    assert ends == [result.interval("misclassification_rate", model, row) for model in MODELS for row in rows]
+    assert ends == [
+        result.interval("misclassification_rate", model, row)
+        for model in MODELS
+        for row in rows
+    ]
     assert points(below) == [result.comparisons[0].paired.difference]
     assert [label.get_text() for label in below.get_yticklabels()] == ["large - small"]
 
@@ -93,7 +116,11 @@ def test_the_worst_of_many_groups_are_drawn() -> None:
     _, axes = result_with("50 groups").plot("mpcs")
     labels = [label.get_text() for label in axes[0].get_yticklabels()]
     assert len(labels) == 1 + MAX_GROUPS + 1 + 2
-    assert labels[MAX_GROUPS + 1 :] == [f"and {50 - MAX_GROUPS} others", "site: a", "site: b"]
+    assert labels[MAX_GROUPS + 1 :] == [
+        f"and {50 - MAX_GROUPS} others",
+        "site: a",
+        "site: b",
+    ]
 
 
 def test_rates_of_classes_are_drawn_by_name() -> None:
@@ -105,12 +132,17 @@ def test_rates_of_classes_are_drawn_by_name() -> None:
     assert points(axes)[0] == decided.value("coverage[severe]")
 
 
-def test_an_unknown_metric_and_a_missing_matplotlib_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_metric_and_a_missing_matplotlib_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     result = result_with("no intervals")
     with Refused("measured", "metric", "mcps"):
         result.plot("mcps")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ModuleNotFoundError, match=r"plot needs matplotlib: pip install 'mpcs_torch\[plot\]'"):
+    with pytest.raises(
+        ModuleNotFoundError,
+        match=r"plot needs matplotlib: pip install 'mpcs_torch\[plot\]'",
+    ):
         result.plot()
 
 
@@ -147,9 +179,13 @@ def test_a_notebook_shows_one_short_table_and_folds_the_rest(shape: str) -> None
 
 
 def test_verdicts_and_files_stand_in_lines_of_their_own() -> None:
-    result = replace(result_with("two models"), read=["a.csv: labels <y>", "b.csv: labels <y>"])
+    result = replace(
+        result_with("two models"), read=["a.csv: labels <y>", "b.csv: labels <y>"]
+    )
     page = result._repr_html_()
-    assert page.startswith("<p>a.csv: labels &lt;y&gt;<br>b.csv: labels &lt;y&gt;<br>1200 rows, 3 classes")
+    assert page.startswith(
+        "<p>a.csv: labels &lt;y&gt;<br>b.csv: labels &lt;y&gt;<br>1200 rows, 3 classes"
+    )
     assert "<br>".join(each.verdict for each in result.comparisons[:2]) in page
 
 
@@ -161,8 +197,14 @@ def test_the_frame_holds_every_value_once(shape: str) -> None:
     assert (frame.metric != "").all()
     assert (frame.column == "difference").sum() == len(result.comparisons)
     for row in frame[frame.column != "difference"].itertuples():
-        value, ends, _ = result.find(row.metric, row.model, (row.column, row.group) if row.column else None)
-        assert [row.value, row.low, row.high] == pytest.approx([value, *(ends or (np.nan, np.nan))], nan_ok=True)
+        value, ends, _ = result.find(
+            row.metric, row.model, (row.column, row.group) if row.column else None
+        )
+        assert [row.value, row.low, row.high] == pytest.approx(
+            [value, *(ends or (np.nan, np.nan))], nan_ok=True
+        )
     for by_group in result.groups:
-        in_frame = frame[(frame.model == by_group.model) & (frame.column == by_group.column)]
+        in_frame = frame[
+            (frame.model == by_group.model) & (frame.column == by_group.column)
+        ]
         assert set(in_frame.group) == set(by_group.groups)

@@ -33,14 +33,21 @@ from tests.refused import Refused
 GRADES = ["none", "mild", "moderate", "severe"]
 CONCERN = ConcernSpec(GRADES, class_groups={"referable": ["moderate", "severe"]})
 GENERATOR = torch.Generator().manual_seed(0)
-TARGET = torch.multinomial(torch.tensor([0.5, 0.25, 0.15, 0.1]), 400, replacement=True, generator=GENERATOR)
+TARGET = torch.multinomial(
+    torch.tensor([0.5, 0.25, 0.15, 0.1]), 400, replacement=True, generator=GENERATOR
+)
 PROBS, OTHER = (
-    (torch.randn(400, 4, generator=GENERATOR) + skill * torch.eye(4)[TARGET]).softmax(1).double() for skill in (1, 2)
+    (torch.randn(400, 4, generator=GENERATOR) + skill * torch.eye(4)[TARGET])
+    .softmax(1)
+    .double()
+    for skill in (1, 2)
 )
 SITES = np.array(["north", "south", "south"] * 133 + ["north"])
 WEIGHTS = torch.rand(400, generator=GENERATOR, dtype=torch.float64)
 OF_ROWS: dict[str, Any] = {
-    "quadratic_weighted_kappa": lambda p, y: cohen_kappa_score(y, p.argmax(1), weights="quadratic"),
+    "quadratic_weighted_kappa": lambda p, y: cohen_kappa_score(
+        y, p.argmax(1), weights="quadratic"
+    ),
     "balanced_accuracy": lambda p, y: balanced_accuracy_score(y, p.argmax(1)),
     "sensitivity[severe]": lambda p, y: recall_score(y == 3, p.argmax(1) == 3),
     "recall[referable]": lambda p, y: recall_score(y >= 2, p.argmax(1) >= 2),
@@ -52,7 +59,12 @@ OF_ROWS: dict[str, Any] = {
 
 
 def measured(**arguments: Any) -> Result[Any]:
-    given = {"preds": {"A": PROBS, "B": OTHER}, "target": TARGET, "concern": CONCERN, "metrics": list(OF_ROWS)}
+    given = {
+        "preds": {"A": PROBS, "B": OTHER},
+        "target": TARGET,
+        "concern": CONCERN,
+        "metrics": list(OF_ROWS),
+    }
     return evaluate(**{**given, **arguments})
 
 
@@ -60,42 +72,65 @@ def test_values_are_those_of_scikit_learn_by_group_too_and_models_are_compared()
     found = measured(groups={"site": SITES})
     for name, value in OF_ROWS.items():
         for model, probs in (("A", PROBS.numpy()), ("B", OTHER.numpy())):
-            assert found.value(name, model) == pytest.approx(value(probs, TARGET.numpy())), name
+            assert found.value(name, model) == pytest.approx(
+                value(probs, TARGET.numpy())
+            ), name
             for site in ("north", "south"):
                 rows = site == SITES
                 of_site = found.find(name, model, ("site", site))
-                assert of_site[0] == pytest.approx(value(probs[rows], TARGET.numpy()[rows])), name
+                assert of_site[0] == pytest.approx(
+                    value(probs[rows], TARGET.numpy()[rows])
+                ), name
                 assert of_site[1][0] < of_site[0] < of_site[1][1]
-    assert {row.measure: row.better for row in found.comparisons} | {"auroc[severe]": "B"} == {
-        name if name == "balanced_accuracy" else name.replace("_", " "): "B" for name in OF_ROWS
+    assert {row.measure: row.better for row in found.comparisons} | {
+        "auroc[severe]": "B"
+    } == {
+        name if name == "balanced_accuracy" else name.replace("_", " "): "B"
+        for name in OF_ROWS
     }
     named = measured(metrics=["sensitivity[referable]"]).comparisons
-    assert [row.by.metric for row in named] == ["sensitivity[referable]"], "which is recall[referable]"
+    assert [row.by.metric for row in named] == ["sensitivity[referable]"], (
+        "which is recall[referable]"
+    )
     frame = found.to_frame()
     assert not frame.duplicated(["model", "column", "group", "metric"]).any()
 
 
 def test_rates_have_the_interval_of_their_counts_and_take_weights() -> None:
     found, decided = measured(), PROBS.argmax(1)
-    right, severe, predicted = ((decided == 3) & (TARGET == 3)).sum(), (TARGET == 3).sum(), (decided == 3).sum()
-    assert found.interval("sensitivity[severe]", "A") == pytest.approx(clopper_pearson(int(right), int(severe)))
-    assert found.interval("precision[severe]", "A") == pytest.approx(clopper_pearson(int(right), int(predicted)))
+    right, severe, predicted = (
+        ((decided == 3) & (TARGET == 3)).sum(),
+        (TARGET == 3).sum(),
+        (decided == 3).sum(),
+    )
+    assert found.interval("sensitivity[severe]", "A") == pytest.approx(
+        clopper_pearson(int(right), int(severe))
+    )
+    assert found.interval("precision[severe]", "A") == pytest.approx(
+        clopper_pearson(int(right), int(predicted))
+    )
     rates = ["sensitivity[severe]", "specificity[referable]", "precision[severe]"]
     weighted = measured(metrics=rates, weights=WEIGHTS)
     severe_weight = WEIGHTS[TARGET == 3]
     expected = (severe_weight * (decided[TARGET == 3] == 3)).sum() / severe_weight.sum()
     assert weighted.value("sensitivity[severe]", "A") == pytest.approx(expected.item())
-    clustered = measured(metrics=[*rates, "auroc[referable]"], clusters=np.arange(400) // 2).interval
+    clustered = measured(
+        metrics=[*rates, "auroc[referable]"], clusters=np.arange(400) // 2
+    ).interval
     for name in rates:
         (low, high), (least, most) = found.interval(name, "A"), clustered(name, "A")  # type: ignore[misc]
         assert most - least == pytest.approx(high - low, rel=0.15), "pairs of unlike rows"
 
 
-def test_the_area_is_that_of_torchmetrics_with_ties_and_without_a_class_it_is_none() -> None:
+def test_the_area_is_that_of_torchmetrics_with_ties_and_without_a_class_it_is_none() -> (
+    None
+):
     ties = (4 * PROBS).round() / 4
     theirs = BinaryAUROC()(ties[:, 1], (TARGET == 1).long())
     ours = RocArea(4, [1])
-    assert ours.value(ours.rows(ties, TARGET)).item() == pytest.approx(theirs.item(), abs=1e-6)
+    assert ours.value(ours.rows(ties, TARGET)).item() == pytest.approx(
+        theirs.item(), abs=1e-6
+    )
     absent = evaluate(PROBS, TARGET.clamp(max=2), metrics=["auroc[3]", "sensitivity[3]"])
     assert [np.isnan(value) for value in absent.first.values.values()] == [True, True]
     assert absent.first.undefined() == dict.fromkeys(
@@ -104,11 +139,16 @@ def test_the_area_is_that_of_torchmetrics_with_ties_and_without_a_class_it_is_no
 
 
 def test_a_rate_of_a_class_has_an_interval_in_a_training_loop() -> None:
-    metric = WithInterval(MeasureMetric(ClassRate(4, classes=[2, 3]), True, {}), prefix="referable")
+    metric = WithInterval(
+        MeasureMetric(ClassRate(4, classes=[2, 3]), True, {}), prefix="referable"
+    )
     for rows in torch.arange(400).split(90):
         metric.update(PROBS[rows], TARGET[rows])
     found = measured()
-    expected = [found.value("recall[referable]", "A"), *(found.interval("recall[referable]", "A") or ())]
+    expected = [
+        found.value("recall[referable]", "A"),
+        *(found.interval("recall[referable]", "A") or ()),
+    ]
     assert [each.item() for each in metric.compute().values()] == pytest.approx(expected)
 
 
@@ -118,7 +158,9 @@ def holds(draws: int, *, rows: int, positives: int, gap: float, seed: int) -> li
     target, held = torch.arange(rows) < positives, list[bool]()
     for _ in range(draws):
         score = (torch.randn(rows, generator=generator) + gap * target).double().sigmoid()
-        found = evaluate(torch.stack([1 - score, score], 1), target.long(), metrics=["auroc[1]"])
+        found = evaluate(
+            torch.stack([1 - score, score], 1), target.long(), metrics=["auroc[1]"]
+        )
         ends = found.interval("auroc[1]")
         held.append(ends is not None and ends[0] <= area <= ends[1])
     return held
@@ -149,9 +191,16 @@ def test_an_area_has_the_interval_that_detectors_have(size: int) -> None:
         for group in (None, ("site", "north"), ("site", "south")):
             wanted = expected.scores(group=group)
             scores = result.scores(group=group)
-            assert scores.values["auroc[3]"] == pytest.approx(wanted.values["area_under_roc"])
-            ends, of_detector = scores.intervals.get("auroc[3]"), wanted.intervals.get("area_under_roc")
-            assert (ends is None) == (of_detector is None) == (size == 100), "4 clusters are too few"
+            assert scores.values["auroc[3]"] == pytest.approx(
+                wanted.values["area_under_roc"]
+            )
+            ends, of_detector = (
+                scores.intervals.get("auroc[3]"),
+                wanted.intervals.get("area_under_roc"),
+            )
+            assert (ends is None) == (of_detector is None) == (size == 100), (
+                "4 clusters are too few"
+            )
             if ends is not None:
                 assert ends == pytest.approx(of_detector, rel=1e-6)
 
@@ -159,27 +208,57 @@ def test_an_area_has_the_interval_that_detectors_have(size: int) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "refusal"),
     [
-        ("auroc[sever]", {}, Refused("misspelt_class", "auroc[sever]", "sever", suggestion="did you mean severe?")),
-        ("recall[x]", {"concern": None}, Refused("names_class", "recall[x]", "x", classes=["0", "1", "2", "3"])),
+        (
+            "auroc[sever]",
+            {},
+            Refused(
+                "misspelt_class", "auroc[sever]", "sever", suggestion="did you mean severe?"
+            ),
+        ),
+        (
+            "recall[x]",
+            {"concern": None},
+            Refused("names_class", "recall[x]", "x", classes=["0", "1", "2", "3"]),
+        ),
         ("sensitivity", {}, Refused("unknown_metric", "metric", "sensitivity")),
-        ("auroc[severe]", {"preds": TARGET}, Refused("no_probabilities", "", metrics="auroc[severe]")),
-        ("recall[severe]", {"preds": TARGET - 1}, Refused("has_referrals", "", metrics="recall[severe]")),
+        (
+            "auroc[severe]",
+            {"preds": TARGET},
+            Refused("no_probabilities", "", metrics="auroc[severe]"),
+        ),
+        (
+            "recall[severe]",
+            {"preds": TARGET - 1},
+            Refused("has_referrals", "", metrics="recall[severe]"),
+        ),
     ],
 )
-def test_what_cannot_be_scoresis_refused(name: str, arguments: Any, refusal: Refused) -> None:
+def test_what_cannot_be_scoresis_refused(
+    name: str, arguments: Any, refusal: Refused
+) -> None:
     with refusal:
         measured(metrics=[name], **arguments)
 
 
-def test_the_command_takes_them_with_gates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    comma = ConcernSpec(["none", "mild", "moderate", "severe, active"], class_groups={"referable": [2, 3]})
+def test_the_command_takes_them_with_gates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    comma = ConcernSpec(
+        ["none", "mild", "moderate", "severe, active"], class_groups={"referable": [2, 3]}
+    )
     save_concern(comma, tmp_path / "concern.yaml")
     np.savez(tmp_path / "p.npz", preds=PROBS.numpy(), target=TARGET.numpy())
     names = "quadratic_weighted_kappa, auroc[severe, active],recall[referable]"
     flags = ("--concern", tmp_path / "concern.yaml", "--metrics", names, "--json")
-    assert run("score", tmp_path / "p.npz", *flags, "--require", "auroc[severe, active] > 0.5") == 0
+    assert (
+        run("score", tmp_path / "p.npz", *flags, "--require", "auroc[severe, active] > 0.5")
+        == 0
+    )
     found = json.loads(capsys.readouterr().out)["metrics"]
-    expected = measured(preds=PROBS, metrics=["quadratic_weighted_kappa", "auroc[severe]", "recall[referable]"])
+    expected = measured(
+        preds=PROBS,
+        metrics=["quadratic_weighted_kappa", "auroc[severe]", "recall[referable]"],
+    )
     assert list(found.values()) == pytest.approx(list(expected.first.values.values()))
 
 
@@ -188,10 +267,15 @@ KAPPA = "quadratic_weighted_kappa"
 
 def test_kappa_needs_no_probabilities() -> None:
     both: list[Tensor] = [PROBS, PROBS.argmax(1)]
-    values = [evaluate(each, TARGET, class_names=GRADES, metrics=[KAPPA]).find(KAPPA) for each in both]
+    values = [
+        evaluate(each, TARGET, class_names=GRADES, metrics=[KAPPA]).find(KAPPA)
+        for each in both
+    ]
     assert values[0] == values[1]
 
 
 def test_kappa_is_refused_for_more_classes_than_a_matrix_has_room_for() -> None:
-    with pytest.raises(ValueError, match="quadratic_weighted_kappa must have at most 10000"):
+    with pytest.raises(
+        ValueError, match="quadratic_weighted_kappa must have at most 10000"
+    ):
         evaluate(TARGET, TARGET, class_names=10_001, metrics=[KAPPA])

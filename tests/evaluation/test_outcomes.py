@@ -45,10 +45,18 @@ def by_sets(members: set[int]) -> list[list[str]]:
         lambda stands, true: true in members and not stands,
         lambda stands, true: true in members and stands and not stands & members,
         lambda stands, true: (
-            true in members and true not in stands and any((true, other) in dangerous for other in stands)
+            true in members
+            and true not in stands
+            and any((true, other) in dangerous for other in stands)
         ),
     ):
-        counted.append([patient for decision, true, patient in ROWS if is_counted(STANDS_FOR[decision], true)])
+        counted.append(
+            [
+                patient
+                for decision, true, patient in ROWS
+                if is_counted(STANDS_FOR[decision], true)
+            ]
+        )
     return counted
 
 
@@ -61,11 +69,17 @@ def by_sets(members: set[int]) -> list[list[str]]:
         (AT_RISK, {2, 3}),
     ],
 )
-def test_outcomes_and_clusters_are_those_of_counting_sets(name: str, members: set[int]) -> None:
+def test_outcomes_and_clusters_are_those_of_counting_sets(
+    name: str, members: set[int]
+) -> None:
     scores = evaluate(DECISIONS, TARGET, concern=SPEC, clusters=PATIENTS).first
     expected = by_sets(members)
-    assert [each.item() for each in scores.outcomes[name]] == [len(patients) for patients in expected]
-    assert [each.item() for each in scores.clusters[name]] == [len({*patients}) for patients in expected]
+    assert [each.item() for each in scores.outcomes[name]] == [
+        len(patients) for patients in expected
+    ]
+    assert [each.item() for each in scores.clusters[name]] == [
+        len({*patients}) for patients in expected
+    ]
     assert all(expected[:5]), "each number is tested"
 
 
@@ -76,41 +90,67 @@ def test_all_rows_are_right_or_missed_or_referred() -> None:
     assert every.right + every.missed + every.referred == 600
 
 
-def test_rates_of_classes_have_the_intervals_of_scipy_and_the_values_of_scikit_learn() -> None:
+def test_rates_of_classes_have_the_intervals_of_scipy_and_the_values_of_scikit_learn() -> (
+    None
+):
     decisions = torch.where(DECISIONS > 3, TARGET, DECISIONS)
     result, is_decided = evaluate(decisions, TARGET, concern=SPEC), decisions >= 0
     precision = precision_score(TARGET[is_decided], decisions[is_decided], average=None)
-    assert [result.value(f"precision[{name}]") for name in GRADES] == pytest.approx(list(precision))
+    assert [result.value(f"precision[{name}]") for name in GRADES] == pytest.approx(
+        list(precision)
+    )
     accuracy = accuracy_score(TARGET[is_decided], decisions[is_decided])
     assert result.value("selective_accuracy") == pytest.approx(accuracy)
-    referred, severe = int(((decisions < 0) & (TARGET == 2)).sum()), int((TARGET == 2).sum())
+    referred, severe = (
+        int(((decisions < 0) & (TARGET == 2)).sum()),
+        int((TARGET == 2).sum()),
+    )
     expected = binomtest(referred, severe).proportion_ci()
-    assert result.interval("referral_rate[severe]") == pytest.approx((expected.low, expected.high))
+    assert result.interval("referral_rate[severe]") == pytest.approx(
+        (expected.low, expected.high)
+    )
     assert result.value("coverage[severe]") == pytest.approx(1 - referred / severe)
 
 
-def test_the_confusion_matrix_has_coarse_answers_and_referrals_in_the_last_columns() -> None:
+def test_the_confusion_matrix_has_coarse_answers_and_referrals_in_the_last_columns() -> (
+    None
+):
     scores = evaluate(DECISIONS, TARGET, concern=SPEC).first
     assert scores.decision_names == [*GRADES, "severe or worst", "none or mild", "referred"]
-    expected = confusion_matrix(TARGET, torch.where(DECISIONS < 0, 6, DECISIONS), labels=range(7))[:4]
+    expected = confusion_matrix(
+        TARGET, torch.where(DECISIONS < 0, 6, DECISIONS), labels=range(7)
+    )[:4]
     assert scores.confusion is not None
     assert scores.confusion.tolist() == expected.tolist()
 
 
 def test_of_many_classes_outcomes_are_those_of_a_few_with_the_same_rows() -> None:
     names = [*GRADES, *(f"unused {n}" for n in range(40))]
-    dangerous = [[true, other] for true in ("severe", "worst") for other in ("none", "mild")]
+    dangerous = [
+        [true, other] for true in ("severe", "worst") for other in ("none", "mild")
+    ]
     few, many = (
-        evaluate(torch.where(DECISIONS > 3, TARGET, DECISIONS), TARGET, concern=ConcernSpec(of, dangerous=dangerous))
+        evaluate(
+            torch.where(DECISIONS > 3, TARGET, DECISIONS),
+            TARGET,
+            concern=ConcernSpec(of, dangerous=dangerous),
+        )
         for of in (GRADES, names)
     )
     for name in GRADES:
-        assert Outcomes(*map(float, few.first.outcomes[name])) == Outcomes(*map(float, many.first.outcomes[name]))
-        assert few.first.class_intervals[name]["precision"] == many.first.class_intervals[name]["precision"]
+        assert Outcomes(*map(float, few.first.outcomes[name])) == Outcomes(
+            *map(float, many.first.outcomes[name])
+        )
+        assert (
+            few.first.class_intervals[name]["precision"]
+            == many.first.class_intervals[name]["precision"]
+        )
 
 
 def test_work_is_told_by_patients_and_by_rows() -> None:
-    by_patient, by_row = evaluate(DECISIONS, TARGET, concern=SPEC, clusters=PATIENTS).first.remarks_of_referrals()
+    by_patient, by_row = evaluate(
+        DECISIONS, TARGET, concern=SPEC, clusters=PATIENTS
+    ).first.remarks_of_referrals()
     rows = sum(decision < 0 for decision, _, _ in ROWS)
     at_risk = sum(decision < 0 and true > 1 for decision, true, _ in ROWS)
     shares = f"{1000 * rows / 600:.0f} are referred; {1000 * at_risk / 600:.0f} of these are of a class"
@@ -131,7 +171,14 @@ def test_rules_are_compared_by_what_they_miss_not_by_recall() -> None:
 
 @pytest.mark.parametrize(
     ("column", "plural"),
-    [("patient", "patients"), ("patient_id", "patients"), ("family", "families"), ("x_1", "clusters (x_1)")],
+    [
+        ("patient", "patients"),
+        ("patient_id", "patients"),
+        ("family", "families"),
+        ("x_1", "clusters (x_1)"),
+    ],
 )
-def test_clusters_are_called_by_the_plural_of_their_column(column: str, plural: str) -> None:
+def test_clusters_are_called_by_the_plural_of_their_column(
+    column: str, plural: str
+) -> None:
     assert cluster_plural(column) == plural

@@ -11,7 +11,9 @@ from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from tests.refused import Refused
 
 NAMES = ["road", "car", "person"]
-CONCERN = ConcernSpec(NAMES, weights=[[0, 1, 1], [2, 0, 1], [9, 3, 0]], dangerous=[["person", "road"]])
+CONCERN = ConcernSpec(
+    NAMES, weights=[[0, 1, 1], [2, 0, 1], [9, 3, 0]], dangerous=[["person", "road"]]
+)
 
 
 def images(number: int, side: int = 6, *, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -19,7 +21,9 @@ def images(number: int, side: int = 6, *, seed: int = 0) -> tuple[Tensor, Tensor
     generator = torch.Generator().manual_seed(seed)
     target = torch.randint(3, (number, side, side), generator=generator)
     skill = 3 * torch.rand(number, 1, 1, 1, generator=generator)
-    logits = skill * torch.eye(3)[target].movedim(-1, 1) + torch.randn(number, 3, side, side, generator=generator)
+    logits = skill * torch.eye(3)[target].movedim(-1, 1) + torch.randn(
+        number, 3, side, side, generator=generator
+    )
     return logits.softmax(1), target
 
 
@@ -32,7 +36,9 @@ def test_pixels_are_rows_in_the_clusters_of_their_images() -> None:
     sites = ["north", "south"] * 20
     weights = torch.rand(40) + 0.5
     models = {"A": PROBS, "B": PROBS.roll(1, 0)}
-    found = evaluate(models, TARGET, concern=CONCERN, groups={"site": sites}, weights=weights)
+    found = evaluate(
+        models, TARGET, concern=CONCERN, groups={"site": sites}, weights=weights
+    )
     flat = evaluate(
         {name: probs.movedim(1, -1).reshape(-1, 3) for name, probs in models.items()},
         TARGET.flatten(),
@@ -43,16 +49,28 @@ def test_pixels_are_rows_in_the_clusters_of_their_images() -> None:
     )
     for name in ("accuracy", "dangerous_rate", "expected_concern", "cross_entropy"):
         assert found.value(name, "A") == pytest.approx(flat.value(name, "A"))
-        assert found.interval(name, "B") == pytest.approx(flat.interval(name, "B"), rel=1e-6)
+        assert found.interval(name, "B") == pytest.approx(
+            flat.interval(name, "B"), rel=1e-6
+        )
         group = ("site", "north")
-        assert found.interval(name, "A", group) == pytest.approx(flat.interval(name, "A", group), rel=1e-6)
-    assert found.comparisons[0].paired == pytest.approx(flat.comparisons[0].paired, rel=1e-4)
-    assert "40 clusters (samples) are independent, the rows of a cluster are not." in str(found)
+        assert found.interval(name, "A", group) == pytest.approx(
+            flat.interval(name, "A", group), rel=1e-6
+        )
+    assert found.comparisons[0].paired == pytest.approx(
+        flat.comparisons[0].paired, rel=1e-4
+    )
+    assert "40 clusters (samples) are independent, the rows of a cluster are not." in str(
+        found
+    )
 
 
 def test_intervals_are_not_those_of_independent_pixels() -> None:
-    low, high = evaluate(PROBS, TARGET, class_names=NAMES, metrics=["accuracy"]).interval("accuracy") or (0, 0)
-    alone = evaluate(FLAT, TARGET.flatten(), class_names=NAMES, metrics=["accuracy"]).interval("accuracy") or (0, 0)
+    low, high = evaluate(PROBS, TARGET, class_names=NAMES, metrics=["accuracy"]).interval(
+        "accuracy"
+    ) or (0, 0)
+    alone = evaluate(
+        FLAT, TARGET.flatten(), class_names=NAMES, metrics=["accuracy"]
+    ).interval("accuracy") or (0, 0)
     assert high - low > 2 * (alone[1] - alone[0])
 
 
@@ -69,7 +87,9 @@ def test_decisions_soft_labels_costs_and_given_clusters_have_positions() -> None
     paid = np.take_along_axis(costs.numpy(), decisions.numpy()[:, None], 1)
     assert found.value("mean_cost") == pytest.approx(paid.mean())
     by_class = torch.rand(40, 3, 3, 6, 6, generator=torch.Generator().manual_seed(2))
-    found = evaluate(PROBS, TARGET, class_names=NAMES, costs=by_class, metrics=["mean_cost"])
+    found = evaluate(
+        PROBS, TARGET, class_names=NAMES, costs=by_class, metrics=["mean_cost"]
+    )
     rows = by_class.movedim((1, 2), (-2, -1)).reshape(-1, 3, 3).numpy()
     paid = rows[np.arange(len(rows)), TARGET.flatten(), decisions.flatten()]
     assert found.value("mean_cost") == pytest.approx(paid.mean())
@@ -79,18 +99,24 @@ def test_pixels_without_a_label_are_left_out() -> None:
     is_void = torch.rand(TARGET.shape, generator=torch.Generator().manual_seed(1)) < 0.3
     is_void[::7] = True  # some images have no label at all
     kept, labels = ~is_void.flatten(), TARGET.masked_fill(is_void, 255)
-    found = evaluate({"A": PROBS, "B": PROBS.roll(1, 0)}, labels, concern=CONCERN, ignore_index=255)
+    found = evaluate(
+        {"A": PROBS, "B": PROBS.roll(1, 0)}, labels, concern=CONCERN, ignore_index=255
+    )
     flat = {"A": FLAT[kept], "B": FLAT.roll(36, 0)[kept]}
     expected = evaluate(flat, TARGET.flatten()[kept], concern=CONCERN, clusters=IMAGE[kept])
     for name in ("accuracy", "dangerous_rate"):
         assert found.interval(name, "A") == pytest.approx(expected.interval(name, "A"))
-    assert found.comparisons[0].paired == pytest.approx(expected.comparisons[0].paired, rel=1e-4)
+    assert found.comparisons[0].paired == pytest.approx(
+        expected.comparisons[0].paired, rel=1e-4
+    )
     by_batch = Evaluation(NAMES, concern=CONCERN, has_positions=True)
     labels[:4, 0] = 255
     for rows in torch.arange(40).split(4):
         by_batch.update(PROBS[rows], labels[rows], ignore_index=255)
     whole = evaluate(PROBS, labels, concern=CONCERN, ignore_index=255)
-    assert by_batch.result().interval("accuracy") == pytest.approx(whole.interval("accuracy"))
+    assert by_batch.result().interval("accuracy") == pytest.approx(
+        whole.interval("accuracy")
+    )
     with Refused("none_for_soft_labels", "ignore_index", 255):
         evaluate(PROBS, PROBS, concern=CONCERN, ignore_index=255)
 
@@ -101,7 +127,9 @@ def test_images_may_come_one_by_one_and_in_any_size() -> None:
     for image, (probs, target) in enumerate(zip(PROBS, TARGET, strict=True)):
         halves[image // 20].update(probs[None], target[None])
     halves[0].merge(halves[1])
-    assert halves[0].result().interval("accuracy") == pytest.approx(whole.interval("accuracy"))
+    assert halves[0].result().interval("accuracy") == pytest.approx(
+        whole.interval("accuracy")
+    )
     assert str(halves[0].result()) == str(whole)
     of_sizes = Evaluation(NAMES, concern=CONCERN, has_positions=True)
     for side in (4, 9):
@@ -124,9 +152,9 @@ def test_intervals_contain_the_rate_of_new_images() -> None:
     true = (probs.argmax(1) == target).double().mean().item()
     held = 0
     for seed in range(200):
-        low, high = evaluate(*images(30, 4, seed=seed), class_names=NAMES, metrics=["accuracy"]).interval(
-            "accuracy"
-        ) or (1, 0)
+        low, high = evaluate(
+            *images(30, 4, seed=seed), class_names=NAMES, metrics=["accuracy"]
+        ).interval("accuracy") or (1, 0)
         held += low <= true <= high
     assert 0.93 <= held / 200 <= 1
 

@@ -23,14 +23,20 @@ from tests.cli.test_cli import run
 from tests.refused import Refused
 
 DRAWS = 10_000
-LOADERS = {"digits": datasets.load_digits, "wine": datasets.load_wine, "cancer": datasets.load_breast_cancer}
+LOADERS = {
+    "digits": datasets.load_digits,
+    "wine": datasets.load_wine,
+    "cancer": datasets.load_breast_cancer,
+}
 MODELS = {"bayes": GaussianNB, "linear": lambda: LogisticRegression(C=0.01)}
 
 
 @cache
 def predicted(data: str, model: str) -> tuple[Tensor, Tensor]:
     bunch = LOADERS[data]()
-    train, test, labels, target = train_test_split(bunch.data, bunch.target, test_size=0.5, random_state=0)
+    train, test, labels, target = train_test_split(
+        bunch.data, bunch.target, test_size=0.5, random_state=0
+    )
     fitted = make_pipeline(StandardScaler(), MODELS[model]()).fit(train + 1e-3, labels)
     return torch.tensor(fitted.predict_proba(test + 1e-3)), torch.tensor(target)
 
@@ -39,27 +45,44 @@ def costs_of(classes: int, kind: str) -> ConcernRange:
     """Return a set of costs: ranges of weights, a factor and a referral, people, or people with ranges."""
     generator = torch.Generator().manual_seed(len(kind))
     low = (0.5 + torch.rand(classes, classes, generator=generator)).tolist()
-    high = (torch.tensor(low) * (1 + 4 * torch.rand(classes, classes, generator=generator))).tolist()
+    high = (
+        torch.tensor(low) * (1 + 4 * torch.rand(classes, classes, generator=generator))
+    ).tolist()
     releases = [[i, (i + 1) % classes] for i in range(classes)]
     weights = ConcernRange(
-        [ConcernSpec(classes, weights=low, refer=0.2)], [ConcernSpec(classes, weights=high, refer=0.6)]
+        [ConcernSpec(classes, weights=low, refer=0.2)],
+        [ConcernSpec(classes, weights=high, refer=0.6)],
     )
     if kind == "weights":
         return weights
     if kind == "coarse answers":
         given = ((low, 0.1, 0.2), (high, 0.3, 0.6))
-        ends = [ConcernSpec(classes, weights=w, refer=r, answers=coarse(classes, a)) for w, a, r in given]
-        other = ConcernSpec(classes, releases=releases, factor=0.1, refer=0.4, answers=coarse(classes, 0.2))
-        return ConcernRange.from_people({"anna": ConcernRange(*([end] for end in ends)), "ben": other})
+        ends = [
+            ConcernSpec(classes, weights=w, refer=r, answers=coarse(classes, a))
+            for w, a, r in given
+        ]
+        other = ConcernSpec(
+            classes, releases=releases, factor=0.1, refer=0.4, answers=coarse(classes, 0.2)
+        )
+        return ConcernRange.from_people(
+            {"anna": ConcernRange(*([end] for end in ends)), "ben": other}
+        )
     if kind == "factor":
-        ends = [ConcernSpec(classes, releases=releases, factor=f, refer=r) for f, r in ((0.1, 0.05), (0.9, 0.3))]
+        ends = [
+            ConcernSpec(classes, releases=releases, factor=f, refer=r)
+            for f, r in ((0.1, 0.05), (0.9, 0.3))
+        ]
         return ConcernRange(*([end] for end in ends))
     people: dict[str, Any] = {
         "anna": ConcernSpec(classes, releases=releases, factor=0.1, refer=0.1),
         "ben": ConcernSpec(classes, weights=torch.tensor(high).T.tolist(), refer=0.4),
-        "cleo": ConcernSpec(classes, releases=[pair[::-1] for pair in releases], factor=0.5, refer=0.05),
+        "cleo": ConcernSpec(
+            classes, releases=[pair[::-1] for pair in releases], factor=0.5, refer=0.05
+        ),
     }
-    return ConcernRange.from_people(people | ({"both": weights} if kind == "ranges of people" else {}))
+    return ConcernRange.from_people(
+        people | ({"both": weights} if kind == "ranges of people" else {})
+    )
 
 
 def coarse(classes: int, price: float) -> dict[str, float]:
@@ -85,11 +108,17 @@ def drawn(costs: ConcernRange, draws: int = DRAWS) -> Tensor:
         one, other = low.costs(), high.costs()
         classes = len(one)
         at = torch.zeros(draws, *one.shape, dtype=torch.float64)
-        at[:, :, :classes] = uniform(draws, classes, classes) if low.weights is not None else uniform(draws, 1, 1)
+        at[:, :, :classes] = (
+            uniform(draws, classes, classes)
+            if low.weights is not None
+            else uniform(draws, 1, 1)
+        )
         at[:, :, classes:] = uniform(draws, 1, 1)
         total += shares[:, person, None, None] * (one + at * (other - one))
     for answer, is_member in enumerate(costs.middle.members(), start=len(costs.classes)):
-        worst = total[:, :, : len(costs.classes)][..., is_member].amax(2)  # where the answer is wrong
+        worst = total[:, :, : len(costs.classes)][..., is_member].amax(
+            2
+        )  # where the answer is wrong
         total[:, ~is_member, answer] = worst[:, ~is_member]
     return total
 
@@ -114,39 +143,62 @@ def test_statements_for_all_costs_hold_for_ten_thousand_draws(data: str, kind: s
     for model, counted in over.models.items():
         for way, counts in counted.items():
             means[f"{model}, {way}"] = (counts.double() / counts.sum() * draws).sum((1, 2))
-        decisions = least_concern_decision(probs[model], concern=costs.middle, from_logits=False)
+        decisions = least_concern_decision(
+            probs[model], concern=costs.middle, from_logits=False
+        )
         decisions = torch.where(decisions < 0, draws.shape[2] - 1, decisions)
-        assert torch.allclose(counted["least cost"].double() / len(target), as_counts(decisions, target, draws[0]))
+        assert torch.allclose(
+            counted["least cost"].double() / len(target),
+            as_counts(decisions, target, draws[0]),
+        )
     for way in over.models["bayes"]:
-        means[f"linear minus bayes, {way}"] = means[f"linear, {way}"] - means[f"bayes, {way}"]
+        means[f"linear minus bayes, {way}"] = (
+            means[f"linear, {way}"] - means[f"bayes, {way}"]
+        )
     assert ranges.keys() == means.keys()
     for name, (middle, low, high) in ranges.items():
         assert low - 1e-9 <= means[name].min() <= means[name].max() <= high + 1e-9
         assert low <= middle <= high
         if kind == "factor":  # whose two ends are among the draws
-            assert (means[name].min().item(), means[name].max().item()) == pytest.approx((low, high), abs=1e-3)
+            assert (means[name].min().item(), means[name].max().item()) == pytest.approx(
+                (low, high), abs=1e-3
+            )
 
 
 def test_a_difference_has_a_range_and_the_cost_that_matters_most_is_named() -> None:
     # Errors on 100 rows of ill and 100 of healthy people: (misses, false alarms).
     def decided(misses: int, alarms: int) -> Tensor:
-        return torch.tensor([1] * misses + [0] * (100 - misses) + [0] * alarms + [1] * (100 - alarms))
+        return torch.tensor(
+            [1] * misses + [0] * (100 - misses) + [0] * alarms + [1] * (100 - alarms)
+        )
 
     target = torch.tensor([0] * 100 + [1] * 100)
-    low, high = (ConcernSpec(["ill", "healthy"], weights=[[0, miss], [1, 0]], refer=5) for miss in (2, 20))
-    result = evaluate({"A": decided(10, 1), "B": decided(5, 40)}, target, concern=ConcernRange([low], [high]))
+    low, high = (
+        ConcernSpec(["ill", "healthy"], weights=[[0, miss], [1, 0]], refer=5)
+        for miss in (2, 20)
+    )
+    result = evaluate(
+        {"A": decided(10, 1), "B": decided(5, 40)},
+        target,
+        concern=ConcernRange([low], [high]),
+    )
     assert result.over_costs is not None
-    difference = result.over_costs.ranges()["B minus A, as decided"]  # 5 x + 40 - (10 x + 1) for x of 11, 20 and 2
+    difference = result.over_costs.ranges()[
+        "B minus A, as decided"
+    ]  # 5 x + 40 - (10 x + 1) for x of 11, 20 and 2
     assert difference == pytest.approx((-16 / 200, -61 / 200, 29 / 200))
     depends = (
-        "The mean cost of A, as decided depends most on what taking ill for healthy costs (2 to 20): by 0.9 per row."
+        "The mean cost of A, as decided depends most on what taking ill for healthy costs "
+        "(2 to 20): by 0.9 per row."
     )
     assert depends in str(result)
 
 
 def test_models_that_decide_alike_cost_the_same() -> None:
     probs, target = predicted("wine", "bayes")
-    result = evaluate({"A": probs, "B": probs.clone()}, target, concern=costs_of(3, "weights"))
+    result = evaluate(
+        {"A": probs, "B": probs.clone()}, target, concern=costs_of(3, "weights")
+    )
     assert result.over_costs is not None
     assert result.over_costs.ranges()["B minus A, least cost"] == (0, 0, 0)
 
@@ -169,15 +221,23 @@ def test_parts_of_the_rows_merge() -> None:
     for part, rows in zip(parts, (slice(40), slice(40, None)), strict=True):
         part.update(probs[rows], target[rows])
     parts[0].merge(parts[1])
-    assert parts[0].result().to_dict()["over_costs"] == evaluate(probs, target, concern=costs).to_dict()["over_costs"]
+    assert (
+        parts[0].result().to_dict()["over_costs"]
+        == evaluate(probs, target, concern=costs).to_dict()["over_costs"]
+    )
     with Refused("same_evaluation", "other"):
         parts[0].merge(Evaluation(3, concern=costs_of(3, "weights")))
 
 
 def test_a_confusion_matrix_has_a_range_of_costs() -> None:
-    low, high = (ConcernSpec(["ill", "healthy"], weights=[[0, miss], [1, 0]], refer=5) for miss in (2, 20))
+    low, high = (
+        ConcernSpec(["ill", "healthy"], weights=[[0, miss], [1, 0]], refer=5)
+        for miss in (2, 20)
+    )
     counts = torch.tensor([[45, 5], [10, 40]])
-    result = evaluate_confusion(counts, ["ill", "healthy"], concern=ConcernRange([low], [high]))
+    result = evaluate_confusion(
+        counts, ["ill", "healthy"], concern=ConcernRange([low], [high])
+    )
     assert result.over_costs is not None
     assert result.over_costs.ranges()["as decided"] == pytest.approx((0.65, 0.2, 1.1))
 
@@ -186,14 +246,41 @@ def test_the_command_line_takes_ranges_and_several_people(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("rows.csv").write_text("ill,healthy,target\n0.9,0.1,ill\n0.2,0.8,healthy\n0.4,0.6,ill\n0.05,0.95,healthy\n")
-    Path("range.yaml").write_text("classes: [ill, healthy]\nweights: [[0, 2 to 6], [1, 0]]\n")
+    Path("rows.csv").write_text(
+        "ill,healthy,target\n0.9,0.1,ill\n0.2,0.8,healthy\n0.4,0.6,ill\n0.05,0.95,healthy\n"
+    )
+    Path("range.yaml").write_text(
+        "classes: [ill, healthy]\nweights: [[0, 2 to 6], [1, 0]]\n"
+    )
     Path("ben.yaml").write_text("classes: [ill, healthy]\nweights: [[0, 10], [1, 0]]\n")
-    command = ["score", "rows.csv", "--concern", "range.yaml", "--json", "--html", "report.html"]
+    command = [
+        "score",
+        "rows.csv",
+        "--concern",
+        "range.yaml",
+        "--json",
+        "--html",
+        "report.html",
+    ]
     assert run(*command) == 0
     plain = json.loads(capsys.readouterr().out)["over_costs"]
-    assert plain["mean_cost"]["most probable class"] == {"middle": 1.0, "low": 0.5, "high": 1.5}
+    assert plain["mean_cost"]["most probable class"] == {
+        "middle": 1.0,
+        "low": 0.5,
+        "high": 1.5,
+    }
     assert "mean cost by decisions" in Path("report.html").read_text()
-    assert run("score", "rows.csv", "--concern", "range.yaml", "--concern", "ben.yaml", "--json") == 0
+    assert (
+        run(
+            "score",
+            "rows.csv",
+            "--concern",
+            "range.yaml",
+            "--concern",
+            "ben.yaml",
+            "--json",
+        )
+        == 0
+    )
     plain = json.loads(capsys.readouterr().out)["over_costs"]
     assert plain["mean_cost"]["most probable class"]["high"] == 2.5

@@ -16,7 +16,9 @@ CLASSES = 3
 def drawn(rows: int, seed: int, *, skill: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     target = torch.randint(CLASSES, (rows,), generator=generator)
-    logits = torch.randn(rows, CLASSES, generator=generator) + skill * torch.eye(CLASSES)[target]
+    logits = (
+        torch.randn(rows, CLASSES, generator=generator) + skill * torch.eye(CLASSES)[target]
+    )
     return logits.double().softmax(1), target
 
 
@@ -41,17 +43,23 @@ def test_intervals_of_clusters_are_wider() -> None:
     plain = evaluate(probs, target, metrics=["auroc"]).interval("auroc")
     options: dict[str, Any] = {"metrics": ["auroc"], "clusters": repeated.numpy()}
     clustered = evaluate(probs[repeated], target[repeated], **options).interval("auroc")
-    assert plain == pytest.approx(clustered, abs=0.002), "a row four times says no more than once"
+    assert plain == pytest.approx(clustered, abs=0.002), (
+        "a row four times says no more than once"
+    )
 
 
-def test_a_difference_of_models_holds_the_true_one_and_a_model_does_not_differ_from_itself() -> None:
+def test_a_difference_of_models_holds_the_true_one_and_a_model_does_not_differ_from_itself() -> (
+    None
+):
     probs, target = drawn(500, 2)
     noise = torch.randn(500, CLASSES, generator=torch.Generator().manual_seed(3)).double()
     worse = (probs.log() + noise).softmax(1)
     result = evaluate({"a": probs, "b": worse}, target, metrics=["auroc"])
     [row] = result.comparisons
     assert row.better == "a"
-    assert row.paired.difference == pytest.approx(result.value("auroc", "b") - result.value("auroc", "a"))
+    assert row.paired.difference == pytest.approx(
+        result.value("auroc", "b") - result.value("auroc", "a")
+    )
     same = evaluate({"a": probs, "b": probs.clone()}, target, metrics=["auroc"])
     [row] = same.comparisons
     assert (row.paired.difference, row.paired.p_value) == (0, 1)
@@ -63,11 +71,16 @@ def test_p_values_of_areas_are_near_those_of_delong(positives: int) -> None:
     """The variance of DeLong, DeLong and Clarke-Pearson, written out for pairs of rows."""
     generator = torch.Generator().manual_seed(positives)
     target = (torch.arange(500) < positives).long()
-    scores = [torch.randn(500, generator=generator, dtype=torch.float64) + 1.5 * target for _ in range(2)]
+    scores = [
+        torch.randn(500, generator=generator, dtype=torch.float64) + 1.5 * target
+        for _ in range(2)
+    ]
     probs = {name: each.sigmoid() for name, each in zip("ab", scores, strict=True)}
     models = {name: torch.stack([1 - each, each], 1) for name, each in probs.items()}
     [row] = evaluate(models, target, metrics=["auroc"]).comparisons
-    by_pair = [(each[target == 1].unsqueeze(1) > each[target == 0]).double() for each in scores]
+    by_pair = [
+        (each[target == 1].unsqueeze(1) > each[target == 0]).double() for each in scores
+    ]
     change = by_pair[1] - by_pair[0]
     variance = change.mean(1).var() / positives + change.mean(0).var() / (500 - positives)
     z = abs(change.mean().item()) / variance.sqrt().item()
@@ -87,4 +100,6 @@ def test_parts_and_groups_have_the_values_of_their_rows() -> None:
         assert result.interval("auroc") == pytest.approx(whole.interval("auroc"))
         for name in ("x", "y"):
             alone = evaluate(probs[sites == name], target[sites == name], metrics=["auroc"])
-            assert result.value("auroc", group=("site", name)) == pytest.approx(alone.value("auroc"))
+            assert result.value("auroc", group=("site", name)) == pytest.approx(
+                alone.value("auroc")
+            )

@@ -18,13 +18,19 @@ from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.metrics import Accuracy
 from tests.refused import Refused, sentence
 
-SPEC = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
+SPEC = ConcernSpec(
+    ["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5
+)
 SITES = ["north" if row % 10 == 0 else "south" for row in range(600)]
 PATIENTS = torch.arange(600) // 5
 WORD = (
     st.text("abz_09 -+.[]<", min_size=1)
     .map(str.strip)
-    .filter(lambda text: text and text[0] not in "<+-.09[]" and not ("]" in text and "<" in text))
+    .filter(
+        lambda text: (
+            text and text[0] not in "<+-.09[]" and not ("]" in text and "<" in text)
+        )
+    )
 )
 NAME = st.from_regex(r"[a-z][a-z_ ]{0,8}[a-z]", fullmatch=True)
 
@@ -34,18 +40,29 @@ def drawn(groups: bool = False, clusters: bool = False, metrics: Any = None) -> 
     target = torch.randint(3, (600,), generator=generator)
     logits = torch.randn(600, 3, generator=generator) + 2 * torch.eye(3)[target]
     preds = {"old": logits.softmax(1), "new": (logits + torch.eye(3)[target]).softmax(1)}
-    given: Any = {"groups": {"site": SITES} if groups else None, "clusters": PATIENTS if clusters else None}
+    given: Any = {
+        "groups": {"site": SITES} if groups else None,
+        "clusters": PATIENTS if clusters else None,
+    }
     return evaluate(preds, target, concern=SPEC, metrics=metrics, **given)
 
 
 RESULT = drawn()
 
 
-@given(NAME, st.none() | WORD, st.sampled_from(["<", "<=", ">", ">="]), st.floats(-1e9, 1e9), st.none() | WORD)
+@given(
+    NAME,
+    st.none() | WORD,
+    st.sampled_from(["<", "<=", ">", ">="]),
+    st.floats(-1e9, 1e9),
+    st.none() | WORD,
+)
 def test_a_requirement_is_read_as_it_is_written(
     name: str, label: str | None, sign: str, limit: float, reference: str | None
 ) -> None:
-    requirement = Requirement(name if label is None else f"{name}[{label}]", sign, limit, reference)
+    requirement = Requirement(
+        name if label is None else f"{name}[{label}]", sign, limit, reference
+    )
     assert Requirement.parse(str(requirement)) == requirement
 
 
@@ -65,24 +82,43 @@ def test_what_can_be_written(text: str, expected: Requirement) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "mpcs", "mpcs <", "mpcs = 0.1", "< 0.1", "mpcs << 1", "[red] < 1", "mpcs < 1e999"]
+    "text",
+    ["", "mpcs", "mpcs <", "mpcs = 0.1", "< 0.1", "mpcs << 1", "[red] < 1", "mpcs < 1e999"],
 )
 def test_what_is_no_requirement_is_refused(text: str) -> None:
     is_number = text == "mpcs < 1e999"
-    with Refused("sign_and_limit", "sign") if is_number else Refused("reads_like", f"requirement {text!r}"):
+    with (
+        Refused("sign_and_limit", "sign")
+        if is_number
+        else Refused("reads_like", f"requirement {text!r}")
+    ):
         Requirement.parse(text)
 
 
-@given(st.floats(-1, 1), st.floats(-1, 1), st.floats(-1, 1), st.sampled_from(["<", "<=", ">", ">="]))
-def test_the_end_of_the_interval_on_the_wrong_side_decides(one: float, other: float, limit: float, sign: str) -> None:
+@given(
+    st.floats(-1, 1),
+    st.floats(-1, 1),
+    st.floats(-1, 1),
+    st.sampled_from(["<", "<=", ">", ">="]),
+)
+def test_the_end_of_the_interval_on_the_wrong_side_decides(
+    one: float, other: float, limit: float, sign: str
+) -> None:
     low, high = sorted((one, other))
     holds = Requirement("mpcs", sign, limit).check(low, low, high).holds
-    assert holds == {"<": high < limit, "<=": high <= limit, ">": low > limit, ">=": low >= limit}[sign]
+    assert (
+        holds
+        == {"<": high < limit, "<=": high <= limit, ">": low > limit, ">=": low >= limit}[
+            sign
+        ]
+    )
 
 
 @pytest.mark.parametrize("ends", [(nan, nan), (-inf, inf)])
 @pytest.mark.parametrize("sign", ["<", ">="])
-def test_a_value_without_an_interval_does_not_pass(ends: tuple[float, float], sign: str) -> None:
+def test_a_value_without_an_interval_does_not_pass(
+    ends: tuple[float, float], sign: str
+) -> None:
     outcome = Requirement("mpcs", sign, -9 if sign == ">=" else 9).check(0.0, *ends)
     assert not outcome.holds
     assert outcome.reason == Reason("no_interval")
@@ -92,14 +128,18 @@ def test_a_metric_of_a_training_loop_can_be_tested() -> None:
     accuracy = WithInterval(Accuracy(2))
     accuracy.update(torch.ones(100, dtype=torch.int64), torch.ones(100, dtype=torch.int64))
     assert Requirement.parse("accuracy > 96 %").check(*accuracy.compute().values()).holds
-    assert not Requirement.parse("accuracy > 97 %").check(*accuracy.compute().values()).holds  # 0.025 ** (1 / 100)
+    assert (
+        not Requirement.parse("accuracy > 97 %").check(*accuracy.compute().values()).holds
+    )  # 0.025 ** (1 / 100)
 
 
 def test_what_holds_is_returned_for_each_model_and_a_failure_shows_the_bounds() -> None:
     high = RESULT.models["old"].bound("mpcs", End(is_upper=True))
     assert isinstance(high, float)
     assert [row.model for row in RESULT.require(f"mpcs < {high + 1e-6}")] == ["old", "new"]
-    with pytest.raises(RequirementError, match="1 of 2 tests of requirements failed") as failure:
+    with pytest.raises(
+        RequirementError, match="1 of 2 tests of requirements failed"
+    ) as failure:
         RESULT.require(f"mpcs < {high - 1e-6}")
     assert isinstance(failure.value, AssertionError)
     assert f"| {high:.4g}" in str(failure.value)
@@ -111,7 +151,9 @@ def test_the_recall_of_a_class_is_a_rate_of_its_samples() -> None:
     row = RESULT.models["new"].per_class()["red"]
     found = round(row["recall"] * row["samples"])
     assert RESULT.value("recall[red]", "new") == row["recall"]
-    assert RESULT.interval("recall[red]", "new") == pytest.approx(clopper_pearson(found, int(row["samples"])))
+    assert RESULT.interval("recall[red]", "new") == pytest.approx(
+        clopper_pearson(found, int(row["samples"]))
+    )
     low = RESULT.interval("recall[red]", "new")[0]
     clustered = drawn(clusters=True).interval("recall[red]", "new")
     assert clustered[0] < low  # a wholly wrong patient may not have been seen
@@ -125,14 +167,19 @@ def test_decisions_are_tested_among_the_true_samples_of_a_class() -> None:
     result = evaluate(decisions, target, concern=SPEC)
     assert result.value("coverage[yellow]") == 0.75
     assert result.interval("coverage[yellow]") == pytest.approx(clopper_pearson(150, 200))
-    assert [row.group for row in result.require("coverage > 0.8", "coverage[red] > 0.95")] == ["", ""]
+    assert [
+        row.group for row in result.require("coverage > 0.8", "coverage[red] > 0.95")
+    ] == ["", ""]
     with pytest.raises(RequirementError, match="the class has no rows"):
         result.require("coverage[green] > 0.1")
 
 
 def test_every_group_must_hold_too() -> None:
     result = drawn(groups=True)
-    bounds = [result.interval("misclassification_rate", "old", ("site", site))[1] for site in ("north", "south")]
+    bounds = [
+        result.interval("misclassification_rate", "old", ("site", site))[1]
+        for site in ("north", "south")
+    ]
     pooled = result.interval("misclassification_rate", "old")[1]
     assert pooled < bounds[0]
     with pytest.raises(RequirementError) as failure:
@@ -147,7 +194,9 @@ def test_every_group_must_hold_too() -> None:
 
 @pytest.mark.parametrize(("model", "reference"), [("new", "old"), ("old", "new")])
 def test_a_difference_is_tested_in_either_direction(model: str, reference: str) -> None:
-    high = RESULT.paired_units[model].difference_bound(RESULT.paired_units[reference], "mpcs", End(is_upper=True))
+    high = RESULT.paired_units[model].difference_bound(
+        RESULT.paired_units[reference], "mpcs", End(is_upper=True)
+    )
     assert isinstance(high, float)
     [outcome] = RESULT.require(Requirement("mpcs", "<=", high, reference))
     assert (outcome.model, outcome.bound) == (model, high)
@@ -156,7 +205,10 @@ def test_a_difference_is_tested_in_either_direction(model: str, reference: str) 
 
 
 def test_a_reference_keeps_no_requirement_itself() -> None:
-    assert {row.model for row in RESULT.require("mpcs < 0.3", "misclassification_rate < old + 0.1")} == {"new"}
+    assert {
+        row.model
+        for row in RESULT.require("mpcs < 0.3", "misclassification_rate < old + 0.1")
+    } == {"new"}
     with Refused("needs_requirements", "require"):
         RESULT.require("mpcs < old", "mpcs < new")
 
@@ -164,7 +216,10 @@ def test_a_reference_keeps_no_requirement_itself() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("mcps < 1", "requirement 'mcps < 1.0': metric .*'dangerous_rate', .*: did you mean mpcs"),
+        (
+            "mcps < 1",
+            "requirement 'mcps < 1.0': metric .*'dangerous_rate', .*: did you mean mpcs",
+        ),
         ("recall[rad] > 1", r"metric .*recall\[rad\].*: did you mean recall\[red\]"),
         ("mpcs < older", "model must be one of .*'old', 'new'"),
         ("accuracy > old - 0.1", "models .*dangerous_rate, .*mpcs.*accuracy"),
@@ -183,14 +238,20 @@ def test_no_requirement_is_no_pass() -> None:
 def test_precision_is_said_to_hold_at_the_shares_of_classes_that_were_tested() -> None:
     """Half of the rows are ill, of whom one in a hundred is in use: a precision of 94 % there is 14 %."""
     generator, target = torch.Generator().manual_seed(0), torch.arange(4000) % 2
-    decisions = torch.where(torch.rand(4000, generator=generator) < 0.06, 1 - target, target)
+    decisions = torch.where(
+        torch.rand(4000, generator=generator) < 0.06, 1 - target, target
+    )
     names = ["healthy", "ill"]
-    [outcome] = evaluate(decisions, target, class_names=names).require("precision[ill] > 0.9")
+    [outcome] = evaluate(decisions, target, class_names=names).require(
+        "precision[ill] > 0.9"
+    )
     assert "at the class shares of these rows (prevalence=" in outcome.caution
     in_use = evaluate(decisions, target, class_names=names, prevalence=[0.99, 0.01])
     with pytest.raises(RequirementError) as failed:
         in_use.require("precision[ill] > 0.9")
-    assert failed.value.outcomes[0].value == pytest.approx(0.94 * 0.01 / (0.94 * 0.01 + 0.06 * 0.99), abs=0.02)
+    assert failed.value.outcomes[0].value == pytest.approx(
+        0.94 * 0.01 / (0.94 * 0.01 + 0.06 * 0.99), abs=0.02
+    )
     assert "class shares" not in str(failed.value)
     [recall] = evaluate(decisions, target, class_names=names).require("recall[ill] > 0.9")
     assert not recall.caution
@@ -199,7 +260,10 @@ def test_precision_is_said_to_hold_at_the_shares_of_classes_that_were_tested() -
 @pytest.mark.parametrize(
     ("metric", "told"),
     [
-        ("expected_concern", r"add it to metrics \(--metrics\), and give a concern \(--concern\)"),
+        (
+            "expected_concern",
+            r"add it to metrics \(--metrics\), and give a concern \(--concern\)",
+        ),
         ("cross_entropy", r"add it to metrics \(--metrics\)\.$"),
         ("auroc[1]", r"add it to metrics \(--metrics\)\.$"),
         ("net_benefit[1@0.1]", r"add it to metrics \(--metrics\)\.$"),
@@ -207,7 +271,9 @@ def test_precision_is_said_to_hold_at_the_shares_of_classes_that_were_tested() -
 )
 def test_a_metric_that_was_not_measured_is_added(metric: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        evaluate(torch.eye(2).repeat(50, 1), torch.arange(100) % 2, metrics=["accuracy"]).require(f"{metric} < 1")
+        evaluate(
+            torch.eye(2).repeat(50, 1), torch.arange(100) % 2, metrics=["accuracy"]
+        ).require(f"{metric} < 1")
 
 
 @pytest.mark.parametrize(
@@ -224,9 +290,20 @@ def test_a_metric_that_was_not_measured_is_added(metric: str, told: str) -> None
         ("accuracy < 200 %", "got 2"),
     ],
 )
-def test_a_limit_that_no_value_can_keep_or_violate_is_refused(requirement: str, way: str) -> None:
-    probs, target = torch.eye(3)[[0, 1, 2, 0]].repeat(30, 1), torch.tensor([0, 1, 2, 1]).repeat(30)
+def test_a_limit_that_no_value_can_keep_or_violate_is_refused(
+    requirement: str, way: str
+) -> None:
+    probs, target = (
+        torch.eye(3)[[0, 1, 2, 0]].repeat(30, 1),
+        torch.tensor([0, 1, 2, 1]).repeat(30),
+    )
     result = evaluate(probs, target, concern=ConcernSpec(3))
     with pytest.raises(ValueError, match=re.escape(way)):
         result.check(requirement)
-    assert result.check("expected_concern < 5", "dangerous <= 200", "accuracy >= 1", "mcc > -0.2", "accuracy > 0")
+    assert result.check(
+        "expected_concern < 5",
+        "dangerous <= 200",
+        "accuracy >= 1",
+        "mcc > -0.2",
+        "accuracy > 0",
+    )

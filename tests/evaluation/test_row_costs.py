@@ -17,12 +17,20 @@ from tests.cli.test_cli import run
 from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)
-TARGET = torch.multinomial(torch.tensor([0.5, 0.3, 0.2]), 300, replacement=True, generator=GENERATOR)
+TARGET = torch.multinomial(
+    torch.tensor([0.5, 0.3, 0.2]), 300, replacement=True, generator=GENERATOR
+)
 A, B = (
-    (1.5 * torch.randn(300, 3, generator=GENERATOR).double() + skill * torch.eye(3).double()[TARGET]).softmax(1)
+    (
+        1.5 * torch.randn(300, 3, generator=GENERATOR).double()
+        + skill * torch.eye(3).double()[TARGET]
+    ).softmax(1)
     for skill in (1, 2.5)
 )
-COSTS = 10 * torch.rand(300, 3, generator=GENERATOR).double() * (1 - 0.9 * torch.eye(3)[TARGET]) - 0.5
+COSTS = (
+    10 * torch.rand(300, 3, generator=GENERATOR).double() * (1 - 0.9 * torch.eye(3)[TARGET])
+    - 0.5
+)
 SITES = ["north" if row % 3 else "south" for row in range(300)]
 NAMES = ["mean_cost", "regret"]
 
@@ -36,13 +44,22 @@ def paid(probs: Tensor) -> Tensor:
 
 
 def test_values_are_means_of_what_decisions_cost() -> None:
-    weights, south = torch.rand(300, generator=GENERATOR).double(), np.array([site == "south" for site in SITES])
+    weights, south = (
+        torch.rand(300, generator=GENERATOR).double(),
+        np.array([site == "south" for site in SITES]),
+    )
     found = measured(groups={"site": SITES})
     assert found.value("mean_cost") == pytest.approx(paid(A).mean().item())
-    assert found.value("regret") == pytest.approx((paid(A) - COSTS.min(1).values).mean().item())
-    assert found.value("mean_cost", group=("site", "south")) == pytest.approx(paid(A)[south].mean().item())
+    assert found.value("regret") == pytest.approx(
+        (paid(A) - COSTS.min(1).values).mean().item()
+    )
+    assert found.value("mean_cost", group=("site", "south")) == pytest.approx(
+        paid(A)[south].mean().item()
+    )
     assert "accuracy" in found.first.values
-    assert measured(weights=weights).value("mean_cost") == pytest.approx(np.average(paid(A), weights=weights))
+    assert measured(weights=weights).value("mean_cost") == pytest.approx(
+        np.average(paid(A), weights=weights)
+    )
     decided = measured(A.argmax(1), class_names=3)
     assert decided.value("regret") == pytest.approx(found.value("regret"))
     assert decided.interval("regret") == pytest.approx(found.interval("regret"))
@@ -56,15 +73,25 @@ def test_intervals_are_gaffkes_with_the_dearest_decision_of_any_row() -> None:
     expected = bounded_mean_interval(values, counts)
     assert measured().interval("mean_cost") == pytest.approx(expected, rel=1e-3)
     highest = (COSTS.max(1).values - COSTS.min(1).values).max()
-    values = torch.cat([paid(A) - COSTS.min(1).values, torch.stack([torch.zeros(()), highest])])
-    assert measured().interval("regret") == pytest.approx(bounded_mean_interval(values, counts), rel=1e-3)
+    values = torch.cat(
+        [paid(A) - COSTS.min(1).values, torch.stack([torch.zeros(()), highest])]
+    )
+    assert measured().interval("regret") == pytest.approx(
+        bounded_mean_interval(values, counts), rel=1e-3
+    )
 
 
-def test_differences_are_near_the_paired_t_test_and_those_of_regret_are_not_repeated() -> None:
-    [row] = [row for row in measured({"A": A, "B": B}).comparisons if row.measure == "mean cost"]
+def test_differences_are_near_the_paired_t_test_and_those_of_regret_are_not_repeated() -> (
+    None
+):
+    [row] = [
+        row for row in measured({"A": A, "B": B}).comparisons if row.measure == "mean cost"
+    ]
     test = ttest_rel(paid(B), paid(A))
     ends = test.confidence_interval()
-    assert (row.paired.low, row.paired.high) == pytest.approx((ends.low, ends.high), abs=0.05 * (ends.high - ends.low))
+    assert (row.paired.low, row.paired.high) == pytest.approx(
+        (ends.low, ends.high), abs=0.05 * (ends.high - ends.low)
+    )
     assert row.paired.p_value == pytest.approx(test.pvalue, rel=0.4)
     alone = measured({"A": A, "B": B}, metrics=["regret"]).comparisons
     assert [each.measure for each in alone] == ["regret"]
@@ -76,7 +103,9 @@ def test_rare_dear_decisions_have_the_bound() -> None:
     costs = torch.ones(300, 3).double()
     costs[:3] = torch.tensor([100.0, 1, 1])
     first, second = torch.zeros(300).long(), torch.ones(300).long()
-    found = measured({"A": first, "B": second}, costs=costs, class_names=3, metrics=["mean_cost"])
+    found = measured(
+        {"A": first, "B": second}, costs=costs, class_names=3, metrics=["mean_cost"]
+    )
     low, high = found.comparisons[0].paired[3:5]
     assert low < -0.99 < 0 < high
     assert found.interval("mean_cost", "B")[1] > 2
@@ -85,9 +114,16 @@ def test_rare_dear_decisions_have_the_bound() -> None:
 def test_costs_of_pairs_of_classes_are_those_of_the_concern() -> None:
     concern = ConcernSpec(3, weights=[[0, 1, 4], [2, 0, 1], [9, 3, 0]])
     costs = concern.mpcs_weights().fill_diagonal_(0)[TARGET]
-    found = measured({"A": A, "B": B}, concern=concern, costs=costs, metrics=["mean_cost", "mean_concern"])
+    found = measured(
+        {"A": A, "B": B},
+        concern=concern,
+        costs=costs,
+        metrics=["mean_cost", "mean_concern"],
+    )
     assert found.value("mean_cost", "A") == pytest.approx(found.value("mean_concern", "A"))
-    assert found.interval("mean_cost", "A") == pytest.approx(found.interval("mean_concern", "A"))
+    assert found.interval("mean_cost", "A") == pytest.approx(
+        found.interval("mean_concern", "A")
+    )
     one, other = found.comparisons
     assert one.paired == pytest.approx(other.paired)
 
@@ -105,7 +141,9 @@ def test_clusters_of_one_row_are_none_and_parts_merge() -> None:
         assert pairs.value(name) == pytest.approx(expected.value(name))
         assert pairs.interval(name) != pytest.approx(expected.interval(name))
     shifted = measured(costs=COSTS + 7)
-    assert shifted.interval("mean_cost") == pytest.approx([7 + end for end in expected.interval("mean_cost")], rel=1e-3)
+    assert shifted.interval("mean_cost") == pytest.approx(
+        [7 + end for end in expected.interval("mean_cost")], rel=1e-3
+    )
 
 
 def test_a_frame_has_them() -> None:
@@ -118,7 +156,10 @@ def test_costs_are_left_out_where_rows_are_referred() -> None:
     found = measured(preds=REFERRED, class_names=3)
     assert found.value("coverage") == 0
     assert not {*NAMES} & {*found.first.values}
-    assert any("the costs of rows have none of a referral" in str(each) for each in found.warnings())
+    assert any(
+        "the costs of rows have none of a referral" in str(each)
+        for each in found.warnings()
+    )
 
 
 REFERRED = torch.full((300,), -1)
@@ -128,7 +169,10 @@ REFERRED = torch.full((300,), -1)
     ("arguments", "refusal"),
     [
         ({"costs": COSTS[:, :2]}, Refused("shape", "costs")),
-        ({"costs": COSTS / 0}, Refused("finite", "costs", float("inf"), sample=0, column=0)),
+        (
+            {"costs": COSTS / 0},
+            Refused("finite", "costs", float("inf"), sample=0, column=0),
+        ),
         ({"metrics": ["accuracy"]}, Refused("costs_of_no_metric", "")),
         ({"costs": None, "metrics": ["regret"]}, Refused("no_costs", "", metrics="regret")),
         (
@@ -148,50 +192,111 @@ def written(path: Path, probs: Tensor, rows: Tensor, costs: Tensor | None = None
     columns = ["id", *"abc", "label", *([] if costs is None else ["pay", "ask", "stop"])]
     lines = [",".join(columns)]
     for row in rows.tolist():
-        values = [row, *probs[row].tolist(), "abc"[TARGET[row]], *([] if costs is None else costs[row].tolist())]
+        values = [
+            row,
+            *probs[row].tolist(),
+            "abc"[TARGET[row]],
+            *([] if costs is None else costs[row].tolist()),
+        ]
         lines.append(",".join(map(str, values)))
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
-def test_the_command_reads_columns_of_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reads_columns_of_costs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = torch.arange(300)
-    files = written(tmp_path / "A.csv", A, rows, COSTS), written(tmp_path / "B.csv", B, rows.flip(0))
-    options = ("--cost-columns", "pay,ask,stop", "--id-column", "id", "--metrics", "mean_cost,regret")
+    files = (
+        written(tmp_path / "A.csv", A, rows, COSTS),
+        written(tmp_path / "B.csv", B, rows.flip(0)),
+    )
+    options = (
+        "--cost-columns",
+        "pay,ask,stop",
+        "--id-column",
+        "id",
+        "--metrics",
+        "mean_cost,regret",
+    )
     assert run("score", *files, *options, "--json") == 0
-    found, expected = json.loads(capsys.readouterr().out), measured({"A": A, "B": B}, metrics=NAMES)
+    found, expected = (
+        json.loads(capsys.readouterr().out),
+        measured({"A": A, "B": B}, metrics=NAMES),
+    )
     assert found["read"][0].endswith("costs of deciding a: pay, b: ask, c: stop")
     for model in "AB":
-        assert found["models"][model]["metrics"] == pytest.approx(expected.models[model].values)
-        assert found["models"][model]["intervals"]["regret"] == pytest.approx(expected.interval("regret", model))
-    assert found["comparisons"][0]["p_value"] == pytest.approx(expected.comparisons[0].paired.p_value)
+        assert found["models"][model]["metrics"] == pytest.approx(
+            expected.models[model].values
+        )
+        assert found["models"][model]["intervals"]["regret"] == pytest.approx(
+            expected.interval("regret", model)
+        )
+    assert found["comparisons"][0]["p_value"] == pytest.approx(
+        expected.comparisons[0].paired.p_value
+    )
     assert (
-        run("score", files[0], *options, "--require", "mean_cost < 9", "--require", "mean_cost < 2")
+        run(
+            "score",
+            files[0],
+            *options,
+            "--require",
+            "mean_cost < 9",
+            "--require",
+            "mean_cost < 2",
+        )
         == ExitStatus.NOT_MET
     )
     assert "mean_cost < 2.0" in capsys.readouterr().err
 
 
-def test_a_column_may_hold_lists_of_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_column_may_hold_lists_of_costs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [
         {**dict(zip("abc", probs, strict=True)), "label": "abc"[label], "costs": costs}
-        for probs, label, costs in zip(A.tolist(), TARGET.tolist(), COSTS.tolist(), strict=True)
+        for probs, label, costs in zip(
+            A.tolist(), TARGET.tolist(), COSTS.tolist(), strict=True
+        )
     ]
-    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, [{**rows[0], "label": None}, *rows])) + "\n")
-    options = ("--cost-columns", "costs", "--metrics", "regret", "--missing", "drop", "--json")
+    (tmp_path / "p.jsonl").write_text(
+        "\n".join(map(json.dumps, [{**rows[0], "label": None}, *rows])) + "\n"
+    )
+    options = (
+        "--cost-columns",
+        "costs",
+        "--metrics",
+        "regret",
+        "--missing",
+        "drop",
+        "--json",
+    )
     assert run("score", tmp_path / "p.jsonl", *options) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["read"][0].endswith("costs of deciding a, b, c: lists costs")
     assert found["metrics"]["regret"] == pytest.approx(measured().value("regret"))
 
 
-def test_a_row_without_a_cost_is_left_out_if_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_without_a_cost_is_left_out_if_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     costs = COSTS.clone()
     costs[7, 1] = torch.nan
     path = written(tmp_path / "p.csv", A, torch.arange(300), costs)
-    options = ("score", path, "--cost-columns", "pay,ask,stop", "--metrics", "mean_cost", "--json")
+    options = (
+        "score",
+        path,
+        "--cost-columns",
+        "pay,ask,stop",
+        "--metrics",
+        "mean_cost",
+        "--json",
+    )
     assert run(*options) == 2
-    assert "row 8, column ask: must be finite, but is missing (--missing drop" in capsys.readouterr().err
+    assert (
+        "row 8, column ask: must be finite, but is missing (--missing drop"
+        in capsys.readouterr().err
+    )
     assert run(*options, "--missing", "drop") == 0
     found = json.loads(capsys.readouterr().out)
     kept = torch.arange(300) != 7
@@ -203,7 +308,10 @@ def test_a_row_without_a_cost_is_left_out_if_asked(tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ("pay,ask", "must have a cost for each of the 3 classes, but has 2: --cost-columns"),
+        (
+            "pay,ask",
+            "must have a cost for each of the 3 classes, but has 2: --cost-columns",
+        ),
         ("pay,ask,halt", "has no column 'halt' of --cost-columns"),
         ("pay", "must have a cost for each of the 3 classes, but has 1"),
         ("pay,ask,stop", f"row 8, column ask: {Rule('finite')}, but is inf"),
@@ -220,7 +328,9 @@ def test_bad_columns_are_refused(
 
 
 def test_large_costs_are_shown_without_exponents() -> None:
-    found = measured({"A": A, "B": B}, costs=1e6 * COSTS, groups={"site": SITES}, metrics=NAMES)
+    found = measured(
+        {"A": A, "B": B}, costs=1e6 * COSTS, groups={"site": SITES}, metrics=NAMES
+    )
     assert "mean cost than A" in str(found)
     assert "e+" not in str(found)
     cost, interval = found.value("mean_cost", "A"), found.interval("mean_cost", "A")

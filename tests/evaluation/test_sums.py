@@ -22,7 +22,9 @@ ADDITIVE = [entry for entry in ENTRIES if entry.is_measure and not entry.of.is_w
 def test_bins_have_the_values_of_their_rows_alone(entry: Any) -> None:
     logits, target = random_batch(120, seed=1)
     probs = logits.double().softmax(1)
-    labels: Tensor = target if entry.takes_classes else torch.rand(120, 4, dtype=torch.float64)
+    labels: Tensor = (
+        target if entry.takes_classes else torch.rand(120, 4, dtype=torch.float64)
+    )
     inputs = inputs_from_probs(probs, {entry.takes})[entry.takes]
     measure = entry.make(4, concern=CONCERN)
     codes, rows = torch.arange(120) % 3, measure.rows(inputs, labels)
@@ -30,12 +32,16 @@ def test_bins_have_the_values_of_their_rows_alone(entry: Any) -> None:
     torch.testing.assert_close(bins.sum(0), whole)
     values = measure.value(measure.named(bins[:3]))
     for code in range(3):
-        torch.testing.assert_close(values[code], measure(inputs[codes == code], labels[codes == code]))
+        torch.testing.assert_close(
+            values[code], measure(inputs[codes == code], labels[codes == code])
+        )
     if measure.interval_rule != "smooth":
         named = measure.named(whole)
         numerator, per = measure.ratio(named, named)
         value = measure.value(named).item()
-        assert measure.value_from_ratio((numerator / per).item(), named) == pytest.approx(value)
+        assert measure.value_from_ratio((numerator / per).item(), named) == pytest.approx(
+            value
+        )
 
 
 CLASSED = [(entry, entry.make(4)) for entry in ADDITIVE if entry.takes_classes]
@@ -54,12 +60,16 @@ def test_no_row_adds_more_than_its_metric_says(entry: Any) -> None:
     """For any ratio v, numerator - v denominator of a row is between the least and the most of possible rows."""
     measure = entry.make(4, concern=CONCERN)
     sure = torch.eye(4, dtype=torch.float64).repeat(4, 1).clamp(1e-12)
-    probs = torch.cat([sure / sure.sum(1, keepdim=True), torch.full((4, 4), 0.25, dtype=torch.float64)])
+    probs = torch.cat(
+        [sure / sure.sum(1, keepdim=True), torch.full((4, 4), 0.25, dtype=torch.float64)]
+    )
     target = torch.cat([torch.arange(4).repeat_interleave(4), torch.arange(4)])
     inputs = inputs_from_probs(probs, {entry.takes})[entry.takes]
     rows = measure.rows(inputs, target)
     whole = measure.named(measure.sums(rows))
-    numerator, per = measure.ratio(measure.named(measure.sums(rows, Bins(torch.arange(20), 20))), whole)
+    numerator, per = measure.ratio(
+        measure.named(measure.sums(rows, Bins(torch.arange(20), 20))), whole
+    )
     possible = torch.tensor(measure.row_ratios(whole), dtype=torch.float64)
     for ratio in (0.0, 0.3, 1.0):
         most, least = (possible[:, 0] - ratio * possible[:, 1]).aminmax()[::-1]
@@ -71,7 +81,11 @@ def test_no_row_adds_more_than_its_metric_says(entry: Any) -> None:
 def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     groups = torch.randint(3, (rows,), generator=generator)
-    return groups, torch.randint(40, (rows,), generator=generator), torch.randn(rows, 2, generator=generator).double()
+    return (
+        groups,
+        torch.randint(40, (rows,), generator=generator),
+        torch.randn(rows, 2, generator=generator).double(),
+    )
 
 
 def by_bin(table: UnitSums) -> dict[tuple[int, int], list[float]]:
@@ -91,7 +105,9 @@ def test_parts_merge_to_the_whole_bit_for_bit() -> None:
     parts[1].add(groups[120:], ids[120:], sums[120:])
     parts[0].merge(parts[1])
     assert by_bin(parts[0]) == by_bin(whole)
-    expected = torch.zeros(3, 40, 2, dtype=torch.float64).index_put_((groups, ids), sums, accumulate=True)
+    expected = torch.zeros(3, 40, 2, dtype=torch.float64).index_put_(
+        (groups, ids), sums, accumulate=True
+    )
     for (code, bin_id), row in by_bin(whole).items():
         assert row == pytest.approx(expected[code, bin_id].tolist())
 
@@ -117,7 +133,11 @@ def test_bins_are_folded_to_their_budget_by_hash_alike_in_every_part() -> None:
 
 
 def test_names_have_the_same_identifier_everywhere() -> None:
-    assert ids_of_names(["p7", "p8", "p7"]).tolist() == [286969151315059023, 3540737710092921294, 286969151315059023]
+    assert ids_of_names(["p7", "p8", "p7"]).tolist() == [
+        286969151315059023,
+        3540737710092921294,
+        286969151315059023,
+    ]
 
 
 def test_a_metric_of_few_numbers_is_read_from_many() -> None:
@@ -126,14 +146,21 @@ def test_a_metric_of_few_numbers_is_read_from_many() -> None:
     assert {"mpcs", "accuracy", "measured_decisiveness"} < set(names)
     assert not {"mpcs_count", "risk_coverage_area"} & set(names)
     with Refused("no_soft_labels", "", metrics="soft_f1_micro"):
-        choose_metrics(["a", "b", "c", "d"], None, [entry for entry in ENTRIES if entry.name == "soft_f1_micro"])
+        choose_metrics(
+            ["a", "b", "c", "d"],
+            None,
+            [entry for entry in ENTRIES if entry.name == "soft_f1_micro"],
+        )
 
 
 def test_sums_that_wait_are_folded_before_others_are_merged() -> None:
     """Both would be folded when they are joined, the first to fewer bits than the second."""
     expected, tables = UnitSums(1000), []
     for first, last in ((0, 1200), (1200, 5200)):
-        ids, ones = torch.arange(first, last), torch.ones(last - first, 1, dtype=torch.float64)
+        ids, ones = (
+            torch.arange(first, last),
+            torch.ones(last - first, 1, dtype=torch.float64),
+        )
         groups = torch.zeros_like(ids)
         expected.add(groups, in_bits(ids, None, expected.bits), ones)
         assert len(expected.ids) <= 1000, "joined at once"

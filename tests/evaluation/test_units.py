@@ -22,7 +22,10 @@ PATIENTS = torch.arange(240) // 4
 OF_PATIENTS = torch.randint(3, (60,), generator=GENERATOR)
 LABELS = OF_PATIENTS[PATIENTS]
 PROBS, OTHER = (
-    (torch.randn(240, 3, generator=GENERATOR).double() + skill * torch.eye(3).double()[LABELS]).softmax(1)
+    (
+        torch.randn(240, 3, generator=GENERATOR).double()
+        + skill * torch.eye(3).double()[LABELS]
+    ).softmax(1)
     for skill in (1, 2)
 )
 SEEN = torch.minimum(LABELS, torch.randint(3, (240,), generator=GENERATOR))
@@ -56,13 +59,19 @@ def alike(one: Any, other: Any) -> None:
         assert row.paired == pytest.approx(expected.paired, nan_ok=True)
     for groups, expected in zip(one.groups, other.groups, strict=True):
         for name, scores in groups.groups.items():
-            assert dict(scores.values) == pytest.approx(expected.groups[name].values, nan_ok=True)
+            assert dict(scores.values) == pytest.approx(
+                expected.groups[name].values, nan_ok=True
+            )
 
 
 @pytest.mark.parametrize("combine", ["mean", "worst"])
 def test_units_are_evaluated_as_rows_that_were_combined_by_hand(combine: str) -> None:
     target = LABELS if combine == "mean" else SEEN
-    of_units = OF_PATIENTS if combine == "mean" else torch.stack([SEEN[each == PATIENTS].max() for each in range(60)])
+    of_units = (
+        OF_PATIENTS
+        if combine == "mean"
+        else torch.stack([SEEN[each == PATIENTS].max() for each in range(60)])
+    )
     sizes = torch.arange(60) % 3 + 1
     found = evaluate(
         {"A": PROBS[ORDER], "B": OTHER[ORDER]},
@@ -85,7 +94,9 @@ def test_units_are_evaluated_as_rows_that_were_combined_by_hand(combine: str) ->
     alike(found, expected)
     assert found.first.rows == 60
     assert f"60 units of decision of 240 rows, combined by {combine}" in found.notes[0]
-    assert ("(from the least severe: none, mild, severe)" in found.notes[0]) == (combine == "worst")
+    assert ("(from the least severe: none, mild, severe)" in found.notes[0]) == (
+        combine == "worst"
+    )
 
 
 def test_a_function_combines_probabilities_and_labels() -> None:
@@ -93,7 +104,10 @@ def test_a_function_combines_probabilities_and_labels() -> None:
         return (rows + 1e-9).prod(0) / (rows + 1e-9).prod(0).sum()
 
     expected = torch.stack([product(PROBS[patient == PATIENTS]) for patient in range(60)])
-    alike(evaluate(PROBS, LABELS, unit=PATIENTS, combine=product), evaluate(expected, OF_PATIENTS))
+    alike(
+        evaluate(PROBS, LABELS, unit=PATIENTS, combine=product),
+        evaluate(expected, OF_PATIENTS),
+    )
     last = evaluate(PROBS, SEEN, unit=PATIENTS, combine=lambda rows: rows[-1])
     alike(last, evaluate(PROBS[3::4], SEEN[3::4]))
 
@@ -103,10 +117,18 @@ def test_decisions_and_soft_labels_are_combined(combine: Any) -> None:
     decisions = LABELS.clone()
     decisions[:4] = -1
     decisions[4:] = SEEN[4:] if combine == "worst" else LABELS[4:]
-    found = evaluate(decisions, SEEN if combine == "worst" else LABELS, unit=PATIENTS, combine=combine, class_names=3)
+    found = evaluate(
+        decisions,
+        SEEN if combine == "worst" else LABELS,
+        unit=PATIENTS,
+        combine=combine,
+        class_names=3,
+    )
     worst = [decisions[patient == PATIENTS].max() for patient in range(60)]
     target = torch.stack([SEEN[patient == PATIENTS].max() for patient in range(60)])
-    expected = evaluate(torch.stack(worst), target if combine == "worst" else OF_PATIENTS, class_names=3)
+    expected = evaluate(
+        torch.stack(worst), target if combine == "worst" else OF_PATIENTS, class_names=3
+    )
     alike(found, expected)
     soft = (PROBS + OTHER) / 2
     alike(
@@ -124,7 +146,10 @@ def test_the_worst_is_between_the_worst_row_and_certainty(classes: int, seed: in
     probs /= probs.sum(1, keepdim=True)
     names = torch.randint(4, (12,), generator=generator)
     units = DecisionUnits.of(names, "worst", None, classes, 12)
-    found, labels = units.probabilities(probs), torch.randint(classes, (12,), generator=generator)
+    found, labels = (
+        units.probabilities(probs),
+        torch.randint(classes, (12,), generator=generator),
+    )
     assert (found >= 0).all()
     torch.testing.assert_close(found.sum(1), torch.ones(len(found), dtype=torch.float64))
     reached = found.flip(1).cumsum(1)
@@ -150,33 +175,53 @@ def test_costs_say_which_class_is_worse() -> None:
     ("arguments", "refusal"),
     [
         ({"target": SEEN}, Refused("same_in_unit", "labels", unit="'0'")),
-        ({"groups": {"eye": torch.arange(240) % 2}}, Refused("same_in_unit", "groups['eye']")),
+        (
+            {"groups": {"eye": torch.arange(240) % 2}},
+            Refused("same_in_unit", "groups['eye']"),
+        ),
         ({"clusters": torch.arange(240)}, Refused("same_in_unit", "clusters", unit="'0'")),
         ({"weights": torch.arange(240)}, Refused("same_in_unit", "weights")),
         ({"frequencies": torch.arange(240) + 1}, Refused("same_in_unit", "frequencies")),
         ({"unit": [1, 2]}, Refused("name_for_each", "unit", 2, rows=240)),
         ({"combine": "best"}, Refused("combination", "combine", "best")),
         ({"combine": lambda rows: rows.sum(0)}, Refused("combined", "combine", number=3)),
-        ({"combine": lambda rows: rows}, Refused("combined", "combine", number=3, unit="0")),
-        ({"combine": lambda rows: rows.mean(0), "target": torch.arange(240) % 2}, Refused("same_in_unit", "labels")),
+        (
+            {"combine": lambda rows: rows},
+            Refused("combined", "combine", number=3, unit="0"),
+        ),
+        (
+            {"combine": lambda rows: rows.mean(0), "target": torch.arange(240) % 2},
+            Refused("same_in_unit", "labels"),
+        ),
         (
             {"preds": torch.arange(240) % 2 - 1, "combine": "worst", "class_names": 3},
             Refused("same_decisions_in_unit", "decisions"),
         ),
     ],
 )
-def test_units_that_differ_within_are_refused_by_name(arguments: dict[str, Any], refusal: Refused) -> None:
+def test_units_that_differ_within_are_refused_by_name(
+    arguments: dict[str, Any], refusal: Refused
+) -> None:
     with refusal:
         evaluate(**{"preds": PROBS, "target": LABELS, "unit": PATIENTS, **arguments})
 
 
-def written(path: Path, probs: Any, rows: Any, labels: Any = LABELS, **columns: Any) -> Path:
+def written(
+    path: Path, probs: Any, rows: Any, labels: Any = LABELS, **columns: Any
+) -> Path:
     with path.open("w") as file:
         lines = csv.writer(file)
         lines.writerow(["id", "patient", "site", *NAMES, *columns, "label"])
         for row in rows.tolist():
             own = [values[row] for values in columns.values()]
-            shown = [row, f"p{PATIENTS[row]}", SITES[row], *probs[row].tolist(), *own, NAMES[labels[row]]]
+            shown = [
+                row,
+                f"p{PATIENTS[row]}",
+                SITES[row],
+                *probs[row].tolist(),
+                *own,
+                NAMES[labels[row]],
+            ]
             lines.writerow(shown)
     return path
 
@@ -184,19 +229,42 @@ def written(path: Path, probs: Any, rows: Any, labels: Any = LABELS, **columns: 
 @pytest.fixture
 def concern(tmp_path: Path) -> Path:
     path = tmp_path / "concern.yaml"
-    path.write_text(f"classes: {NAMES}\nweights: [[0, 1, 1], [2, 0, 1], [20, 5, 0]]\nrefer: 0.5\n".replace("'", ""))
+    path.write_text(
+        f"classes: {NAMES}\nweights: [[0, 1, 1], [2, 0, 1], [20, 5, 0]]\nrefer: 0.5\n".replace(
+            "'", ""
+        )
+    )
     return path
 
 
 def test_score_combines_rows_that_are_anywhere_in_the_files(
     tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = written(tmp_path / "a.csv", PROBS, ORDER, SEEN), written(tmp_path / "b.csv", OTHER, ORDER.flip(0), SEEN)
-    options = ("--concern", concern, "--id-column", "id", "--by", "site", "--unit", "patient", "--combine", "worst")
+    files = (
+        written(tmp_path / "a.csv", PROBS, ORDER, SEEN),
+        written(tmp_path / "b.csv", OTHER, ORDER.flip(0), SEEN),
+    )
+    options = (
+        "--concern",
+        concern,
+        "--id-column",
+        "id",
+        "--by",
+        "site",
+        "--unit",
+        "patient",
+        "--combine",
+        "worst",
+    )
     assert run("score", *files, *options, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     expected = evaluate(
-        {"a": PROBS, "b": OTHER}, SEEN, concern=CONCERN, unit=PATIENTS, combine="worst", groups={"site": SITES}
+        {"a": PROBS, "b": OTHER},
+        SEEN,
+        concern=CONCERN,
+        unit=PATIENTS,
+        combine="worst",
+        groups={"site": SITES},
     )
     for model in "ab":
         for name, value in expected.models[model].values.items():
@@ -204,17 +272,33 @@ def test_score_combines_rows_that_are_anywhere_in_the_files(
         for name, ends in expected.models[model].intervals.items():
             assert found["models"][model]["intervals"][name] == pytest.approx(ends)
     p_values = [each["adjusted_p_value"] for each in found["comparisons"]]
-    assert p_values == pytest.approx([each.adjusted_p_value for each in expected.comparisons])
+    assert p_values == pytest.approx(
+        [each.adjusted_p_value for each in expected.comparisons]
+    )
     assert "units patient, combined by worst" in found["read"][0]
-    assert "60 units of decision (patient) of 240 rows, combined by worst" in "".join(found["notes"])
-    assert run("score", files[0], "--unit", "patient", "--html", tmp_path / "page.html") == 2
-    assert "labels must be the same in all rows of a unit, but those of unit 'p" in one_line(capsys.readouterr().err)
+    assert "60 units of decision (patient) of 240 rows, combined by worst" in "".join(
+        found["notes"]
+    )
+    assert (
+        run("score", files[0], "--unit", "patient", "--html", tmp_path / "page.html") == 2
+    )
+    assert (
+        "labels must be the same in all rows of a unit, but those of unit 'p"
+        in one_line(capsys.readouterr().err)
+    )
     assert run("score", files[0], *options, "--html", tmp_path / "page.html") == 0
-    assert "60 units of decision (patient) of 240 rows" in (tmp_path / "page.html").read_text()
+    assert (
+        "60 units of decision (patient) of 240 rows" in (tmp_path / "page.html").read_text()
+    )
 
 
-def test_files_with_fewer_rows_are_refused_as_without_units(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = written(tmp_path / "a.csv", PROBS, torch.arange(240)), written(tmp_path / "b.csv", OTHER, torch.arange(230))
+def test_files_with_fewer_rows_are_refused_as_without_units(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = (
+        written(tmp_path / "a.csv", PROBS, torch.arange(240)),
+        written(tmp_path / "b.csv", OTHER, torch.arange(230)),
+    )
     assert run("score", *files, "--unit", "patient") != 0
     assert "has 230 rows, but" in one_line(capsys.readouterr().err)
 
@@ -228,17 +312,48 @@ def test_decide_fits_and_applies_rules_to_units(
         lines = csv.writer(file)
         lines.writerow([*NAMES, "label"])
         lines.writerows(
-            [*probs, NAMES[label]] for probs, label in zip(by_hand(PROBS, "mean").tolist(), OF_PATIENTS, strict=True)
+            [*probs, NAMES[label]]
+            for probs, label in zip(
+                by_hand(PROBS, "mean").tolist(), OF_PATIENTS, strict=True
+            )
         )
     reports = []
     for file, options in ((path, units), (single, ())):
-        assert run("decide", "fit", file, "--concern", concern, *options, "--out", tmp_path / "r", "--overwrite") == 0
+        assert (
+            run(
+                "decide",
+                "fit",
+                file,
+                "--concern",
+                concern,
+                *options,
+                "--out",
+                tmp_path / "r",
+                "--overwrite",
+            )
+            == 0
+        )
         told = capsys.readouterr().out
-        assert ("60 units of decision (patient) of 240 rows, combined by mean" in told) == bool(options)
-        assert run("decide", "apply", tmp_path / "r", file, *options, "--out", tmp_path / f"{len(options)}.csv") == 0
+        assert (
+            "60 units of decision (patient) of 240 rows, combined by mean" in told
+        ) == bool(options)
+        assert (
+            run(
+                "decide",
+                "apply",
+                tmp_path / "r",
+                file,
+                *options,
+                "--out",
+                tmp_path / f"{len(options)}.csv",
+            )
+            == 0
+        )
         reports.append(capsys.readouterr().out)
         assert "60 decisions" in reports[-1]
-    tables = [[line for line in report.splitlines() if line.startswith("|")] for report in reports]
+    tables = [
+        [line for line in report.splitlines() if line.startswith("|")] for report in reports
+    ]
     assert tables[0] == tables[1]
     with (tmp_path / "2.csv").open() as file, (tmp_path / "0.csv").open() as other:
         of_rows = {int(row["id"]): row for row in csv.DictReader(file)}
@@ -252,25 +367,57 @@ def test_decide_fits_and_applies_rules_to_units(
 
 def test_a_unit_with_a_row_without_label_has_none(tmp_path: Path, concern: Path) -> None:
     path = written(tmp_path / "a.csv", PROBS, ORDER)
-    assert run("decide", "fit", path, "--concern", concern, "--unit", "patient", "--out", tmp_path / "r") == 0
+    assert (
+        run(
+            "decide",
+            "fit",
+            path,
+            "--concern",
+            concern,
+            "--unit",
+            "patient",
+            "--out",
+            tmp_path / "r",
+        )
+        == 0
+    )
     lines = path.read_text().splitlines()
     lines[1] = lines[1].rpartition(",")[0] + ","
     path.write_text("\n".join(lines) + "\n")
-    assert run("decide", "apply", tmp_path / "r", path, "--unit", "patient", "--out", tmp_path / "d.csv") == 0
+    assert (
+        run(
+            "decide",
+            "apply",
+            tmp_path / "r",
+            path,
+            "--unit",
+            "patient",
+            "--out",
+            tmp_path / "d.csv",
+        )
+        == 0
+    )
     assert len((tmp_path / "d.csv").read_text().splitlines()) == 241
 
 
 @pytest.mark.parametrize("combine", ["mean", "worst"])
-def test_detect_combines_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str], combine: str) -> None:
+def test_detect_combines_scores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], combine: str
+) -> None:
     scores = torch.randn(240, generator=GENERATOR).double() + (LABELS == 2)
     labels = LABELS == 2 if combine == "mean" else SEEN == 2
     path = tmp_path / "s.csv"
-    lines = [f"p{PATIENTS[row]},{scores[row].item()!r},{int(labels[row])}" for row in ORDER.tolist()]
+    lines = [
+        f"p{PATIENTS[row]},{scores[row].item()!r},{int(labels[row])}"
+        for row in ORDER.tolist()
+    ]
     path.write_text("\n".join(["patient,score,label", *lines]) + "\n")
     assert run("detect", path, "--unit", "patient", "--combine", combine, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     of_units = [scores[each == PATIENTS] for each in range(60)]
-    reduced = torch.stack([each.mean() if combine == "mean" else each.max() for each in of_units])
+    reduced = torch.stack(
+        [each.mean() if combine == "mean" else each.max() for each in of_units]
+    )
     is_target = torch.stack([labels[each == PATIENTS].any() for each in range(60)])
     expected = evaluate_detectors(reduced, is_target)
     for name, value in expected.first.values.items():

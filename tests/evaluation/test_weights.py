@@ -22,7 +22,11 @@ from sklearn.metrics import (
     precision_score,
     roc_auc_score,
 )
-from torchmetrics.classification import MulticlassAUROC, MulticlassCohenKappa, MulticlassJaccardIndex
+from torchmetrics.classification import (
+    MulticlassAUROC,
+    MulticlassCohenKappa,
+    MulticlassJaccardIndex,
+)
 
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
 from mpcs_torch.concern.files import save_concern
@@ -39,9 +43,14 @@ from tests.refused import Refused
 from tests.report.page import Page
 
 GENERATOR = torch.Generator().manual_seed(0)
-TARGET = torch.multinomial(torch.tensor([0.4, 0.3, 0.3]), 300, replacement=True, generator=GENERATOR)
+TARGET = torch.multinomial(
+    torch.tensor([0.4, 0.3, 0.3]), 300, replacement=True, generator=GENERATOR
+)
 PROBS, OTHER = (
-    (torch.randn(300, 3, generator=GENERATOR).double() + skill * torch.eye(3).double()[TARGET]).softmax(1)
+    (
+        torch.randn(300, 3, generator=GENERATOR).double()
+        + skill * torch.eye(3).double()[TARGET]
+    ).softmax(1)
     for skill in (1.5, 2)
 )
 WEIGHTS = torch.rand(300, generator=GENERATOR).double() + 0.1
@@ -56,13 +65,19 @@ def measured(**arguments: Any) -> Any:
 def test_values_are_those_of_scikit_learn() -> None:
     found, decided = measured(weights=WEIGHTS, groups={"site": SITES}), PROBS.argmax(1)
     south = np.array([site == "south" for site in SITES])
-    assert found.value("accuracy") == pytest.approx(accuracy_score(TARGET, decided, sample_weight=WEIGHTS))
+    assert found.value("accuracy") == pytest.approx(
+        accuracy_score(TARGET, decided, sample_weight=WEIGHTS)
+    )
     of_south = accuracy_score(TARGET[south], decided[south], sample_weight=WEIGHTS[south])
     assert found.value("accuracy", group=("site", "south")) == pytest.approx(of_south)
     f1 = f1_score(TARGET, decided, average="macro", sample_weight=WEIGHTS)
     assert found.value("macro_f1") == pytest.approx(f1)
-    assert found.value("mcc") == pytest.approx(matthews_corrcoef(TARGET, decided, sample_weight=WEIGHTS))
-    assert found.value("cross_entropy") == pytest.approx(log_loss(TARGET, PROBS, sample_weight=WEIGHTS))
+    assert found.value("mcc") == pytest.approx(
+        matthews_corrcoef(TARGET, decided, sample_weight=WEIGHTS)
+    )
+    assert found.value("cross_entropy") == pytest.approx(
+        log_loss(TARGET, PROBS, sample_weight=WEIGHTS)
+    )
     expected = confusion_matrix(TARGET, decided, sample_weight=WEIGHTS)
     torch.testing.assert_close(found.first.confusion, torch.from_numpy(expected))
     assert found.first.rows == 300
@@ -73,7 +88,11 @@ def test_metrics_without_sample_weight_have_weighted_sums(clusters: Any) -> None
     decided, referable = PROBS.argmax(1), TARGET > 0
     concern = replace(CONCERN, class_groups={"referable": ["b", "c"]})
     kappa = MulticlassCohenKappa(3, weights="quadratic")
-    named: list[Any] = ["quadratic_weighted_kappa", "auroc[referable]", "precision[referable]"]
+    named: list[Any] = [
+        "quadratic_weighted_kappa",
+        "auroc[referable]",
+        "precision[referable]",
+    ]
     named += [MulticlassJaccardIndex(3), MulticlassAUROC(3, thresholds=50)]
     found = measured(weights=WEIGHTS, concern=concern, metrics=named, clusters=clusters)
     assert found.value("quadratic_weighted_kappa") == pytest.approx(
@@ -87,12 +106,17 @@ def test_metrics_without_sample_weight_have_weighted_sums(clusters: Any) -> None
     assert found.value("MulticlassJaccardIndex") == pytest.approx(
         jaccard_score(TARGET, decided, average="macro", sample_weight=WEIGHTS), rel=1e-6
     )
-    areas = [roc_auc_score(label == TARGET, PROBS[:, label], sample_weight=WEIGHTS) for label in range(3)]
+    areas = [
+        roc_auc_score(label == TARGET, PROBS[:, label], sample_weight=WEIGHTS)
+        for label in range(3)
+    ]
     assert found.value("MulticlassAUROC") == pytest.approx(np.mean(areas), abs=0.005)
     assert found.first.without_interval == {}
     wrapped = WithInterval(kappa, prefix="kappa")
     wrapped.update(PROBS, TARGET, clusters, sample_weight=WEIGHTS)
-    assert wrapped.compute()["kappa"].item() == pytest.approx(found.value("quadratic_weighted_kappa"))
+    assert wrapped.compute()["kappa"].item() == pytest.approx(
+        found.value("quadratic_weighted_kappa")
+    )
     with Refused("metric_of_sums", "sample_weight", metric="MulticlassAUROC"):
         WithInterval(MulticlassAUROC(3)).update(PROBS, TARGET, sample_weight=WEIGHTS)
 
@@ -100,24 +124,50 @@ def test_metrics_without_sample_weight_have_weighted_sums(clusters: Any) -> None
 def test_functions_of_rows_have_their_weights_and_must_use_them() -> None:
     def off(rows: Rows) -> torch.Tensor:
         wrong = (rows.probs.argmax(1) != rows.target).double()
-        return wrong.mean() if rows.weights is None else wrong @ rows.weights / rows.weights.sum()
+        return (
+            wrong.mean()
+            if rows.weights is None
+            else wrong @ rows.weights / rows.weights.sum()
+        )
 
-    found = measured(weights=WEIGHTS, metrics={"off": off, "misclassification_rate": "misclassification_rate"})
+    found = measured(
+        weights=WEIGHTS,
+        metrics={"off": off, "misclassification_rate": "misclassification_rate"},
+    )
     assert found.value("off") == pytest.approx(found.value("misclassification_rate"))
     with Refused("uses_weights", "a function of weighted rows"):
-        measured(weights=WEIGHTS, metrics={"off": lambda rows: (rows.probs.argmax(1) != rows.target).double().mean()})
-    is_right = ["right" if right else "wrong" for right in PROBS.argmax(1) == TARGET]  # where weights change nothing
-    by_group = measured(weights=WEIGHTS, metrics={"off": off}, groups={"decision": is_right})
-    assert [by_group.value("off", group=("decision", name)) for name in ("right", "wrong")] == pytest.approx([0, 1])
+        measured(
+            weights=WEIGHTS,
+            metrics={
+                "off": lambda rows: (rows.probs.argmax(1) != rows.target).double().mean()
+            },
+        )
+    is_right = [
+        "right" if right else "wrong" for right in PROBS.argmax(1) == TARGET
+    ]  # where weights change nothing
+    by_group = measured(
+        weights=WEIGHTS, metrics={"off": off}, groups={"decision": is_right}
+    )
+    assert [
+        by_group.value("off", group=("decision", name)) for name in ("right", "wrong")
+    ] == pytest.approx([0, 1])
 
 
 @pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
-def test_areas_keep_their_interval_with_weights_of_1_and_with_annotators_who_agree(clusters: Any) -> None:
-    few = torch.where((TARGET == 2) & (torch.arange(300) > 30), 0, TARGET)  # of which bounds hold
-    plain = measured(target=few, metrics=["auroc[c]"], clusters=clusters).interval("auroc[c]")
+def test_areas_keep_their_interval_with_weights_of_1_and_with_annotators_who_agree(
+    clusters: Any,
+) -> None:
+    few = torch.where(
+        (TARGET == 2) & (torch.arange(300) > 30), 0, TARGET
+    )  # of which bounds hold
+    plain = measured(target=few, metrics=["auroc[c]"], clusters=clusters).interval(
+        "auroc[c]"
+    )
     shares = torch.nn.functional.one_hot(few, 3).double()
     for given in ({"weights": torch.full((300,), 2.0)}, {"target": shares}):
-        found = measured(**{"target": few, **given}, metrics=["auroc[c]"], clusters=clusters)
+        found = measured(
+            **{"target": few, **given}, metrics=["auroc[c]"], clusters=clusters
+        )
         assert found.interval("auroc[c]") == pytest.approx(plain)
 
 
@@ -134,14 +184,24 @@ def test_whole_weights_are_repeated_rows_clustered_by_the_row() -> None:
     repeats = torch.arange(300) % 3 + 1
     weighted = measured(weights=repeats.double(), preds={"A": PROBS, "B": OTHER})
     rows = torch.arange(300).repeat_interleave(repeats)
-    repeated = measured(preds={"A": PROBS[rows], "B": OTHER[rows]}, target=TARGET[rows], clusters=rows)
-    names = [name for name in weighted.models["A"].intervals if name in repeated.models["A"].intervals]
+    repeated = measured(
+        preds={"A": PROBS[rows], "B": OTHER[rows]}, target=TARGET[rows], clusters=rows
+    )
+    names = [
+        name
+        for name in weighted.models["A"].intervals
+        if name in repeated.models["A"].intervals
+    ]
     assert len(names) > 12
     for name in names:
         assert weighted.value(name, "A") == pytest.approx(repeated.value(name, "A")), name
         ends, of_repeated = weighted.interval(name, "A"), repeated.interval(name, "A")
-        if name in MEANS:  # which allow for one more bad row, not for as many as its weight says
-            assert min(map(abs, np.subtract(ends, of_repeated))) == pytest.approx(0, abs=1e-5)
+        if (
+            name in MEANS
+        ):  # which allow for one more bad row, not for as many as its weight says
+            assert min(map(abs, np.subtract(ends, of_repeated))) == pytest.approx(
+                0, abs=1e-5
+            )
         else:
             assert ends == pytest.approx(of_repeated, rel=1e-6), name
     for one, other in zip(weighted.comparisons, repeated.comparisons, strict=True):
@@ -181,15 +241,23 @@ def test_shares_of_classes_weight_an_enriched_set_back() -> None:
     shares = {"a": 0.9, "b": 0.08, "c": 0.02}
     found = measured(prevalence=shares)
     recall = [found.value(f"recall[{name}]") for name in "abc"]
-    assert found.value("accuracy") == pytest.approx(sum(a * b for a, b in zip(shares.values(), recall, strict=True)))
-    assert found.first.confusion.sum(1) / 300 == pytest.approx(torch.tensor([0.9, 0.08, 0.02]))
+    assert found.value("accuracy") == pytest.approx(
+        sum(a * b for a, b in zip(shares.values(), recall, strict=True))
+    )
+    assert found.first.confusion.sum(1) / 300 == pytest.approx(
+        torch.tensor([0.9, 0.08, 0.02])
+    )
     assert "effective sample size" in "".join(found.all_notes())
     both = measured(prevalence=[0.9, 0.08, 0.02], weights=WEIGHTS)
-    assert both.first.confusion.sum(1) / 300 == pytest.approx(torch.tensor([0.9, 0.08, 0.02]))
+    assert both.first.confusion.sum(1) / 300 == pytest.approx(
+        torch.tensor([0.9, 0.08, 0.02])
+    )
 
 
 @pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
-@pytest.mark.parametrize("metric", [Accuracy(3), MetaPatternConcernScore(3, from_logits=False)])
+@pytest.mark.parametrize(
+    "metric", [Accuracy(3), MetaPatternConcernScore(3, from_logits=False)]
+)
 def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
     wrapped = WithInterval(metric, prefix="m")
     for rows in torch.arange(300).split(70):
@@ -206,9 +274,15 @@ def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
     ("arguments", "refusal"),
     [
         ({"weights": [1.0]}, Refused("shape", "weights", shape=(300,))),
-        ({"weights": -WEIGHTS}, Refused("finite_at_least", "weights", -0.5737918, sample=0, minimum=0)),
+        (
+            {"weights": -WEIGHTS},
+            Refused("finite_at_least", "weights", -0.5737918, sample=0, minimum=0),
+        ),
         ({"prevalence": {"a": 1}}, Refused("names_all_classes", "prevalence")),
-        ({"prevalence": [0.5, 0.5, 0.5]}, Refused("shares_with_sum_1", "prevalence", number=3)),
+        (
+            {"prevalence": [0.5, 0.5, 0.5]},
+            Refused("shares_with_sum_1", "prevalence", number=3),
+        ),
         (
             {"prevalence": [0.5, 0.2, 0.3], "target": TARGET.clamp(max=1)},
             Refused("needs_rows_of", "prevalence", absent=["c"]),
@@ -224,7 +298,10 @@ def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
             Refused("whole_at_least", "frequencies", 0.0, sample=0, minimum=1),
         ),
         ({"frequencies": WEIGHTS + 1}, Refused("whole_at_least", "frequencies", minimum=1)),
-        ({"frequencies": torch.full((300,), 10**6)}, Refused("sum_at_most", "frequencies", maximum=100000000)),
+        (
+            {"frequencies": torch.full((300,), 10**6)},
+            Refused("sum_at_most", "frequencies", maximum=100000000),
+        ),
     ],
 )
 def test_bad_weights_are_refused(arguments: dict[str, Any], refusal: Refused) -> None:
@@ -254,58 +331,91 @@ def exactly_alike(one: Any, other: Any) -> None:
 @pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
 @pytest.mark.parametrize(
     ("kind", "weights"),
-    [*product(["probabilities", "soft_labels", "decisions"], [None, WEIGHTS]), ("torchmetrics", None)],
+    [
+        *product(["probabilities", "soft_labels", "decisions"], [None, WEIGHTS]),
+        ("torchmetrics", None),
+    ],
 )
-def test_frequencies_are_repeated_independent_rows(kind: str, clusters: Any, weights: Any) -> None:
+def test_frequencies_are_repeated_independent_rows(
+    kind: str, clusters: Any, weights: Any
+) -> None:
     """All metrics of the register that are of rows of classes, and one that only torchmetrics has."""
     given = [PROBS.argmax(1), OTHER.argmax(1)] if kind == "decisions" else [PROBS, OTHER]
     target = SOFT if kind == "soft_labels" else TARGET
     takes = {"soft_labels"} if kind == "soft_labels" else {"decisions"}
     takes |= {"probabilities", "log_probabilities"} if kind == "probabilities" else set()
-    wanted: Any = [entry for entry in ENTRIES if entry.takes in takes and entry.family != "referrals"]
+    wanted: Any = [
+        entry for entry in ENTRIES if entry.takes in takes and entry.family != "referrals"
+    ]
     if weights is not None:
         wanted = [
             entry
             for entry in wanted
-            if (takes_weights(entry.make(3)) if isinstance(entry.of, str) else entry.of.takes_weights)
+            if (
+                takes_weights(entry.make(3))
+                if isinstance(entry.of, str)
+                else entry.of.takes_weights
+            )
         ]
     wanted = [MulticlassCohenKappa(3)] if kind == "torchmetrics" else wanted
     columns = {"clusters": clusters, "weights": weights}
     fixed: dict[str, Any] = {"metrics": wanted, "class_names": list("abc")}
-    once = {name: None if each is None else each[REPEATED] for name, each in columns.items()}
+    once = {
+        name: None if each is None else each[REPEATED] for name, each in columns.items()
+    }
     pairs = dict(zip("AB", given, strict=True))
-    found = evaluate(pairs, target, frequencies=FREQUENCIES, groups={"site": SITES}, **columns, **fixed)
+    found = evaluate(
+        pairs, target, frequencies=FREQUENCIES, groups={"site": SITES}, **columns, **fixed
+    )
     rows = {name: each[REPEATED] for name, each in pairs.items()}
     sites = [SITES[row] for row in REPEATED]
-    exactly_alike(found, evaluate(rows, target[REPEATED], groups={"site": sites}, **once, **fixed))
+    exactly_alike(
+        found, evaluate(rows, target[REPEATED], groups={"site": sites}, **once, **fixed)
+    )
     assert len(found.first.values) >= (1 if kind == "torchmetrics" else 8)
 
 
-def test_frequencies_go_with_parts_units_and_shares_of_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpcs_torch.evaluation.rows.REPEATED", 100)  # so that there are several parts
+def test_frequencies_go_with_parts_units_and_shares_of_classes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "mpcs_torch.evaluation.rows.REPEATED", 100
+    )  # so that there are several parts
     shares = [0.9, 0.08, 0.02]
     found = measured(frequencies=FREQUENCIES, prevalence=shares)
-    exactly_alike(found, measured(preds=PROBS[REPEATED], target=TARGET[REPEATED], prevalence=shares))
+    exactly_alike(
+        found, measured(preds=PROBS[REPEATED], target=TARGET[REPEATED], prevalence=shares)
+    )
     streamed = Evaluation(3, concern=CONCERN)
     for rows in torch.arange(300).split(77):
         streamed.update(PROBS[rows], TARGET[rows], frequencies=FREQUENCIES[rows])
-    exactly_alike(streamed.result(), measured(preds=PROBS[REPEATED], target=TARGET[REPEATED]))
+    exactly_alike(
+        streamed.result(), measured(preds=PROBS[REPEATED], target=TARGET[REPEATED])
+    )
     twice = torch.arange(300).repeat(2)
-    units = measured(preds=PROBS[twice], target=TARGET[twice], unit=twice, frequencies=FREQUENCIES[twice])
+    units = measured(
+        preds=PROBS[twice], target=TARGET[twice], unit=twice, frequencies=FREQUENCIES[twice]
+    )
     exactly_alike(replace(units, notes=units.notes[1:]), streamed.result())
 
 
 def written(path: Path, probs: Any, rows: Any, **columns: Any) -> Path:
     names = ["id", *"abc", "label", *columns]
     values = zip(
-        rows.tolist(), *probs[rows].T.tolist(), ["abc"[label] for label in TARGET[rows]], *columns.values(), strict=True
+        rows.tolist(),
+        *probs[rows].T.tolist(),
+        ["abc"[label] for label in TARGET[rows]],
+        *columns.values(),
+        strict=True,
     )
     lines = [",".join(map(str, row)) for row in values]
     path.write_text("\n".join([",".join(names), *lines]) + "\n")
     return path
 
 
-def test_the_command_weights_rows_of_several_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_weights_rows_of_several_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = torch.arange(300)
     one = written(tmp_path / "a.csv", PROBS, rows, w=WEIGHTS.tolist())
     other = written(tmp_path / "b.csv", OTHER, rows.flip(0))
@@ -313,12 +423,17 @@ def test_the_command_weights_rows_of_several_files(tmp_path: Path, capsys: pytes
     assert run("score", one, other, *options, "--metrics", "accuracy,mpcs,macro_f1") == 0
     found = json.loads(capsys.readouterr().out)
     expected = measured(
-        preds={"a": PROBS, "b": OTHER}, concern=None, weights=WEIGHTS, metrics=["accuracy", "mpcs", "macro_f1"]
+        preds={"a": PROBS, "b": OTHER},
+        concern=None,
+        weights=WEIGHTS,
+        metrics=["accuracy", "mpcs", "macro_f1"],
     )
     for model in "ab":
         for name, value in expected.models[model].values.items():
             assert found["models"][model]["metrics"][name] == pytest.approx(value)
-            assert found["models"][model]["intervals"][name] == pytest.approx(expected.interval(name, model))
+            assert found["models"][model]["intervals"][name] == pytest.approx(
+                expected.interval(name, model)
+            )
     assert "weights w" in found["read"][0]
     gate = ("score", one, "--weight", "w", "--require", "accuracy > 0.2")
     assert run(*gate) == ExitStatus.NOT_MET
@@ -334,13 +449,20 @@ def test_bounds_of_weighted_rows_need_the_largest_weight_of_any_row() -> None:
         [without] = weighted.check(requirement)
         assert without.reason == OPEN_WEIGHTS
         assert not without.holds
-        bounds = [weighted.check(requirement, max_weight=most)[0].bound for most in (largest, 3 * largest)]
+        bounds = [
+            weighted.check(requirement, max_weight=most)[0].bound
+            for most in (largest, 3 * largest)
+        ]
         assert abs(bounds[1] - without.value) > abs(bounds[0] - without.value) > 0
         [approximate] = weighted.check(requirement, approximate=True)
         assert approximate.bound in weighted.interval(requirement.split()[0])
     alike = measured(weights=torch.ones(300), metrics=["accuracy"])
-    bounds = [alike.check("accuracy > 0.1", max_weight=most)[0].bound for most in (1, 20, 200)]
-    assert bounds[0] > bounds[1] + 0.05 > bounds[2] + 0.1, "weights that are all 1 tell nothing of further rows"
+    bounds = [
+        alike.check("accuracy > 0.1", max_weight=most)[0].bound for most in (1, 20, 200)
+    ]
+    assert bounds[0] > bounds[1] + 0.05 > bounds[2] + 0.1, (
+        "weights that are all 1 tell nothing of further rows"
+    )
     known = measured(prevalence=[0.2, 0.3, 0.5], metrics=["accuracy"])
     assert known.check("accuracy > 0.1")[0].reason is None
     with Refused("above", "max_weight", 0, minimum=0):
@@ -355,7 +477,10 @@ def test_the_command_repeats_rows_of_several_files(
     one = written(tmp_path / "a.csv", PROBS, rows, n=FREQUENCIES.tolist())
     other = written(tmp_path / "b.csv", OTHER, rows.flip(0) if by_id else rows)
     options = ("--frequency", "n", "--json", *(("--id-column", "id") if by_id else ()))
-    assert run("score", one, other, *options, "--metrics", "accuracy,mpcs,risk_coverage_area") == 0
+    assert (
+        run("score", one, other, *options, "--metrics", "accuracy,mpcs,risk_coverage_area")
+        == 0
+    )
     found = json.loads(capsys.readouterr().out)
     expected = measured(
         preds={"a": PROBS[REPEATED], "b": OTHER[REPEATED]},
@@ -369,17 +494,27 @@ def test_the_command_repeats_rows_of_several_files(
             if ends := expected.interval(name, model):
                 assert found["models"][model]["intervals"][name] == pytest.approx(ends)
     p_values = [each["adjusted_p_value"] for each in found["comparisons"]]
-    assert p_values == pytest.approx([each.adjusted_p_value for each in expected.comparisons])
+    assert p_values == pytest.approx(
+        [each.adjusted_p_value for each in expected.comparisons]
+    )
     assert "frequencies n" in found["read"][0]
 
 
-def test_the_command_takes_shares_of_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_takes_shares_of_classes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = written(tmp_path / "a.csv", PROBS, torch.arange(300), w=WEIGHTS.tolist())
     for options, weights in ((), None), (("--weight", "w"), WEIGHTS):
-        assert run("score", path, "--prevalence", "a=0.9, b=0.08,c=0.02", *options, "--json") == 0
+        assert (
+            run("score", path, "--prevalence", "a=0.9, b=0.08,c=0.02", *options, "--json")
+            == 0
+        )
         found = json.loads(capsys.readouterr().out)
         expected = measured(
-            concern=None, class_names=list("abc"), prevalence={"a": 0.9, "b": 0.08, "c": 0.02}, weights=weights
+            concern=None,
+            class_names=list("abc"),
+            prevalence={"a": 0.9, "b": 0.08, "c": 0.02},
+            weights=weights,
         )
         for name, value in expected.first.values.items():
             assert found["metrics"][name] == pytest.approx(value)
@@ -389,7 +524,10 @@ def test_the_command_takes_shares_of_classes(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
-    path, page = written(tmp_path / "a.csv", PROBS, torch.arange(300), w=WEIGHTS.tolist()), tmp_path / "page.html"
+    path, page = (
+        written(tmp_path / "a.csv", PROBS, torch.arange(300), w=WEIGHTS.tolist()),
+        tmp_path / "page.html",
+    )
     save_concern(CONCERN, tmp_path / "concern.yaml")
     options = ("--concern", tmp_path / "concern.yaml", "--html", page)
     assert run("score", path, "--weight", "w", *options) == 0
@@ -398,9 +536,14 @@ def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
     of_c, dangerous = wrong[2].sum(), wrong[2, 0]
     ends = measured(weights=WEIGHTS).first.class_intervals["c"]["recall"]
     shown = f"{100 * (1 - wrong[2, 2] / of_c):.3g} % [{100 * (1 - ends[1]):.3g}, {100 * (1 - ends[0]):.3g}]"
-    assert f"dangerous errors on {dangerous:.4g} of {of_c:.4g} c ({100 * dangerous / of_c:.3g} %" in text
+    assert (
+        f"dangerous errors on {dangerous:.4g} of {of_c:.4g} c ({100 * dangerous / of_c:.3g} %"
+        in text
+    )
     assert re.search(r"of [\d.]+ weighted rows", text)
-    assert shown in text, "the interval of weighted rows, not Clopper and Pearson's of counts"
+    assert shown in text, (
+        "the interval of weighted rows, not Clopper and Pearson's of counts"
+    )
     assert "What referring samples" in text
 
 
@@ -415,18 +558,30 @@ NAMES_ALL = Rule("names_all_classes", fields={"classes": ["a", "b", "c"]})
         ("heavy", (), "column w: must be a number, but is 'heavy'"),
         (1, ("--weight", "v"), "--weight: is given more than once"),
         (1, ("--frequency", "v"), "has no column 'v' of --frequency"),
-        (0, ("--frequency", "w"), f"column w: {Rule('whole_at_least', fields={'minimum': 1})}, but is 0"),
+        (
+            0,
+            ("--frequency", "w"),
+            f"column w: {Rule('whole_at_least', fields={'minimum': 1})}, but is 0",
+        ),
         (
             1,
             ("--prevalence", "a=0.5"),
             f"prevalence {Rule('names_all_classes', fields={'classes': ['a', 'b', 'c']})}, but got ['a']",
         ),
-        (1, ("--prevalence", "a,b"), "must be a share for each class, such as ill=0.01,healthy=0.99"),
+        (
+            1,
+            ("--prevalence", "a,b"),
+            "must be a share for each class, such as ill=0.01,healthy=0.99",
+        ),
         (1, ("--prevalence", "a=x"), "could not convert string to float"),
     ],
 )
 def test_the_command_refuses_bad_weights(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], weight: Any, options: Any, message: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    weight: Any,
+    options: Any,
+    message: str,
 ) -> None:
     path = written(tmp_path / "a.csv", PROBS, torch.arange(300), w=[1] * 299 + [weight])
     assert run("score", path, *("--weight", "w"), *options) != 0

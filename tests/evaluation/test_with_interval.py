@@ -23,7 +23,9 @@ CONCERN = ConcernSpec(4, releases=[[0, 1]], factor=0.3)
 
 
 def wrapped(name: str) -> WithInterval:
-    return WithInterval(MeasureMetric(BY_NAME[name].make(4, concern=CONCERN), True, {}), prefix="m")
+    return WithInterval(
+        MeasureMetric(BY_NAME[name].make(4, concern=CONCERN), True, {}), prefix="m"
+    )
 
 
 @pytest.mark.parametrize("clusters", [None, torch.arange(120) % 24])
@@ -31,23 +33,37 @@ def test_values_and_intervals_are_those_of_evaluate(clusters: Tensor | None) -> 
     rarely_wrong = torch.where(torch.arange(120) < 116, TARGET, 3 - TARGET)
     sure = (PROBS + 9 * torch.eye(4, dtype=torch.float64)[rarely_wrong]) / 10
     each_class = torch.rand(120, 4).double()
-    cases = [(PROBS, TARGET, "decisions"), (sure, TARGET, "decisions"), (PROBS, each_class, "soft_labels")]
+    cases = [
+        (PROBS, TARGET, "decisions"),
+        (sure, TARGET, "decisions"),
+        (PROBS, each_class, "soft_labels"),
+    ]
     for probs, target, takes in [*cases, (PROBS, each_class, "costs")]:
         entries = [
-            entry for entry in ADDITIVE if entry.takes == takes or (entry.takes_classes and takes == "decisions")
+            entry
+            for entry in ADDITIVE
+            if entry.takes == takes or (entry.takes_classes and takes == "decisions")
         ]
-        labels = {"target": TARGET, "costs": target} if takes == "costs" else {"target": target}
+        labels = (
+            {"target": TARGET, "costs": target} if takes == "costs" else {"target": target}
+        )
         concern = CONCERN if takes == "decisions" else None
-        expected = evaluate(probs, **labels, concern=concern, metrics=entries, clusters=clusters)
+        expected = evaluate(
+            probs, **labels, concern=concern, metrics=entries, clusters=clusters
+        )
         for entry in entries:
             is_of_probs = entry.takes in ("probabilities", "soft_labels", "costs")
             inputs, metric = probs if is_of_probs else probs.log(), wrapped(entry.name)
             for rows in torch.arange(120).split(50):
-                metric.update(inputs[rows], target[rows], None if clusters is None else clusters[rows])
+                metric.update(
+                    inputs[rows], target[rows], None if clusters is None else clusters[rows]
+                )
             found = {name: each.item() for name, each in metric.compute().items()}
             assert found["m"] == pytest.approx(expected.value(entry.name)), entry.name
             interval = expected.interval(entry.name) or (float("nan"),) * 2
-            assert (found["m_low"], found["m_high"]) == pytest.approx(interval, nan_ok=True), entry.name
+            assert (found["m_low"], found["m_high"]) == pytest.approx(
+                interval, nan_ok=True
+            ), entry.name
 
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
@@ -56,11 +72,15 @@ def test_it_merges_resets_and_is_pickled_as_other_metrics() -> None:
     for part, rows in zip(parts, torch.arange(120).split(60), strict=True):
         whole.update(PROBS[rows], TARGET[rows])
         batch = part(PROBS[rows], TARGET[rows])
-        assert batch["m"] == pytest.approx(evaluate(PROBS[rows], TARGET[rows], concern=CONCERN).value("mpcs"))
+        assert batch["m"] == pytest.approx(
+            evaluate(PROBS[rows], TARGET[rows], concern=CONCERN).value("mpcs")
+        )
     parts[0].merge_state(parts[1])
     expected = {name: each.item() for name, each in whole.compute().items()}
     for metric in (parts[0], pickle.loads(pickle.dumps(parts[0])), whole.clone()):
-        assert {name: each.item() for name, each in metric.compute().items()} == pytest.approx(expected)
+        assert {
+            name: each.item() for name, each in metric.compute().items()
+        } == pytest.approx(expected)
     whole.reset()
     with Refused("not_updated", "WithInterval.compute"):
         whole.compute()
@@ -85,14 +105,18 @@ def test_memory_has_a_bound(clustered: bool, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_further_dimensions_are_of_their_row() -> None:
     metric = WithInterval(metrics.Accuracy(4))
-    metric.update(torch.zeros(30, 4, 5).index_fill_(1, torch.tensor(2), 1), torch.full((30, 5), 2))
+    metric.update(
+        torch.zeros(30, 4, 5).index_fill_(1, torch.tensor(2), 1), torch.full((30, 5), 2)
+    )
     assert metric.compute()["accuracy"] == 1
 
 
 def test_ignored_and_missing_rows_say_nothing() -> None:
     expected = wrapped("brier_score")
     expected.update(PROBS[:60], TARGET[:60])
-    ignoring = WithInterval(metrics.BrierScore(4, from_logits=False, ignore_index=-1), prefix="m")
+    ignoring = WithInterval(
+        metrics.BrierScore(4, from_logits=False, ignore_index=-1), prefix="m"
+    )
     ignoring.update(PROBS, torch.where(torch.arange(120) < 60, TARGET, -1))
     ignoring.update(PROBS[:0], TARGET[:0])
     assert ignoring.compute() == expected.compute()
@@ -106,7 +130,9 @@ def test_ignored_and_missing_rows_say_nothing() -> None:
         ({"clusters": TARGET}, Refused("given_for_every_batch", "clusters")),
     ],
 )
-def test_bad_input_is_refused_and_nothing_is_added(given: dict[str, Any], refusal: Refused) -> None:
+def test_bad_input_is_refused_and_nothing_is_added(
+    given: dict[str, Any], refusal: Refused
+) -> None:
     metric = wrapped("brier_score")
     metric.update(PROBS, TARGET)
     before = metric.compute()
@@ -118,15 +144,24 @@ def test_bad_input_is_refused_and_nothing_is_added(given: dict[str, Any], refusa
 
 def test_keys_differ_in_collections_and_logs() -> None:
     decided, target = PROBS.argmax(1), TARGET
-    wrappers = {"a": WithInterval(metrics.Accuracy(4)), "k": WithInterval(MulticlassCohenKappa(4), prefix="kappa")}
+    wrappers = {
+        "a": WithInterval(metrics.Accuracy(4)),
+        "k": WithInterval(MulticlassCohenKappa(4), prefix="kappa"),
+    }
     collection = MetricCollection(wrappers, prefix="val_")
     collection.update(decided, target)
-    keys = [f"val_{name}{end}" for name in ("accuracy", "kappa") for end in ("", "_low", "_high")]
+    keys = [
+        f"val_{name}{end}"
+        for name in ("accuracy", "kappa")
+        for end in ("", "_low", "_high")
+    ]
     assert list(collection.compute()) == keys
     alone = WithInterval(metrics.Accuracy(4), prefix="val_accuracy")
     alone.update(decided, target)
     assert alone.compute() == {key: collection.compute()[key] for key in keys[:3]}
-    twice = MetricCollection({name: WithInterval(metrics.Accuracy(4)) for name in ("student", "teacher")})
+    twice = MetricCollection(
+        {name: WithInterval(metrics.Accuracy(4)) for name in ("student", "teacher")}
+    )
     twice.update(decided, target)
     assert list(twice.compute())[::3] == ["student_accuracy", "teacher_accuracy"]
 
@@ -134,13 +169,18 @@ def test_keys_differ_in_collections_and_logs() -> None:
 def test_a_collection_shares_no_states_that_are_equal_by_chance() -> None:
     """Without errors in the first batch, the sums of both costs are 0, and torchmetrics would share them."""
     specs = {"one": CONCERN, "other": ConcernSpec(4)}
-    made = {name: WithInterval(metrics.ExpectedConcern(4, concern=spec), prefix=name) for name, spec in specs.items()}
+    made = {
+        name: WithInterval(metrics.ExpectedConcern(4, concern=spec), prefix=name)
+        for name, spec in specs.items()
+    }
     together = MetricCollection({name: metric.clone() for name, metric in made.items()})
     for preds in (TARGET, PROBS.argmax(1)):
         together.update(preds, TARGET)
         for metric in made.values():
             metric.update(preds, TARGET)
-    assert together.compute() == {key: each for metric in made.values() for key, each in metric.compute().items()}
+    assert together.compute() == {
+        key: each for metric in made.values() for key, each in metric.compute().items()
+    }
 
 
 def test_a_misspelt_argument_is_refused() -> None:

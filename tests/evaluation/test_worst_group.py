@@ -15,10 +15,23 @@ from torch import Tensor, nn
 from torchmetrics import Metric, MetricCollection
 from torchmetrics.classification import MulticlassAUROC, MulticlassF1Score
 
-from mpcs_torch import ConcernSpec, DangerousErrors, MetaPatternConcernScore, WithInterval, WorstGroup, evaluate
+from mpcs_torch import (
+    ConcernSpec,
+    DangerousErrors,
+    MetaPatternConcernScore,
+    WithInterval,
+    WorstGroup,
+    evaluate,
+)
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.learning import MPCSLR, SelectionRule
-from mpcs_torch.metrics import Accuracy, ClassErrorRates, MacroRecall, Overconfidence, RiskCoverageArea
+from mpcs_torch.metrics import (
+    Accuracy,
+    ClassErrorRates,
+    MacroRecall,
+    Overconfidence,
+    RiskCoverageArea,
+)
 from mpcs_torch.processes import World
 from mpcs_torch.report.score import write_score_report
 from tests.metrics.batches import CLASSES, random_batch
@@ -38,7 +51,10 @@ METRICS: dict[str, Callable[[], Metric]] = {
 
 
 def values_alone(make: Callable[[], Metric]) -> list[float]:
-    return [make()(LOGITS[rows], TARGET[rows]).item() for rows in nn.functional.one_hot(GROUPS).T.bool()]
+    return [
+        make()(LOGITS[rows], TARGET[rows]).item()
+        for rows in nn.functional.one_hot(GROUPS).T.bool()
+    ]
 
 
 def worst(values: list[float], metric: Metric) -> float:
@@ -74,7 +90,12 @@ def test_it_is_cloned_pickled_saved_and_reset(make: Callable[[], Metric]) -> Non
     again = updated(make())
     again.reset()
     again.update(LOGITS, TARGET, GROUPS)
-    copies = [saved.clone(), pickle.loads(pickle.dumps(saved)), again, updated(make()).to("cpu")]
+    copies = [
+        saved.clone(),
+        pickle.loads(pickle.dumps(saved)),
+        again,
+        updated(make()).to("cpu"),
+    ]
     if not isinstance(make(), MulticlassAUROC):
         copies.append(loaded)  # torchmetrics does not load lists of other lengths
     for copied in copies:
@@ -82,23 +103,31 @@ def test_it_is_cloned_pickled_saved_and_reset(make: Callable[[], Metric]) -> Non
 
 
 @pytest.mark.filterwarnings("ignore:No positive samples:UserWarning")
-def test_forward_returns_the_worst_group_of_the_batch_and_accumulates(make: Callable[[], Metric]) -> None:
+def test_forward_returns_the_worst_group_of_the_batch_and_accumulates(
+    make: Callable[[], Metric],
+) -> None:
     wrapper = WorstGroup(make(), groups=5)
     of_batch = wrapper(LOGITS[:60], TARGET[:60], groups=GROUPS[:60])
     alone = WorstGroup(make(), groups=5)
     alone.update(LOGITS[:60], TARGET[:60], groups=GROUPS[:60])
     assert of_batch.item() == pytest.approx(alone.compute().item(), rel=1e-6)
     wrapper(LOGITS[60:], TARGET[60:], groups=GROUPS[60:])
-    assert wrapper.compute().item() == pytest.approx(updated(make()).compute().item(), rel=1e-6)
+    assert wrapper.compute().item() == pytest.approx(
+        updated(make()).compute().item(), rel=1e-6
+    )
 
 
 def test_small_groups_and_groups_without_a_value_take_no_part() -> None:
     accuracy = WorstGroup(Accuracy(2), groups=4, min_rows=3)
     preds, target = torch.tensor([0, 0, 1, 1, 0, 1]), torch.tensor([0, 1, 1, 0, 0, 1])
     accuracy.update(preds, target, groups=torch.tensor([0, 0, 0, 1, 3, 3]))
-    assert accuracy.per_group().tolist() == pytest.approx([2 / 3, nan, nan, nan], nan_ok=True)
+    assert accuracy.per_group().tolist() == pytest.approx(
+        [2 / 3, nan, nan, nan], nan_ok=True
+    )
     accuracy.update(torch.tensor([1]), torch.tensor([0]), groups=torch.tensor([3]))
-    assert accuracy.per_group().tolist() == pytest.approx([2 / 3, nan, nan, 2 / 3], nan_ok=True)
+    assert accuracy.per_group().tolist() == pytest.approx(
+        [2 / 3, nan, nan, 2 / 3], nan_ok=True
+    )
     assert accuracy.compute().item() == pytest.approx(2 / 3)
     alone = WorstGroup(Accuracy(2), groups=2, min_rows=9)
     assert alone(preds, target, groups=torch.zeros(6, dtype=torch.int64)).isnan()
@@ -115,16 +144,31 @@ def test_in_a_collection_groups_reach_the_metrics_that_take_them() -> None:
         }
     )
     clusters = torch.arange(120) // 2
-    for rows in torch.arange(120).split(40):  # metrics that share states are found after the first batch
+    for rows in torch.arange(120).split(
+        40
+    ):  # metrics that share states are found after the first batch
         weights = torch.ones(len(rows))
         collection.update(
-            LOGITS[rows], TARGET[rows], groups=GROUPS[rows], clusters=clusters[rows], sample_weight=weights
+            LOGITS[rows],
+            TARGET[rows],
+            groups=GROUPS[rows],
+            clusters=clusters[rows],
+            sample_weight=weights,
         )
     values = collection.compute()
-    assert values["accuracy"] == Accuracy(CLASSES)(LOGITS, TARGET) == values["sure_accuracy"]
-    for name, make in (("worst", lambda: Accuracy(CLASSES)), ("dangerous", METRICS["sums"])):
+    assert (
+        values["accuracy"] == Accuracy(CLASSES)(LOGITS, TARGET) == values["sure_accuracy"]
+    )
+    for name, make in (
+        ("worst", lambda: Accuracy(CLASSES)),
+        ("dangerous", METRICS["sums"]),
+    ):
         assert values[name].item() == pytest.approx(updated(make()).compute().item())
-    assert set(collection(LOGITS, TARGET, groups=GROUPS)) >= {"accuracy", "worst", "dangerous"}
+    assert set(collection(LOGITS, TARGET, groups=GROUPS)) >= {
+        "accuracy",
+        "worst",
+        "dangerous",
+    }
 
 
 def test_weights_go_with_their_rows() -> None:
@@ -132,7 +176,9 @@ def test_weights_go_with_their_rows() -> None:
     wrapper = WorstGroup(Accuracy(CLASSES), groups=5)
     wrapper.update(LOGITS, TARGET, groups=GROUPS, sample_weight=weights)
     repeated = WorstGroup(Accuracy(CLASSES), groups=5)
-    repeated.update(*(each.repeat_interleave(weights, 0) for each in (LOGITS, TARGET, GROUPS)))
+    repeated.update(
+        *(each.repeat_interleave(weights, 0) for each in (LOGITS, TARGET, GROUPS))
+    )
     assert wrapper.per_group().tolist() == pytest.approx(repeated.per_group().tolist())
 
 
@@ -140,7 +186,10 @@ def test_the_rule_and_the_schedule_take_it() -> None:
     wrapper = updated(METRICS["probabilities"]())
     rule = SelectionRule("worst", {"worst": wrapper})
     assert rule.directions["worst"] == "min"
-    assert SelectionRule("worst", {"worst": WorstGroup(Accuracy(2), 2)}).directions["worst"] == "max"
+    assert (
+        SelectionRule("worst", {"worst": WorstGroup(Accuracy(2), 2)}).directions["worst"]
+        == "max"
+    )
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
     schedule = MPCSLR(optimizer)
     schedule.step(wrapper.compute())
@@ -151,10 +200,22 @@ NO_METRIC = "metric must be a Metric whose higher_is_better is True or False, bu
 REFUSED: dict[str, tuple[dict[str, Any], Refused]] = {
     "no metric": ({"metric": 3}, Refused("directed_metric", "metric", 3)),
     "no direction": ({"metric": Overconfidence(2)}, Refused("directed_metric", "metric")),
-    "each step": ({"metric": Accuracy(2, dist_sync_on_step=True)}, Refused("no_sync_on_step", "metric")),
-    "no groups": ({"groups": 0}, Refused("whole_at_least", "groups and min_rows", [0, 1], minimum=1)),
-    "no rows": ({"min_rows": 0}, Refused("whole_at_least", "groups and min_rows", [2, 0], minimum=1)),
-    "half a row": ({"min_rows": 2.5}, Refused("whole_at_least", "groups and min_rows", [2, 2.5], minimum=1)),
+    "each step": (
+        {"metric": Accuracy(2, dist_sync_on_step=True)},
+        Refused("no_sync_on_step", "metric"),
+    ),
+    "no groups": (
+        {"groups": 0},
+        Refused("whole_at_least", "groups and min_rows", [0, 1], minimum=1),
+    ),
+    "no rows": (
+        {"min_rows": 0},
+        Refused("whole_at_least", "groups and min_rows", [2, 0], minimum=1),
+    ),
+    "half a row": (
+        {"min_rows": 2.5},
+        Refused("whole_at_least", "groups and min_rows", [2, 2.5], minimum=1),
+    ),
 }
 
 
@@ -166,7 +227,12 @@ def test_arguments_are_checked(arguments: dict[str, Any], refusal: Refused) -> N
 
 @pytest.mark.parametrize(
     "groups",
-    [torch.tensor([0, 2, 0]), torch.tensor([0, -1, 0]), torch.tensor([0, 1]), torch.tensor([0.0, 1, 1])],
+    [
+        torch.tensor([0, 2, 0]),
+        torch.tensor([0, -1, 0]),
+        torch.tensor([0, 1]),
+        torch.tensor([0.0, 1, 1]),
+    ],
 )
 def test_groups_of_a_batch_are_checked(groups: Tensor) -> None:
     wrapper = WorstGroup(Accuracy(2), groups=2)
@@ -187,7 +253,9 @@ def test_a_group_may_be_absent_in_a_process(tmp_path: Path) -> None:
     share = [GROUPS <= 2, GROUPS >= 3]
     share[0] &= torch.arange(120) < 100
     share[1] |= ~share[0]
-    makes = {name: make for name, make in METRICS.items() if name != "samples of torchmetrics"}
+    makes = {
+        name: make for name, make in METRICS.items() if name != "samples of torchmetrics"
+    }
 
     def work(world: World) -> None:
         values = {}
@@ -205,28 +273,41 @@ def test_a_group_may_be_absent_in_a_process(tmp_path: Path) -> None:
         found = json.loads((tmp_path / f"{rank}.json").read_text())
         for name, make in makes.items():
             alone = values_alone(make)
-            assert found[name] == pytest.approx([worst(alone, make()), *alone], rel=1e-5), name
+            assert found[name] == pytest.approx([worst(alone, make()), *alone], rel=1e-5), (
+                name
+            )
 
 
 def test_recall_of_a_class_that_a_group_lacks_leaves_the_group_out() -> None:
     recall = WorstGroup(MacroRecall(2), groups=2)
-    worst = recall(torch.tensor([0, 0, 1, 0]), torch.tensor([0, 1, 1, 0]), groups=torch.tensor([0, 0, 0, 1]))
+    worst = recall(
+        torch.tensor([0, 0, 1, 0]),
+        torch.tensor([0, 1, 1, 0]),
+        groups=torch.tensor([0, 0, 0, 1]),
+    )
     assert worst == 0.75
 
 
-def groups_of(wrong: list[int], rows: int = 100, *, metric: str = "misclassification_rate") -> GroupScores:
+def groups_of(
+    wrong: list[int], rows: int = 100, *, metric: str = "misclassification_rate"
+) -> GroupScores:
     """Evaluate a group for each number of wrong rows, named "0", "1" and so on."""
     target = torch.arange(rows).repeat(len(wrong)) % 2
     is_wrong = torch.cat([torch.arange(rows) < number for number in wrong])
     groups = {"site": torch.arange(len(wrong)).repeat_interleave(rows)}
-    return evaluate(target ^ is_wrong.long(), target, class_names=2, metrics=[metric], groups=groups).groups[0]
+    return evaluate(
+        target ^ is_wrong.long(), target, class_names=2, metrics=[metric], groups=groups
+    ).groups[0]
 
 
 @pytest.mark.parametrize("metric", ["misclassification_rate", "accuracy"])
-def test_groups_that_may_be_the_worst_are_those_whose_difference_may_be_zero(metric: str) -> None:
+def test_groups_that_may_be_the_worst_are_those_whose_difference_may_be_zero(
+    metric: str,
+) -> None:
     wrong = [30, 5, 22, 18, 12, 0]
     low, high = (
-        [stats.binomtest(each, 100).proportion_ci()[end] for each in wrong] for end in (0, 1)
+        [stats.binomtest(each, 100).proportion_ci()[end] for each in wrong]
+        for end in (0, 1)
     )  # Clopper-Pearson
     ratio = stats.norm.ppf(1 - 0.05 / 5) / stats.norm.ppf(0.975)
     expected = ["0"]
@@ -239,12 +320,16 @@ def test_groups_that_may_be_the_worst_are_those_whose_difference_may_be_zero(met
 
 
 def test_the_sentence_says_how_sure_the_worst_group_is() -> None:
-    few, one, every = (groups_of(wrong) for wrong in ([30, 5, 22, 18, 12, 0], [60, 5, 5], [12, 10, 11]))
+    few, one, every = (
+        groups_of(wrong) for wrong in ([30, 5, 22, 18, 12, 0], [60, 5, 5], [12, 10, 11])
+    )
     start = "0 has the worst misclassification_rate, but was chosen for it. With 95 % confidence, the worst is "
     assert few.about_worst() == [f"{start}one of 3 groups: 0, 2, 3."]
     assert one.about_worst() == [f"{start}0."]
     assert every.about_worst() == [f"{start}one of 3 groups: 0, 2, 1."]
-    assert groups_of([10] * 8).about_worst() == [f"{start}one of 8 groups: 0, 1, 2, 3, 4 and 3 more."]
+    assert groups_of([10] * 8).about_worst() == [
+        f"{start}one of 8 groups: 0, 1, 2, 3, 4 and 3 more."
+    ]
     assert groups_of([10]).about_worst() == []
 
 
@@ -252,14 +337,21 @@ def test_the_sentence_is_printed_written_and_in_the_json(tmp_path: Path) -> None
     target = torch.arange(300) % 2
     wrong = torch.arange(300) % 100 < torch.tensor([30, 5, 22]).repeat_interleave(100)
     groups = {"site": torch.arange(300) // 100}
-    result = evaluate(target ^ wrong.long(), target, class_names=2, metrics=["accuracy"], groups=groups)
+    result = evaluate(
+        target ^ wrong.long(), target, class_names=2, metrics=["accuracy"], groups=groups
+    )
     [sentence] = result.groups[0].about_worst()
     assert sentence in str(result)
     assert result.to_dict()["groups"][0]["may_be_worst"] == ["0", "2"]
     write_score_report(result, None, tmp_path / "report.html")
     assert sentence in unescape((tmp_path / "report.html").read_text()).replace("\xa0", " ")
     without = evaluate(
-        target ^ wrong.long(), target, class_names=2, metrics=["accuracy"], groups=groups, intervals=False
+        target ^ wrong.long(),
+        target,
+        class_names=2,
+        metrics=["accuracy"],
+        groups=groups,
+        intervals=False,
     )
     assert without.groups[0].may_be_worst() == []
     assert "may_be_worst" not in without.to_dict()["groups"][0]
@@ -268,6 +360,12 @@ def test_the_sentence_is_printed_written_and_in_the_json(tmp_path: Path) -> None
 def test_the_truly_worst_group_is_among_those_that_may_be() -> None:
     """All rates are equal, so that the worst is worst by chance alone: any group may be taken for the truly worst."""
     generator = torch.Generator().manual_seed(0)
-    draws = torch.binomial(torch.full((60, 6), 80.0), torch.full((60, 6), 0.15), generator=generator).long().tolist()
+    draws = (
+        torch.binomial(
+            torch.full((60, 6), 80.0), torch.full((60, 6), 0.15), generator=generator
+        )
+        .long()
+        .tolist()
+    )
     found = sum("3" in groups_of(wrong, rows=80).may_be_worst() for wrong in draws)
     assert found >= 0.95 * len(draws)

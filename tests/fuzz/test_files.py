@@ -22,5 +22,7 @@ def test_damaged_files_are_read_or_refused(name: str, tmp_path: Path) -> None:
     for seed in range(200):
         damaged(reader, seed, tmp_path)
         found.append(outcome(reader, tmp_path))
-    assert [(seed, other) for seed, other in enumerate(found) if other not in (READ, REFUSED)] == []
+    assert [
+        (seed, other) for seed, other in enumerate(found) if other not in (READ, REFUSED)
+    ] == []
     assert REFUSED in found

@@ -17,20 +17,30 @@ from tests.integrations import plain_loop as plain
 
 
 def accelerate_loop(
-    folder: Path, *, prepares: bool = False, steps_with_optimizer: bool = True, resumes_at: int = 0
+    folder: Path,
+    *,
+    prepares: bool = False,
+    steps_with_optimizer: bool = True,
+    resumes_at: int = 0,
 ) -> tuple[list[float], CheckpointSelector]:
     """Train; return the learning rate after each epoch, and the selector.
 
     Batches are split between the processes, and each weighs the same, so that gradients are those of whole batches.
     """
     accelerator = Accelerator(cpu=True, step_scheduler_with_optimizer=steps_with_optimizer)
-    net, criterion, measured = plain.model(), plain.loss(), plain.metrics(sync_on_compute=False)
+    net, criterion, measured = (
+        plain.model(),
+        plain.loss(),
+        plain.metrics(sync_on_compute=False),
+    )
     optimizer = torch.optim.SGD(net.parameters(), lr=plain.RATE)
     schedule = plain.scheduler(optimizer)
     train, valid = plain.data()
     share = plain.BATCH // accelerator.num_processes
     loaders = DataLoader(train, share), DataLoader(valid, share)
-    net, optimizer, train_loader, valid_loader = accelerator.prepare(net, optimizer, *loaders)
+    net, optimizer, train_loader, valid_loader = accelerator.prepare(
+        net, optimizer, *loaders
+    )
     if prepares:
         schedule = accelerator.prepare(schedule)
     else:
@@ -65,7 +75,9 @@ def accelerate_loop(
 def counted_errors() -> list[float]:
     """Count the errors of 7 samples, 4 of which are wrong, gathered by Accelerate and as by the Trainer."""
     accelerator = Accelerator(cpu=True)
-    samples = TensorDataset(torch.eye(3)[torch.arange(7) % 3], torch.zeros(7, dtype=torch.long))
+    samples = TensorDataset(
+        torch.eye(3)[torch.arange(7) % 3], torch.zeros(7, dtype=torch.long)
+    )
     gathered = DangerousErrors(3, concern=ConcernSpec(3), sync_on_compute=False)
     for preds, target in accelerator.prepare(DataLoader(samples, 2)):
         gathered.update(*accelerator.gather_for_metrics((preds, target)))

@@ -71,7 +71,11 @@ class Script:
     def values(self, model: "Counter") -> dict[str, float]:
         """Return the scores by name, as a framework without rules for names has them."""
         values = {self.logged: model.score()}
-        return values if self.second_set is None else {**values, self.second_set: 1 - model.score()}
+        return (
+            values
+            if self.second_set is None
+            else {**values, self.second_set: 1 - model.score()}
+        )
 
 
 class Counter(nn.Module):
@@ -87,7 +91,10 @@ class Counter(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         if self.training:
             self.batches += 1
-            if self.script.crash_in is not None and int(self.batches) > self.script.crash_in * BATCHES:
+            if (
+                self.script.crash_in is not None
+                and int(self.batches) > self.script.crash_in * BATCHES
+            ):
                 raise CrashError
         logits: Tensor = self.layer(inputs)
         return logits
@@ -111,7 +118,12 @@ def trained_weights(selector: CheckpointSelector) -> int:
 
 
 def data() -> DataLoader[Any]:
-    return DataLoader(TensorDataset(torch.ones(2 * BATCHES, 1), torch.zeros(2 * BATCHES, dtype=torch.int64)), 2)
+    return DataLoader(
+        TensorDataset(
+            torch.ones(2 * BATCHES, 1), torch.zeros(2 * BATCHES, dtype=torch.int64)
+        ),
+        2,
+    )
 
 
 def folders(script: Script) -> list[Path]:
@@ -122,7 +134,10 @@ def plain(script: Script) -> list[CheckpointSelector]:
     model = Counter(script)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
     parts = {"model": model, "optimizer": optimizer, "scheduler": MPCSLR(optimizer)}
-    selectors = [CheckpointSelector(folder, script.rule, **script.options) for folder in folders(script)]
+    selectors = [
+        CheckpointSelector(folder, script.rule, **script.options)
+        for folder in folders(script)
+    ]
     begin = 0
     if script.resume and selectors[0].last_epoch is not None:
         begin = selectors[0].last_epoch + 1
@@ -153,7 +168,10 @@ def with_accelerate(script: Script) -> list[CheckpointSelector]:
     model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
     scheduler = MPCSLR(optimizer)
     accelerator.register_for_checkpointing(scheduler)
-    selectors = [CheckpointSelector(folder, script.rule, **script.options) for folder in folders(script)]
+    selectors = [
+        CheckpointSelector(folder, script.rule, **script.options)
+        for folder in folders(script)
+    ]
     begin = 0
     if script.resume and selectors[0].last_epoch is not None:
         begin = selectors[0].last_epoch + 1
@@ -174,7 +192,9 @@ def with_accelerate(script: Script) -> list[CheckpointSelector]:
             accelerator.save_state(str(script.folder / "state"))
             for selector in selectors:
                 values = script.values(accelerator.unwrap_model(model))
-                selector.update(accelerator.unwrap_model(model).state_dict, epoch=epoch, **values)
+                selector.update(
+                    accelerator.unwrap_model(model).state_dict, epoch=epoch, **values
+                )
     accelerator.free_memory()
     return selectors
 
@@ -189,7 +209,9 @@ class Module(pl.LightningModule):  # type: ignore[misc, name-defined]
             self.script.rates.append(self.trainer.optimizers[0].param_groups[0]["lr"])
         return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
 
-    def validation_step(self, batch: list[Tensor], index: int, dataloader_idx: int = 0) -> None:
+    def validation_step(
+        self, batch: list[Tensor], index: int, dataloader_idx: int = 0
+    ) -> None:
         if dataloader_idx == 0:
             self.log(self.script.logged, self.net.score(), add_dataloader_idx=False)
         else:
@@ -197,18 +219,30 @@ class Module(pl.LightningModule):  # type: ignore[misc, name-defined]
 
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.SGD(self.parameters(), lr=RATE)
-        scheduler = {"scheduler": MPCSLR(optimizer), "monitor": self.script.logged, "strict": False}
+        scheduler = {
+            "scheduler": MPCSLR(optimizer),
+            "monitor": self.script.logged,
+            "strict": False,
+        }
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
 
 def with_lightning(script: Script) -> list[CheckpointSelector]:
-    callbacks = [lightning.SelectCheckpoint(folder, script.rule, **script.options) for folder in folders(script)]
+    callbacks = [
+        lightning.SelectCheckpoint(folder, script.rule, **script.options)
+        for folder in folders(script)
+    ]
     module = Module(script)
     for _ in range(script.fits):
         trainer = LightningTrainer(max_epochs=script.epochs, callbacks=callbacks)
         resumed = callbacks[0].last_model_path if script.resume else None
         validation = [data(), data()] if script.second_set else data()
-        trainer.fit(module, data(), validation if script.validates else None, ckpt_path=resumed or None)
+        trainer.fit(
+            module,
+            data(),
+            validation if script.validates else None,
+            ckpt_path=resumed or None,
+        )
         if script.validates:
             trainer.validate(module, data(), verbose=False)  # not another epoch
     return [callback.selector for callback in callbacks]
@@ -234,7 +268,9 @@ class Pretrained(PreTrainedModel):
 
     def forward(self, inputs: Tensor, labels: Tensor) -> SequenceClassifierOutput:
         logits = self.net(inputs)
-        return SequenceClassifierOutput(loss=nn.functional.cross_entropy(logits, labels), logits=logits)
+        return SequenceClassifierOutput(
+            loss=nn.functional.cross_entropy(logits, labels), logits=logits
+        )
 
 
 class NotingTrainer(HuggingFaceTrainer):
@@ -246,7 +282,10 @@ class NotingTrainer(HuggingFaceTrainer):
 
 
 def with_huggingface(script: Script) -> list[CheckpointSelector]:
-    callbacks = [huggingface.SelectCheckpoint(folder, script.rule, **script.options) for folder in folders(script)]
+    callbacks = [
+        huggingface.SelectCheckpoint(folder, script.rule, **script.options)
+        for folder in folders(script)
+    ]
     model = Pretrained(script)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
     arguments = TrainingArguments(
@@ -258,7 +297,9 @@ def with_huggingface(script: Script) -> list[CheckpointSelector]:
         eval_strategy="epoch" if script.validates else "no",
         save_strategy="epoch",
         max_grad_norm=0.0,
-        metric_for_best_model=f"first_{script.logged}" if script.second_set else script.logged,
+        metric_for_best_model=f"first_{script.logged}"
+        if script.second_set
+        else script.logged,
         disable_tqdm=True,
         dataloader_pin_memory=False,
         logging_strategy="no",
@@ -269,7 +310,9 @@ def with_huggingface(script: Script) -> list[CheckpointSelector]:
         train_dataset=Rows(),
         eval_dataset={"first": Rows(), "second": Rows(2)} if script.second_set else Rows(),
         compute_metrics=lambda rows: {
-            script.logged: model.net.score() if len(rows.label_ids) == 2 * BATCHES else 1 - model.net.score()
+            script.logged: model.net.score()
+            if len(rows.label_ids) == 2 * BATCHES
+            else 1 - model.net.score()
         },
         callbacks=callbacks,
         optimizers=(optimizer, MPCSLR(optimizer)),
@@ -293,7 +336,12 @@ def with_ignite(script: Script) -> list[CheckpointSelector]:
         optimizer.step()
 
     trainer, evaluator = Engine(step), Engine(lambda engine, batch: model.eval())
-    parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "trainer": trainer}
+    parts = {
+        "model": model,
+        "optimizer": optimizer,
+        "scheduler": scheduler,
+        "trainer": trainer,
+    }
 
     @trainer.on(Events.EPOCH_STARTED)
     def note() -> None:
@@ -308,7 +356,9 @@ def with_ignite(script: Script) -> list[CheckpointSelector]:
         return {name: part.state_dict() for name, part in parts.items()}
 
     handlers = [
-        ignite.SelectCheckpoint(folder, script.rule, state=state, trainer=trainer, **script.options)
+        ignite.SelectCheckpoint(
+            folder, script.rule, state=state, trainer=trainer, **script.options
+        )
         for folder in folders(script)
     ]
     for handler in handlers:
@@ -331,19 +381,32 @@ class Noting(skorch.callbacks.Callback):
 
 def in_skorch(script: Script) -> list[CheckpointSelector]:
     inputs, target = data().dataset.tensors  # type: ignore[attr-defined]
-    selecting = [with_skorch.SelectCheckpoint(folder, script.rule, **script.options) for folder in folders(script)]
+    selecting = [
+        with_skorch.SelectCheckpoint(folder, script.rule, **script.options)
+        for folder in folders(script)
+    ]
     own = skorch.callbacks.Checkpoint(monitor=None, dirname=script.folder / "own")
     score = skorch.callbacks.EpochScoring(
-        lambda net, X, y: net.module_.score(), use_caching=False, on_train=True, name=script.logged
+        lambda net, X, y: net.module_.score(),
+        use_caching=False,
+        on_train=True,
+        name=script.logged,
     )
     second = skorch.callbacks.EpochScoring(
-        lambda net, X, y: 1 - net.module_.score(), use_caching=False, on_train=True, name=script.second_set
+        lambda net, X, y: 1 - net.module_.score(),
+        use_caching=False,
+        on_train=True,
+        name=script.second_set,
     )
     callbacks = [
         ("note", Noting()),
         *([("second", second)] if script.second_set else []),
         *([("score", score)] if script.validates else []),
-        *([("rate", skorch.callbacks.LRScheduler(MPCSLR, monitor=script.logged))] if script.validates else []),
+        *(
+            [("rate", skorch.callbacks.LRScheduler(MPCSLR, monitor=script.logged))]
+            if script.validates
+            else []
+        ),
         ("own", own),
         *((f"best_{place}", each) for place, each in enumerate(selecting)),
         *([("resume", skorch.callbacks.LoadInitState(own))] if script.resume else []),

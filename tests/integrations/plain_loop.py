@@ -13,7 +13,9 @@ from mpcs_torch import ConcernSpec, MetaPatternConcernScore
 from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule, SoftmaxMarginLoss
 from mpcs_torch.metrics import Accuracy
 
-LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.1)
+LIGHTS = ConcernSpec(
+    ["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.1
+)
 EPOCHS, BATCH, STEPS, RATE = 6, 10, 6, 1.0
 """STEPS in each epoch."""
 
@@ -47,7 +49,10 @@ def loss() -> SoftmaxMarginLoss:
 
 
 def metrics(**settings: Any) -> dict[str, MetaPatternConcernScore | Accuracy]:
-    return {"mpcs": MetaPatternConcernScore(3, concern=LIGHTS, **settings), "accuracy": Accuracy(3, **settings)}
+    return {
+        "mpcs": MetaPatternConcernScore(3, concern=LIGHTS, **settings),
+        "accuracy": Accuracy(3, **settings),
+    }
 
 
 def scheduler(optimizer: torch.optim.Optimizer) -> MPCSLR:
@@ -64,7 +69,10 @@ def plain_loop(folder: Path, *, keep_every: int = 0) -> Outcome:
     train, valid = data()
     net, criterion, measured = model(), loss(), metrics()
     optimizer = torch.optim.SGD(net.parameters(), lr=RATE)
-    schedule, selector = scheduler(optimizer), CheckpointSelector(folder, rule(), keep_every=keep_every)
+    schedule, selector = (
+        scheduler(optimizer),
+        CheckpointSelector(folder, rule(), keep_every=keep_every),
+    )
     rates, scores = [], []
     for epoch in range(EPOCHS):
         for batch in torch.arange(60).split(BATCH):

@@ -9,4 +9,10 @@ with warnings.catch_warnings():
     import pytorch_lightning as pl
 
 logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
-Trainer = partial(pl.Trainer, accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
+Trainer = partial(
+    pl.Trainer,
+    accelerator="cpu",
+    logger=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+)

@@ -13,9 +13,13 @@ from tests.integrations.accelerate_loop import accelerate_loop
 
 
 @pytest.mark.parametrize("prepares", [False, True])
-def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: Path, prepares: bool) -> None:
+def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(
+    tmp_path: Path, prepares: bool
+) -> None:
     expected = plain.plain_loop(tmp_path / "plain")
-    rates, selector = accelerate_loop(tmp_path, prepares=prepares)  # one process may prepare the scheduler
+    rates, selector = accelerate_loop(
+        tmp_path, prepares=prepares
+    )  # one process may prepare the scheduler
     scores = [epoch.values["mpcs"] for epoch in selector.epochs]
     plain.assert_same(expected, selector, selector.load_best(), rates, scores)
 
@@ -28,7 +32,9 @@ def test_a_registered_scheduler_is_saved_and_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_take_the_same_path_count_once_and_refuse_repeated_steps(tmp_path: Path) -> None:
+def test_two_processes_take_the_same_path_count_once_and_refuse_repeated_steps(
+    tmp_path: Path,
+) -> None:
     expected = plain.plain_loop(tmp_path / "plain")
     command = [sys.executable, "-m", "tests.integrations.accelerate_loop", str(tmp_path)]
     root = Path(__file__).parents[2]
@@ -38,8 +44,13 @@ def test_two_processes_take_the_same_path_count_once_and_refuse_repeated_steps(t
         found = json.loads((tmp_path / f"{rank}.json").read_text())
         assert found["registered"] == pytest.approx(expected.rates, rel=1e-4)
         assert found["prepared"] == pytest.approx(expected.rates, rel=1e-4)
-        assert found["errors"] == [4.0, 4.0]  # not twice what the other process has seen too
-        assert found["repeated"].startswith("Accelerate would step MPCSLR once for each process")
+        assert found["errors"] == [
+            4.0,
+            4.0,
+        ]  # not twice what the other process has seen too
+        assert found["repeated"].startswith(
+            "Accelerate would step MPCSLR once for each process"
+        )
     epochs = CheckpointSelector.open(tmp_path / "registered" / "selector-0").epochs
     assert [epoch.number for epoch in epochs] == list(range(plain.EPOCHS))
     assert plain.rule().ranking(epochs)[0].number == expected.picked

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from ignite.engine import Engine, Events, create_supervised_evaluator, create_supervised_trainer
+from ignite.engine import (
+    Engine,
+    Events,
+    create_supervised_evaluator,
+    create_supervised_trainer,
+)
 from ignite.metrics import Accuracy as IgniteAccuracy
 from ignite.metrics import Metric as IgniteMetric
 from ignite.metrics import MetricGroup, RunningAverage
@@ -36,7 +41,9 @@ from tests.integrations import plain_loop as plain
 from tests.refused import Refused
 
 
-def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: Path) -> None:
+def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(
+    tmp_path: Path,
+) -> None:
     expected = plain.plain_loop(tmp_path / "plain")
     train, valid = (DataLoader(split, plain.BATCH) for split in plain.data())
     net = plain.model()
@@ -47,10 +54,16 @@ def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: P
     evaluator = create_supervised_evaluator(net)
     for name, metric in plain.metrics().items():
         TorchMetric(metric).attach(evaluator, name)
-    evaluator.add_event_handler(Events.COMPLETED, SelectCheckpoint(selector, state=net.state_dict, trainer=trainer))
-    evaluator.add_event_handler(Events.COMPLETED, lambda: scheduler.step(evaluator.state.metrics["mpcs"]))
+    evaluator.add_event_handler(
+        Events.COMPLETED, SelectCheckpoint(selector, state=net.state_dict, trainer=trainer)
+    )
+    evaluator.add_event_handler(
+        Events.COMPLETED, lambda: scheduler.step(evaluator.state.metrics["mpcs"])
+    )
     trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda: evaluator.run(valid))
-    trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda: rates.append(scheduler.get_last_lr()[0]))
+    trainer.add_event_handler(
+        Events.EPOCH_COMPLETED, lambda: rates.append(scheduler.get_last_lr()[0])
+    )
     trainer.run(train, max_epochs=plain.EPOCHS)
     counted_from_1 = expected._replace(picked=expected.picked + 1)
     scores = [epoch.values["mpcs"] for epoch in selector.epochs]
@@ -59,8 +72,13 @@ def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: P
 
 def test_evaluations_around_the_training_are_not_recorded(tmp_path: Path) -> None:
     trainer, evaluator = Engine(lambda *_: None), Engine(lambda *_: None)
-    evaluator.add_event_handler(Events.COMPLETED, lambda engine: engine.state.metrics.update(mpcs=engine.state.output))
-    evaluator.add_event_handler(Events.ITERATION_COMPLETED, lambda engine: setattr(engine.state, "output", 1.0))
+    evaluator.add_event_handler(
+        Events.COMPLETED,
+        lambda engine: engine.state.metrics.update(mpcs=engine.state.output),
+    )
+    evaluator.add_event_handler(
+        Events.ITERATION_COMPLETED, lambda engine: setattr(engine.state, "output", 1.0)
+    )
     rule = SelectionRule("mpcs", {"mpcs": "min"})
     best = SelectCheckpoint(tmp_path / "best", rule, state=dict, trainer=trainer)
     evaluator.add_event_handler(Events.COMPLETED, best)
@@ -88,17 +106,24 @@ def test_a_collection_gives_each_of_its_values() -> None:
 
 
 def test_the_output_of_an_engine_can_be_transformed() -> None:
-    chosen = measured(plain.metrics()["mpcs"], output_transform=lambda output: (output["y_pred"], output["y"]))
+    chosen = measured(
+        plain.metrics()["mpcs"],
+        output_transform=lambda output: (output["y_pred"], output["y"]),
+    )
     assert chosen == measured(plain.metrics()["mpcs"])
 
 
 METRICS: dict[str, Callable[[], Metric | MetricCollection]] = {
     "sums": lambda: Accuracy(3),
     "kept samples": lambda: RiskCoverageArea(3),
-    "collection": lambda: MetricCollection({"mpcs": MetaPatternConcernScore(3), "f1": MacroF1(3), "acc": Accuracy(3)}),
+    "collection": lambda: MetricCollection(
+        {"mpcs": MetaPatternConcernScore(3), "f1": MacroF1(3), "acc": Accuracy(3)}
+    ),
     "torchmetrics": lambda: MulticlassAccuracy(3),
     "lists of torchmetrics": lambda: MulticlassAUROC(3),
-    "collection of torchmetrics": lambda: MetricCollection([MulticlassAccuracy(3), MulticlassF1Score(3)]),
+    "collection of torchmetrics": lambda: MetricCollection(
+        [MulticlassAccuracy(3), MulticlassF1Score(3)]
+    ),
 }
 GENERATOR = torch.Generator().manual_seed(0)
 BATCHES = [(torch.randn(5, 3, generator=GENERATOR), torch.arange(5) % 3) for _ in range(4)]
@@ -151,21 +176,32 @@ def test_groups_and_running_averages_save_our_states() -> None:
     restored, average = group(), RunningAverage(TorchMetric(Accuracy(3)))
     restored.load_state_dict(after(group(), *BATCHES[:2]).state_dict())
     values = after(restored, *BATCHES[2:]).compute()
-    assert values["ours"] == values["theirs"] == pytest.approx(after(group(), *BATCHES).compute()["ours"])
+    assert (
+        values["ours"]
+        == values["theirs"]
+        == pytest.approx(after(group(), *BATCHES).compute()["ours"])
+    )
     average.load_state_dict(average.state_dict())
 
 
 @pytest.mark.parametrize(
-    "usage", [EpochWise, BatchWise, RunningEpochWise, RunningBatchWise, SingleEpochRunningBatchWise]
+    "usage",
+    [EpochWise, BatchWise, RunningEpochWise, RunningBatchWise, SingleEpochRunningBatchWise],
 )
 def test_each_usage_is_that_of_a_metric_of_ignite(usage: type[MetricUsage]) -> None:
     engine, seen = Engine(lambda engine, batch: batch), []
     collection = TorchMetric(MetricCollection({"of collection": Accuracy(3)}))
-    for name, metric in {"theirs": IgniteAccuracy(), "ours": TorchMetric(Accuracy(3)), "all": collection}.items():
+    for name, metric in {
+        "theirs": IgniteAccuracy(),
+        "ours": TorchMetric(Accuracy(3)),
+        "all": collection,
+    }.items():
         metric.attach(engine, name, usage=usage())
     RunningAverage(TorchMetric(Accuracy(3))).attach(engine, "our average")
     RunningAverage(IgniteAccuracy()).attach(engine, "their average")
-    engine.add_event_handler(Events.ITERATION_COMPLETED, lambda: seen.append(dict(engine.state.metrics)))
+    engine.add_event_handler(
+        Events.ITERATION_COMPLETED, lambda: seen.append(dict(engine.state.metrics))
+    )
     engine.run(BATCHES, max_epochs=2)
     for metrics in (*seen, engine.state.metrics):
         assert metrics.get("ours") == metrics.get("theirs") == metrics.get("of collection")
@@ -173,7 +209,9 @@ def test_each_usage_is_that_of_a_metric_of_ignite(usage: type[MetricUsage]) -> N
     assert "ours" in engine.state.metrics
 
 
-@pytest.mark.parametrize("other", [MulticlassF1Score(3), MulticlassAccuracy(4), MulticlassConfusionMatrix(3)])
+@pytest.mark.parametrize(
+    "other", [MulticlassF1Score(3), MulticlassAccuracy(4), MulticlassConfusionMatrix(3)]
+)
 def test_states_of_other_metrics_are_refused(other: Metric) -> None:
     saved = TorchMetric(MulticlassAccuracy(3))
     saved.update((torch.tensor([0, 1]), torch.tensor([0, 0])))

@@ -14,14 +14,23 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from mpcs_torch import ConcernRange, ConcernSpec, MetaPatternConcernScore, WithInterval, evaluate
+from mpcs_torch import (
+    ConcernRange,
+    ConcernSpec,
+    MetaPatternConcernScore,
+    WithInterval,
+    evaluate,
+)
 from mpcs_torch.integrations.lightning import NoValidationError, SelectCheckpoint
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import MissingMetricError
 from tests.integrations import plain_loop as plain
 from tests.integrations.quiet import Trainer, pl
 
-EMAWeightAveraging, WeightAveraging = pl.callbacks.EMAWeightAveraging, pl.callbacks.WeightAveraging
+EMAWeightAveraging, WeightAveraging = (
+    pl.callbacks.EMAWeightAveraging,
+    pl.callbacks.WeightAveraging,
+)
 ModelCheckpoint = pl.callbacks.ModelCheckpoint
 
 pytestmark = [
@@ -50,7 +59,10 @@ class Classifier(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.SGD(self.parameters(), lr=plain.RATE)
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": plain.scheduler(optimizer), "monitor": "mpcs"}}
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": plain.scheduler(optimizer), "monitor": "mpcs"},
+        }
 
 
 class Rates(pl.Callback):
@@ -79,17 +91,26 @@ def fit(
     model = Classifier() if model is None else model
     trainer = Trainer(callbacks=[Rates(), *callbacks], **settings)
     train, valid = (DataLoader(split, plain.BATCH) for split in plain.data())
-    trainer.fit(model, train, valid, ckpt_path=ckpt_path, weights_only=True if ckpt_path else None)
+    trainer.fit(
+        model, train, valid, ckpt_path=ckpt_path, weights_only=True if ckpt_path else None
+    )
     return model, trainer
 
 
-def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: Path) -> None:
+def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(
+    tmp_path: Path,
+) -> None:
     expected = plain.plain_loop(tmp_path / "plain")
     best = SelectCheckpoint(tmp_path / "lightning", plain.rule())
     selector = best.selector
     model, trainer = fit(best)  # with Lightning's sanity check, which must not count
-    trainer.validate(model, DataLoader(plain.data()[0], plain.BATCH), verbose=False)  # nor must this
-    weights = {name.removeprefix("net."): value for name, value in selector.load_best()["state_dict"].items()}
+    trainer.validate(
+        model, DataLoader(plain.data()[0], plain.BATCH), verbose=False
+    )  # nor must this
+    weights = {
+        name.removeprefix("net."): value
+        for name, value in selector.load_best()["state_dict"].items()
+    }
     scores = [epoch.values["mpcs"] for epoch in selector.epochs]
     plain.assert_same(expected, selector, weights, model.rates, scores)
 
@@ -112,12 +133,20 @@ def test_concerns_in_hyperparameters_load_without_running_code(tmp_path: Path) -
         assert restored.state_dict().keys() == model.state_dict().keys()
 
 
-def test_all_that_is_logged_is_recorded_beside_checkpoints_of_lightning(tmp_path: Path) -> None:
+def test_all_that_is_logged_is_recorded_beside_checkpoints_of_lightning(
+    tmp_path: Path,
+) -> None:
     """The rule asks for MPCS alone; the epochs have the accuracy too."""
-    best = SelectCheckpoint(tmp_path / "best", SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}))
+    best = SelectCheckpoint(
+        tmp_path / "best", SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
+    )
     fit(best, pl.callbacks.ModelCheckpoint(tmp_path / "usual", save_top_k=-1), epochs=2)
     assert set(best.selector.epochs[0].values) == {"mpcs", "accuracy"}
-    assert [row[0] for row in best.selector.explain().rows] == ["the rule", "mpcs", "accuracy"]
+    assert [row[0] for row in best.selector.explain().rows] == [
+        "the rule",
+        "mpcs",
+        "accuracy",
+    ]
     assert len(list((tmp_path / "usual").iterdir())) == 2
     _, trainer = fit(SelectCheckpoint(tmp_path / "alone", plain.rule()), epochs=1)
     assert [type(each) for each in trainer.checkpoint_callbacks] == [SelectCheckpoint]
@@ -132,27 +161,38 @@ class Told(Classifier):
         return loss
 
 
-def test_metrics_of_an_epoch_are_not_mixed_with_those_of_training_in_the_epoch_before(tmp_path: Path) -> None:
+def test_metrics_of_an_epoch_are_not_mixed_with_those_of_training_in_the_epoch_before(
+    tmp_path: Path,
+) -> None:
     best = SelectCheckpoint(tmp_path / "a", plain.rule())
     fit(best, model=Told(), epochs=3)
-    assert [set(epoch.values) for epoch in best.selector.epochs] == [{"mpcs", "accuracy"}] * 3
+    assert [set(epoch.values) for epoch in best.selector.epochs] == [
+        {"mpcs", "accuracy"}
+    ] * 3
     rule = SelectionRule("train_loss", {"train_loss": "min"})
     with pytest.raises(
-        MissingMetricError, match=r"needs the metric train_loss, but got mpcs, acc.*save_on_train_epoch_end"
+        MissingMetricError,
+        match=r"needs the metric train_loss, but got mpcs, acc.*save_on_train_epoch_end",
     ):
         fit(SelectCheckpoint(tmp_path / "b", rule), model=Told(), epochs=3)
 
 
 def test_values_of_training_are_those_that_model_checkpoint_finds(tmp_path: Path) -> None:
-    rule, settings = SelectionRule("train_loss", {"train_loss": "min"}), {"save_on_train_epoch_end": True}
+    rule, settings = (
+        SelectionRule("train_loss", {"train_loss": "min"}),
+        {"save_on_train_epoch_end": True},
+    )
     best, model = SelectCheckpoint(tmp_path / "best", rule, **settings), Told()
-    usual = pl.callbacks.ModelCheckpoint(tmp_path / "usual", monitor="train_loss", **settings)
+    usual = pl.callbacks.ModelCheckpoint(
+        tmp_path / "usual", monitor="train_loss", **settings
+    )
     fit(best, usual, model=model, epochs=3)
     assert [epoch.number for epoch in best.selector.epochs] == [0, 1, 2]
     assert set(best.selector.epochs[0].values) >= {"train_loss", "mpcs", "accuracy"}
     assert best.best_model_score == pytest.approx(float(usual.best_model_score))
     weights, theirs = (
-        torch.load(path, weights_only=True)["state_dict"] for path in (best.best_model_path, usual.best_model_path)
+        torch.load(path, weights_only=True)["state_dict"]
+        for path in (best.best_model_path, usual.best_model_path)
     )
     assert all(torch.equal(weights[name], value) for name, value in theirs.items())
 
@@ -170,7 +210,9 @@ class WithoutValidation(WithConstantRate):
 
 @pytest.mark.filterwarnings("ignore:You passed in a `val_dataloader`")
 def test_without_validation_values_of_training_are_recorded(tmp_path: Path) -> None:
-    best = SelectCheckpoint(tmp_path, SelectionRule("train_loss", {"train_loss": "min"}), patience=1)
+    best = SelectCheckpoint(
+        tmp_path, SelectionRule("train_loss", {"train_loss": "min"}), patience=1
+    )
     fit(best, model=WithoutValidation(), epochs=3)
     assert len(best.selector.epochs) >= 2
 
@@ -187,13 +229,21 @@ def test_a_trainer_that_never_validates_is_refused_before_it_trains(tmp_path: Pa
     assert [epoch.number for epoch in best.selector.epochs] == [3]
 
 
-@pytest.mark.filterwarnings("ignore:.*(was called without a model|with multiple `ModelCheckpoint`)")
-@pytest.mark.parametrize("beside", [[], [ModelCheckpoint], [ModelCheckpoint, SelectCheckpoint]])
+@pytest.mark.filterwarnings(
+    "ignore:.*(was called without a model|with multiple `ModelCheckpoint`)"
+)
+@pytest.mark.parametrize(
+    "beside", [[], [ModelCheckpoint], [ModelCheckpoint, SelectCheckpoint]]
+)
 @pytest.mark.parametrize("call", ["test", "validate"])
-def test_the_best_checkpoint_is_that_of_the_trainer(tmp_path: Path, beside: list[Any], call: str) -> None:
+def test_the_best_checkpoint_is_that_of_the_trainer(
+    tmp_path: Path, beside: list[Any], call: str
+) -> None:
     best = SelectCheckpoint(tmp_path / "best", plain.rule())
     others = [
-        kind(tmp_path / "other", plain.rule()) if kind is SelectCheckpoint else kind(tmp_path / "usual", monitor="mpcs")
+        kind(tmp_path / "other", plain.rule())
+        if kind is SelectCheckpoint
+        else kind(tmp_path / "usual", monitor="mpcs")
         for kind in beside
     ]
     model, trainer = fit(best, *others)
@@ -202,9 +252,13 @@ def test_the_best_checkpoint_is_that_of_the_trainer(tmp_path: Path, beside: list
     assert picked is not None
     assert picked.number < plain.EPOCHS - 1, "else the last weights would do"
     for path in ("best", best.best_model_path, None):
-        given = None if path is None else model  # without a model, the Trainer takes the best checkpoint
+        given = (
+            None if path is None else model
+        )  # without a model, the Trainer takes the best checkpoint
         measure = getattr(trainer, call)
-        (values,) = measure(given, DataLoader(plain.data()[1], plain.BATCH), ckpt_path=path, verbose=False)
+        (values,) = measure(
+            given, DataLoader(plain.data()[1], plain.BATCH), ckpt_path=path, verbose=False
+        )
         assert values["mpcs"] == pytest.approx(picked.values["mpcs"])
     assert trainer.checkpoint_callback is best
     assert best.best_model_score == picked.values["mpcs"]
@@ -219,7 +273,9 @@ class TwoSets(Classifier):
         super().__init__()
         self.second, self.options = nn.ModuleDict(plain.metrics()), options
 
-    def validation_step(self, batch: list[Tensor], index: int, dataloader_idx: int = 0) -> None:
+    def validation_step(
+        self, batch: list[Tensor], index: int, dataloader_idx: int = 0
+    ) -> None:
         metric = (self.metrics, self.second)[dataloader_idx]["mpcs"]
         metric.update(self.net(batch[0]), batch[1])
         name = "mpcs" if self.options["add_dataloader_idx"] else f"mpcs_{dataloader_idx}"
@@ -230,22 +286,32 @@ class TwoSets(Classifier):
 
 
 @pytest.mark.parametrize(
-    ("adds", "name"), [(True, "mpcs/dataloader_idx_1"), (False, "mpcs_1"), (True, "mpcs/dataloader_idx_0")]
+    ("adds", "name"),
+    [(True, "mpcs/dataloader_idx_1"), (False, "mpcs_1"), (True, "mpcs/dataloader_idx_0")],
 )
-def test_names_of_several_dataloaders_are_those_of_model_checkpoint(tmp_path: Path, adds: bool, name: str) -> None:
+def test_names_of_several_dataloaders_are_those_of_model_checkpoint(
+    tmp_path: Path, adds: bool, name: str
+) -> None:
     best = SelectCheckpoint(tmp_path / "best", SelectionRule(name, {name: "min"}))
     usual = pl.callbacks.ModelCheckpoint(tmp_path / "usual", monitor=name)
     train, valid = plain.data()
     trainer = Trainer(max_epochs=3, callbacks=[best, usual])
-    loaders = [DataLoader(part, plain.BATCH) for part in (valid, TensorDataset(*(part[:20] for part in valid.tensors)))]
+    loaders = [
+        DataLoader(part, plain.BATCH)
+        for part in (valid, TensorDataset(*(part[:20] for part in valid.tensors)))
+    ]
     trainer.fit(TwoSets(add_dataloader_idx=adds), DataLoader(train, plain.BATCH), loaders)
     assert best.best_model_score == pytest.approx(float(usual.best_model_score))
     assert len(best.selector.epochs[0].values) == 2
 
 
-@pytest.mark.filterwarnings("ignore:.*(You're using the WeightAveraging|was not created with)")
+@pytest.mark.filterwarnings(
+    "ignore:.*(You're using the WeightAveraging|was not created with)"
+)
 @pytest.mark.parametrize("averaging", [EMAWeightAveraging, WeightAveraging])
-def test_averaged_weights_are_kept_as_they_were_validated(tmp_path: Path, averaging: Any) -> None:
+def test_averaged_weights_are_kept_as_they_were_validated(
+    tmp_path: Path, averaging: Any
+) -> None:
     settings = {"decay": 0.5} if averaging is EMAWeightAveraging else {}
     best = SelectCheckpoint(tmp_path, SelectionRule("mpcs", {"mpcs": "min"}))
     fit(averaging(**settings), best, epochs=4)
@@ -279,7 +345,9 @@ def test_the_lines_of_the_page_go_on_with_a_run_that_was_cut_off(
         names |= {"rule": plain.rule(), "train": train, "validation": validation}
         exec(lines, names)
     selector = CheckpointSelector.open(tmp_path / "checkpoints")
-    assert [epoch.values["mpcs"] for epoch in selector.epochs] == pytest.approx(expected.scores)
+    assert [epoch.values["mpcs"] for epoch in selector.epochs] == pytest.approx(
+        expected.scores
+    )
     assert selector.best is not None
 
 
@@ -304,7 +372,9 @@ def test_intervals_are_logged() -> None:
     probs = model.net(inputs).detach().softmax(1)
     expected = evaluate(probs, target, concern=plain.LIGHTS, metrics=["mpcs"])
     assert logged["sure_mpcs"] == pytest.approx(logged["mpcs"], rel=1e-6)
-    assert (logged["sure_mpcs_low"], logged["sure_mpcs_high"]) == pytest.approx(expected.interval("mpcs"), rel=1e-4)
+    assert (logged["sure_mpcs_low"], logged["sure_mpcs_high"]) == pytest.approx(
+        expected.interval("mpcs"), rel=1e-4
+    )
 
 
 def test_the_package_lightning_serves_where_pytorch_lightning_is_missing() -> None:
@@ -322,26 +392,39 @@ assert issubclass(SelectCheckpoint, pl.Callback)
 def fit_in_two_processes(folder: Path, strategy: str) -> None:
     """Train with the ranks' own values, which differ, and look at the parent's callbacks afterwards."""
     rule = SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore})
-    callbacks = [SelectCheckpoint(folder / name, rule, patience=2) for name in ("first", "second")]
+    callbacks = [
+        SelectCheckpoint(folder / name, rule, patience=2) for name in ("first", "second")
+    ]
     _, trainer = fit(*callbacks, epochs=3, strategy=strategy, devices=2)
     assert trainer.world_size == 2
     for callback in callbacks:
         assert [epoch.number for epoch in callback.selector.epochs] == [0, 1, 2]
         assert callback.selector.best is not None
         assert Path(callback.best_model_path).name == callback.selector.best.file
-    trainer.validate(Classifier(), DataLoader(plain.data()[1], plain.BATCH), ckpt_path="best", verbose=False)
+    trainer.validate(
+        Classifier(),
+        DataLoader(plain.data()[1], plain.BATCH),
+        ckpt_path="best",
+        verbose=False,
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["ddp_fork", "ddp_spawn"])
-def test_of_two_processes_the_first_writes_and_the_parent_sees_it(tmp_path: Path, strategy: str) -> None:
+def test_of_two_processes_the_first_writes_and_the_parent_sees_it(
+    tmp_path: Path, strategy: str
+) -> None:
     call = f"fit_in_two_processes(pathlib.Path({str(tmp_path)!r}), {strategy!r})"
     code = f"import pathlib; from {__name__} import fit_in_two_processes\nif __name__ == '__main__': {call}"
     (tmp_path / "script.py").write_text(code)  # spawned processes import it
     # In a process of its own, because one that has used autograd cannot be forked.
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     result = subprocess.run(
-        [sys.executable, tmp_path / "script.py"], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, tmp_path / "script.py"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     epochs = CheckpointSelector.open(tmp_path / "first").epochs

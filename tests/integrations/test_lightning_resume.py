@@ -22,8 +22,12 @@ pytestmark = [
     pytest.mark.filterwarnings(
         "ignore:.*(does not have many workers|LeafSpec|resuming from a checkpoint that|callbacks used)"
     ),
-    pytest.mark.filterwarnings("ignore:.*(is smaller than the logging interval|set `devices=1`|log on epoch level)"),
-    pytest.mark.filterwarnings("ignore:ReduceLROnPlateau conditioned on metric mpcs:RuntimeWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:.*(is smaller than the logging interval|set `devices=1`|log on epoch level)"
+    ),
+    pytest.mark.filterwarnings(
+        "ignore:ReduceLROnPlateau conditioned on metric mpcs:RuntimeWarning"
+    ),
 ]
 EPOCHS, BATCHES = 3, 4
 
@@ -39,8 +43,14 @@ class Net(pl.LightningModule):
         self.rates: dict[tuple[int, int], list[float]] = {}
 
     def training_step(self, batch: Tensor, index: int) -> Tensor:
-        groups = [group for optimizer in self.trainer.optimizers for group in optimizer.param_groups]
-        self.rates[self.trainer.current_epoch, index] = [round(group["lr"], 9) for group in groups]
+        groups = [
+            group
+            for optimizer in self.trainer.optimizers
+            for group in optimizer.param_groups
+        ]
+        self.rates[self.trainer.current_epoch, index] = [
+            round(group["lr"], 9) for group in groups
+        ]
         loss = self.layer(batch).square().mean()
         if not self.automatic_optimization:
             self.manual_backward(loss)
@@ -60,12 +70,17 @@ class Net(pl.LightningModule):
         if self.schedulers == "two optimizers":
             optimizers = [torch.optim.SGD([weight], lr=0.1) for weight in self.parameters()]
             powers = zip(optimizers, (1.0, 0.5), strict=True)
-            return [{"optimizer": own, "lr_scheduler": MPCSLR(own, power=power)} for own, power in powers]
+            return [
+                {"optimizer": own, "lr_scheduler": MPCSLR(own, power=power)}
+                for own, power in powers
+            ]
         own = torch.optim.SGD(self.parameters(), lr=0.1)
         if self.schedulers == "one":
             return [own], [{"scheduler": MPCSLR(own), "monitor": "mpcs", **self.config}]
         score = MPCSLR(own, sets_rates=False)
-        cosine = LambdaLR(own, lambda n: score.factor * (1 + math.cos(math.pi * n / 20)) / 2)
+        cosine = LambdaLR(
+            own, lambda n: score.factor * (1 + math.cos(math.pi * n / 20)) / 2
+        )
         plateau = ReduceLROnPlateau(own, mode="max", patience=0)
         return [own], [
             {"scheduler": cosine, "interval": "step"},
@@ -74,33 +89,61 @@ class Net(pl.LightningModule):
         ]
 
 
-def fit(net: pl.LightningModule, *callbacks: pl.Callback, resume: Path | None = None, **options: Any) -> Any:
+def fit(
+    net: pl.LightningModule,
+    *callbacks: pl.Callback,
+    resume: Path | None = None,
+    **options: Any,
+) -> Any:
     torch.manual_seed(0)
     has_files = any(isinstance(each, pl.callbacks.Checkpoint) for each in callbacks)
-    trainer = Trainer(max_epochs=EPOCHS, enable_checkpointing=has_files, callbacks=[*callbacks], **options)
+    trainer = Trainer(
+        max_epochs=EPOCHS, enable_checkpointing=has_files, callbacks=[*callbacks], **options
+    )
     data = DataLoader(torch.ones(2 * BATCHES, 2), batch_size=2)
-    trainer.fit(net, data, data, ckpt_path=resume, weights_only=None if resume is None else True)
+    trainer.fit(
+        net, data, data, ckpt_path=resume, weights_only=None if resume is None else True
+    )
     return trainer
 
 
 def selecting(folder: Path) -> SelectCheckpoint:
-    return SelectCheckpoint(folder, SelectionRule("mpcs", {"mpcs": "min"}), keep_every=1, flush=False)
+    return SelectCheckpoint(
+        folder, SelectionRule("mpcs", {"mpcs": "min"}), keep_every=1, flush=False
+    )
 
 
 OPTIONS = [
     *itertools.product(
         ["one", "several"],
         [{"val_check_interval": 0.5}, {"val_check_interval": 0.25}],
-        [{}, {"frequency": 2}, {"interval": "step", "frequency": 2}, {"interval": "step", "frequency": 3}],
+        [
+            {},
+            {"frequency": 2},
+            {"interval": "step", "frequency": 2},
+            {"interval": "step", "frequency": 3},
+        ],
     ),
     ("one", {}, {}),
     ("several", {}, {"frequency": 2}),
     ("one", {"val_check_interval": 3, "check_val_every_n_epoch": None}, {}),
-    ("several", {"val_check_interval": 3, "check_val_every_n_epoch": None}, {"interval": "step", "frequency": 3}),
+    (
+        "several",
+        {"val_check_interval": 3, "check_val_every_n_epoch": None},
+        {"interval": "step", "frequency": 3},
+    ),
     ("one", {"check_val_every_n_epoch": 2}, {"strict": False}),
     ("one", {"val_check_interval": 0.25}, {"interval": "step"}),
-    ("one", {"accumulate_grad_batches": 2, "val_check_interval": 0.5}, {"interval": "step"}),
-    ("several", {"accumulate_grad_batches": 2, "val_check_interval": 0.5}, {"frequency": 2}),
+    (
+        "one",
+        {"accumulate_grad_batches": 2, "val_check_interval": 0.5},
+        {"interval": "step"},
+    ),
+    (
+        "several",
+        {"accumulate_grad_batches": 2, "val_check_interval": 0.5},
+        {"frequency": 2},
+    ),
     ("two optimizers", {"val_check_interval": 0.5}, {}),
 ]
 
@@ -119,8 +162,12 @@ def test_resumed_rates_are_those_of_the_unbroken_run(
     for number, file in enumerate(sorted(files)):
         resumed = Net(schedulers, config)
         fit(resumed, selecting(tmp_path / str(number)), resume=file, **options)
-        assert resumed.rates == dict(list(unbroken.rates.items())[len(unbroken.rates) - len(resumed.rates) :])
-        epochs = torch.load(file, weights_only=True)["global_step"] / (unbroken.trainer.global_step / EPOCHS)
+        assert resumed.rates == dict(
+            list(unbroken.rates.items())[len(unbroken.rates) - len(resumed.rates) :]
+        )
+        epochs = torch.load(file, weights_only=True)["global_step"] / (
+            unbroken.trainer.global_step / EPOCHS
+        )
         assert len(resumed.rates) == round(BATCHES * (EPOCHS - epochs))
 
 
@@ -145,7 +192,9 @@ class Measured(Net):
 
 
 def test_lightnings_own_callbacks_work_with_our_metrics(tmp_path: Path) -> None:
-    usual = ModelCheckpoint(tmp_path, monitor="cost", mode="min", filename="{epoch}-{cost:.2f}")
+    usual = ModelCheckpoint(
+        tmp_path, monitor="cost", mode="min", filename="{epoch}-{cost:.2f}"
+    )
     stop = EarlyStopping("cost", patience=1, min_delta=10.0)
     trainer = fit(Measured(), usual, stop)
     assert (trainer.current_epoch, stop.stopped_epoch) == (2, 1)

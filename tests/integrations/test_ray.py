@@ -18,7 +18,10 @@ def test_the_sums_of_blocks_are_those_of_all_rows() -> None:
     generator = torch.Generator().manual_seed(0)
     probs = torch.randn(300, 10, dtype=torch.float64, generator=generator).softmax(1)
     target = torch.randint(10, (300,), generator=generator)
-    rows = [{"probs": row.numpy(), "target": label.item()} for row, label in zip(probs, target, strict=True)]
+    rows = [
+        {"probs": row.numpy(), "target": label.item()}
+        for row, label in zip(probs, target, strict=True)
+    ]
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         data = ray.data.from_items(rows, override_num_blocks=3)

@@ -40,7 +40,16 @@ def pipeline(**settings: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "name", ["mpcs", "expected_concern", "cross_entropy", "dangerous", "accuracy", "macro_f1", "auroc"]
+    "name",
+    [
+        "mpcs",
+        "expected_concern",
+        "cross_entropy",
+        "dangerous",
+        "accuracy",
+        "macro_f1",
+        "auroc",
+    ],
 )
 def test_scores_are_those_of_the_metric_over_the_classes_of_the_concern(name: str) -> None:
     fitted = pipeline(C=0.01).fit(X, NAMES)
@@ -48,14 +57,20 @@ def test_scores_are_those_of_the_metric_over_the_classes_of_the_concern(name: st
     probabilities = torch.from_numpy(fitted.predict_proba(X))[:, columns]
     entry = BY_NAME[name]
     given = {"decisions": probabilities.argmax(1), "log_probabilities": probabilities.log()}
-    value = entry.make(3, concern=CONCERN)(given.get(entry.takes, probabilities), TARGET).item()
+    value = entry.make(3, concern=CONCERN)(
+        given.get(entry.takes, probabilities), TARGET
+    ).item()
     sign = 1 if entry.direction == "max" else -1
-    assert concern_scorer(name, CONCERN)(fitted, X, NAMES) == pytest.approx(sign * value, rel=1e-12)
+    assert concern_scorer(name, CONCERN)(fitted, X, NAMES) == pytest.approx(
+        sign * value, rel=1e-12
+    )
 
 
 def test_a_search_picks_the_setting_of_the_lowest_score() -> None:
     grid = {"logisticregression__C": [1e-4, 1.0]}
-    scorer = pickle.loads(pickle.dumps(concern_scorer("mpcs", CONCERN)))  # as on its way to other processes
+    scorer = pickle.loads(
+        pickle.dumps(concern_scorer("mpcs", CONCERN))
+    )  # as on its way to other processes
     search = clone(GridSearchCV(pipeline(), grid, scoring=scorer, cv=3)).fit(X, NAMES)
     assert search.best_params_ == {"logisticregression__C": 1.0}
     assert -1 < search.best_score_ < 0
@@ -64,7 +79,10 @@ def test_a_search_picks_the_setting_of_the_lowest_score() -> None:
 def test_several_scorers_by_name_or_metric_in_one_validation() -> None:
     metric = MetaPatternConcernScore(3, concern=CONCERN, from_logits=False)
     metric.update(torch.eye(3), torch.tensor([1, 1, 1]))  # what it has seen does not count
-    scoring = {"name": concern_scorer("mpcs", CONCERN), "metric": concern_scorer(metric, CONCERN)}
+    scoring = {
+        "name": concern_scorer("mpcs", CONCERN),
+        "metric": concern_scorer(metric, CONCERN),
+    }
     scores = cross_validate(pipeline(), X, NAMES, scoring=scoring, cv=3)
     assert scores["test_name"].tolist() == scores["test_metric"].tolist()
 
@@ -81,35 +99,65 @@ def test_a_class_that_was_not_seen_in_training_has_probability_0() -> None:
 def test_weights_of_samples_count() -> None:
     fitted, half = pipeline(C=0.01).fit(X, NAMES), (np.arange(150) % 2).astype(float)
     scorer = concern_scorer("mpcs", CONCERN)
-    assert scorer(fitted, X, NAMES, sample_weight=half) == pytest.approx(scorer(fitted, X[1::2], NAMES[1::2]))
-    with Refused("no_weights", "sample_weight", metric="measured_robustness", raises=ScorerError):
+    assert scorer(fitted, X, NAMES, sample_weight=half) == pytest.approx(
+        scorer(fitted, X[1::2], NAMES[1::2])
+    )
+    with Refused(
+        "no_weights", "sample_weight", metric="measured_robustness", raises=ScorerError
+    ):
         concern_scorer("measured_robustness", CONCERN)(fitted, X, NAMES, sample_weight=half)
 
 
 @pytest.mark.parametrize(
     ("metric", "settings", "refusal"),
     [
-        ("soft_f1_micro", {}, Refused("scorer_input", "metric", "soft_f1_micro", raises=ScorerError)),
+        (
+            "soft_f1_micro",
+            {},
+            Refused("scorer_input", "metric", "soft_f1_micro", raises=ScorerError),
+        ),
         (
             "recall[setosa]",
             {},
-            Refused("scorer_input", "metric", "recall[setosa]", kind="one class", raises=ScorerError),
+            Refused(
+                "scorer_input",
+                "metric",
+                "recall[setosa]",
+                kind="one class",
+                raises=ScorerError,
+            ),
         ),
         ("xyz", {}, Refused("metric_name", "metric", "xyz")),
         ("mcps", {}, Refused("unknown_metric", "metric", "mcps")),
-        ("calibration_slope", {}, Refused("no_direction", "metric", "calibration_slope", raises=ScorerError)),
-        ("mpcs", {"kk": 3}, Refused("unknown_setting", "mpcs", name="kk", raises=ScorerError)),
-        (Accuracy(3), {"k": 3}, Refused("settings_of_name", "settings", raises=ScorerError)),
+        (
+            "calibration_slope",
+            {},
+            Refused("no_direction", "metric", "calibration_slope", raises=ScorerError),
+        ),
+        (
+            "mpcs",
+            {"kk": 3},
+            Refused("unknown_setting", "mpcs", name="kk", raises=ScorerError),
+        ),
+        (
+            Accuracy(3),
+            {"k": 3},
+            Refused("settings_of_name", "settings", raises=ScorerError),
+        ),
     ],
 )
-def test_what_cannot_be_a_scorer_is_refused(metric: Any, settings: dict[str, Any], refusal: Refused) -> None:
+def test_what_cannot_be_a_scorer_is_refused(
+    metric: Any, settings: dict[str, Any], refusal: Refused
+) -> None:
     with refusal:
         concern_scorer(metric, CONCERN, **settings)
     with Refused("spec", "concern", "lights.yaml", raises=ScorerError):
         concern_scorer("mpcs", "lights.yaml")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("labels", [np.where(LABELS, "rosa", NAMES), LABELS + 1, LABELS + 0.5])
+@pytest.mark.parametrize(
+    "labels", [np.where(LABELS, "rosa", NAMES), LABELS + 1, LABELS + 0.5]
+)
 def test_labels_that_are_no_classes_are_named(labels: Any) -> None:
     with Refused("classes_of_concern", "labels of y_true", raises=LabelError):
         concern_scorer("accuracy", CONCERN)(pipeline().fit(X, NAMES), X, labels)
@@ -122,7 +170,9 @@ def test_a_scorer_picks_the_epoch_of_the_plain_loop(tmp_path: Path) -> None:
     scorer, net = concern_scorer("mpcs", plain.LIGHTS), plain.model()
     scores = []
     for epoch in range(plain.EPOCHS):
-        net.load_state_dict(torch.load(tmp_path / "plain" / f"epoch-{epoch:05}.pt", weights_only=True))
+        net.load_state_dict(
+            torch.load(tmp_path / "plain" / f"epoch-{epoch:05}.pt", weights_only=True)
+        )
         scores.append(scorer(FixedNetwork(net), inputs, labels))
     assert scores == pytest.approx([-score for score in expected.scores])
     assert scores.index(max(scores)) == expected.picked
@@ -136,17 +186,23 @@ class FixedNetwork:
 
     @torch.no_grad()
     def predict_proba(self, inputs: np.ndarray) -> np.ndarray:
-        probabilities: np.ndarray = self.net(torch.from_numpy(inputs)).softmax(dim=1).numpy()
+        probabilities: np.ndarray = (
+            self.net(torch.from_numpy(inputs)).softmax(dim=1).numpy()
+        )
         return probabilities
 
 
 def test_a_metric_of_logits_gets_the_logarithms_of_probabilities() -> None:
     fitted = pipeline().fit(X, NAMES)
     of_logits = concern_scorer(MetaPatternConcernScore(3, concern=CONCERN), CONCERN)
-    assert of_logits(fitted, X, NAMES) == pytest.approx(concern_scorer("mpcs", CONCERN)(fitted, X, NAMES))
+    assert of_logits(fitted, X, NAMES) == pytest.approx(
+        concern_scorer("mpcs", CONCERN)(fitted, X, NAMES)
+    )
 
 
 def test_folds_may_test_or_train_without_a_class() -> None:
     by_class = PredefinedSplit(LABELS)  # each fold tests one class, which it has not seen
-    scores = cross_validate(DummyClassifier(), X, NAMES, scoring=concern_scorer("mpcs", CONCERN), cv=by_class)
+    scores = cross_validate(
+        DummyClassifier(), X, NAMES, scoring=concern_scorer("mpcs", CONCERN), cv=by_class
+    )
     assert np.isfinite(scores["test_score"]).all()

@@ -34,7 +34,9 @@ def test_the_checks_of_scikit_learn_pass() -> None:
 
 
 def test_predictions_have_the_minimum_expected_cost() -> None:
-    classifier = DecisionRuleClassifier(GaussianNB(), concern=CONCERN, calibration=None, random_state=0)
+    classifier = DecisionRuleClassifier(
+        GaussianNB(), concern=CONCERN, calibration=None, random_state=0
+    )
     predicted = classifier.fit(X, NAMES).predict(X)
     probabilities = classifier.estimator_.predict_proba(X)
     assert classifier.classes_.tolist() == sorted(ORDER)
@@ -42,7 +44,8 @@ def test_predictions_have_the_minimum_expected_cost() -> None:
     for row, name in zip(probabilities, predicted, strict=True):
         by_name = dict(zip(sorted(ORDER), row, strict=True))
         costs = {
-            taken: sum(by_name[true] * WEIGHTS[i][j] for i, true in enumerate(ORDER)) for j, taken in enumerate(ORDER)
+            taken: sum(by_name[true] * WEIGHTS[i][j] for i, true in enumerate(ORDER))
+            for j, taken in enumerate(ORDER)
         }
         assert name == min({**costs, "refer": 0.2}.items(), key=lambda entry: entry[1])[0]
     assert 0 < (predicted == "refer").mean() < 0.5
@@ -59,11 +62,15 @@ def test_a_limit_holds_for_a_classifier_that_knows_its_training_samples_by_heart
     rates = []
     for seed in range(repetitions):
         by_heart = KNeighborsClassifier(15, weights="distance")
-        classifier = DecisionRuleClassifier(by_heart, limits=Limit(limit, confidence=0.9), random_state=seed)
+        classifier = DecisionRuleClassifier(
+            by_heart, limits=Limit(limit, confidence=0.9), random_state=seed
+        )
         predicted = classifier.fit(*noisy(500, seed)).predict(new[0])
         rates.append(((predicted != new[1]) & (predicted != -1)).mean())
     assert np.mean(np.array(rates) > limit) <= 0.1 + 2 * (0.1 * 0.9 / repetitions) ** 0.5
-    assert np.mean(rates) > limit / 3, "a rule that refers everything would keep to any limit"
+    assert np.mean(rates) > limit / 3, (
+        "a rule that refers everything would keep to any limit"
+    )
 
 
 class Recorder(GaussianNB):  # type: ignore[misc]
@@ -100,7 +107,9 @@ def test_a_cluster_is_never_in_both_parts() -> None:
 
 def test_a_trained_classifier_leaves_all_samples_to_the_rule() -> None:
     trained = GaussianNB().fit(*noisy(200, 0))
-    classifier = DecisionRuleClassifier(FrozenEstimator(trained), limits=Limit(0.1)).fit(*noisy(1000, 1))
+    classifier = DecisionRuleClassifier(FrozenEstimator(trained), limits=Limit(0.1)).fit(
+        *noisy(1000, 1)
+    )
     report = classifier.rule_.report
     assert report is not None
     assert report.calibrated_by + report.judged_by == 1000
@@ -112,7 +121,9 @@ def test_a_trained_classifier_leaves_all_samples_to_the_rule() -> None:
 def test_limits_by_a_column_take_groups(table: Any) -> None:
     inputs, labels = noisy(2000, 0)
     groups = table({"site": ["A", "B"] * 1000, "other": [None] * 2000})
-    classifier = DecisionRuleClassifier(GaussianNB(), limits=Limit(0.1, by="site"), random_state=0)
+    classifier = DecisionRuleClassifier(
+        GaussianNB(), limits=Limit(0.1, by="site"), random_state=0
+    )
     assert classifier.fit(inputs, labels, groups=groups).rule_.report is not None
     with pytest.raises(ValueError, match="groups must have the columns of the limits"):
         classifier.fit(inputs, labels)
@@ -125,7 +136,9 @@ def test_probabilities_of_0_are_taken_and_those_that_are_nan_are_referred() -> N
         def predict_proba(self, X: Any) -> Any:
             return np.asarray(X)
 
-    classifier = DecisionRuleClassifier(OfFeatures(), concern=CONCERN, calibration=None).fit(X[:, :3] / 9, NAMES)
+    classifier = DecisionRuleClassifier(
+        OfFeatures(), concern=CONCERN, calibration=None
+    ).fit(X[:, :3] / 9, NAMES)
     certain = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [np.nan, 0.0, 1.0]])
     assert classifier.predict(certain).tolist() == ["setosa", "virginica", "refer"]
     assert classifier.predict_proba(certain[:2]) == pytest.approx(certain[:2], abs=1e-6)
@@ -141,10 +154,15 @@ def test_probabilities_of_0_are_taken_and_those_that_are_nan_are_referred() -> N
         (LABELS, 9, 9),
     ],
 )
-def test_a_referral_is_of_the_type_of_the_labels(labels: Any, given: Any, expected: Any) -> None:
+def test_a_referral_is_of_the_type_of_the_labels(
+    labels: Any, given: Any, expected: Any
+) -> None:
     concern = ConcernSpec(np.unique(labels).astype(str).tolist(), refer=0.01)
     classifier = DecisionRuleClassifier(
-        GaussianNB(), concern=None if concern.classes[0] == "-1" else concern, refer_value=given, random_state=0
+        GaussianNB(),
+        concern=None if concern.classes[0] == "-1" else concern,
+        refer_value=given,
+        random_state=0,
     ).fit(X, labels)
     predicted = classifier.predict(X)
     assert set(predicted.tolist()) <= {*np.unique(labels).tolist(), expected}
@@ -156,7 +174,11 @@ def test_a_referral_is_of_the_type_of_the_labels(labels: Any, given: Any, expect
     ("settings", "labels", "refusal"),
     [
         ({"refer_value": 7}, NAMES, Refused("not_a_label", "refer_value", 7, kind="text")),
-        ({"refer_value": "setosa"}, NAMES, Refused("not_a_label", "refer_value", "setosa", kind="text")),
+        (
+            {"refer_value": "setosa"},
+            NAMES,
+            Refused("not_a_label", "refer_value", "setosa", kind="text"),
+        ),
         (
             {"refer_value": "refer"},
             LABELS,
@@ -171,16 +193,22 @@ def test_a_referral_is_of_the_type_of_the_labels(labels: Any, given: Any, expect
         ({}, np.where(LABELS, "a", "a"), Refused("several_classes", "y", ["a"])),
     ],
 )
-def test_what_does_not_fit_the_labels_is_refused(settings: Any, labels: Any, refusal: Refused) -> None:
+def test_what_does_not_fit_the_labels_is_refused(
+    settings: Any, labels: Any, refusal: Refused
+) -> None:
     with refusal:
         DecisionRuleClassifier(GaussianNB(), **settings).fit(X[-len(labels) :], labels)
 
 
 def test_it_works_in_pipelines_and_searches_whose_scorer_knows_referrals() -> None:
-    pipeline = make_pipeline(StandardScaler(), DecisionRuleClassifier(GaussianNB(), concern=CONCERN, random_state=0))
+    pipeline = make_pipeline(
+        StandardScaler(),
+        DecisionRuleClassifier(GaussianNB(), concern=CONCERN, random_state=0),
+    )
     grid = {"decisionruleclassifier__estimator__var_smoothing": [1e-9, 10.0]}
     scoring = {
-        name: concern_scorer(name, CONCERN, refer_value="refer") for name in ("expected_concern", "dangerous", "mpcs")
+        name: concern_scorer(name, CONCERN, refer_value="refer")
+        for name in ("expected_concern", "dangerous", "mpcs")
     }
     search = GridSearchCV(pipeline, grid, scoring=scoring, refit="expected_concern", cv=3)
     search.fit(X, NAMES, decisionruleclassifier__clusters=np.arange(150))
@@ -191,9 +219,16 @@ def test_it_works_in_pipelines_and_searches_whose_scorer_knows_referrals() -> No
         for name, true in zip(predicted, NAMES, strict=True)
     ]
     assert "refer" in predicted
-    counts = np.array([NAMES.count(name) if isinstance(NAMES, list) else (name == NAMES).sum() for name in ORDER])
+    counts = np.array(
+        [
+            NAMES.count(name) if isinstance(NAMES, list) else (name == NAMES).sum()
+            for name in ORDER
+        ]
+    )
     of_best_constant = min(counts @ np.array(WEIGHTS)) / len(NAMES)
-    assert scoring["expected_concern"](search, X, NAMES) == pytest.approx(-np.mean(of_costs) / of_best_constant)
+    assert scoring["expected_concern"](search, X, NAMES) == pytest.approx(
+        -np.mean(of_costs) / of_best_constant
+    )
     with Refused("decisions_or_scores", "preds"):
         concern_scorer("accuracy", CONCERN, refer_value="refer")(search, X, NAMES)
     with Refused("classes_of_concern", "labels of y_pred", "refer", raises=LabelError):

@@ -30,7 +30,12 @@ from sklearn.svm import LinearSVC
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.errors import value_in_words
-from mpcs_torch.integrations.sklearn import LabelError, ScorerError, class_indices, concern_scorer
+from mpcs_torch.integrations.sklearn import (
+    LabelError,
+    ScorerError,
+    class_indices,
+    concern_scorer,
+)
 from tests.refused import Refused
 
 RNG = np.random.default_rng(0)
@@ -44,7 +49,9 @@ LOG_LOSS = make_scorer(log_loss, response_method="predict_proba", greater_is_bet
 ACCURACY = make_scorer(accuracy_score)
 PAIRS = [
     pytest.param(concern_scorer("cross_entropy", TWO), LOG_LOSS, Y, id="probabilities"),
-    pytest.param(concern_scorer("cross_entropy", BY_NAME), LOG_LOSS, NAMES, id="probabilities-names"),
+    pytest.param(
+        concern_scorer("cross_entropy", BY_NAME), LOG_LOSS, NAMES, id="probabilities-names"
+    ),
     pytest.param(concern_scorer("accuracy", BY_NAME), ACCURACY, NAMES, id="decisions"),
 ]
 
@@ -54,38 +61,68 @@ def weighted() -> Any:
 
 
 def searched(scoring: Any, labels: Any, estimator: Any = None, **fitted: Any) -> Any:
-    search = GridSearchCV(estimator or LogisticRegression(), {"C": [0.01, 1.0]}, scoring=scoring, refit=False, cv=3)
+    search = GridSearchCV(
+        estimator or LogisticRegression(),
+        {"C": [0.01, 1.0]},
+        scoring=scoring,
+        refit=False,
+        cv=3,
+    )
     results = search.fit(X, labels, **fitted).cv_results_
     return [results[name] for name in sorted(results) if name.startswith("mean_test")]
 
 
 def boosted(scoring: Any, labels: Any) -> Any:
-    model = HistGradientBoostingClassifier(scoring=scoring, early_stopping=True, max_iter=2, random_state=0)
+    model = HistGradientBoostingClassifier(
+        scoring=scoring, early_stopping=True, max_iter=2, random_state=0
+    )
     return model.fit(X, labels, sample_weight=WEIGHTS).validation_score_
 
 
 USES: dict[str, Callable[[Any, Any], Any]] = {
     "cross validation": lambda s, y: cross_val_score(LogisticRegression(), X, y, scoring=s),
     "search with weights": lambda s, y: searched(s, y, sample_weight=WEIGHTS),
-    "several scorers with weights": lambda s, y: searched({"a": s, "b": "accuracy", "c": s}, y, sample_weight=WEIGHTS),
+    "several scorers with weights": lambda s, y: searched(
+        {"a": s, "b": "accuracy", "c": s}, y, sample_weight=WEIGHTS
+    ),
     "boosting with weights": boosted,
     "permutations with weights": lambda s, y: (
         permutation_importance(
-            LogisticRegression().fit(X, y), X, y, scoring=s, n_repeats=2, random_state=0, sample_weight=WEIGHTS
+            LogisticRegression().fit(X, y),
+            X,
+            y,
+            scoring=s,
+            n_repeats=2,
+            random_state=0,
+            sample_weight=WEIGHTS,
         ).importances
     ),
-    "features": lambda s, y: RFECV(LogisticRegression(), scoring=s, cv=3).fit(X, y).cv_results_["mean_test_score"],
-    "learning curve": lambda s, y: learning_curve(LogisticRegression(), X, y, scoring=s, cv=3)[2],
+    "features": lambda s, y: (
+        RFECV(LogisticRegression(), scoring=s, cv=3)
+        .fit(X, y)
+        .cv_results_["mean_test_score"]
+    ),
+    "learning curve": lambda s, y: learning_curve(
+        LogisticRegression(), X, y, scoring=s, cv=3
+    )[2],
     "column of labels": lambda s, y: s(LogisticRegression().fit(X, y), X, y[:, None]),
-    "pickle": lambda s, y: pickle.loads(pickle.dumps(s))(LogisticRegression().fit(X, y), X, y),
-    "clone": lambda s, y: clone(s, safe=False)(LogisticRegression().fit(X, y), X, y, sample_weight=WEIGHTS),
+    "pickle": lambda s, y: pickle.loads(pickle.dumps(s))(
+        LogisticRegression().fit(X, y), X, y
+    ),
+    "clone": lambda s, y: clone(s, safe=False)(
+        LogisticRegression().fit(X, y), X, y, sample_weight=WEIGHTS
+    ),
 }
 
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize(("ours", "theirs", "labels"), PAIRS)
-def test_scores_are_those_of_make_scorer(ours: Any, theirs: Any, labels: Any, use: str) -> None:
-    np.testing.assert_allclose(USES[use](ours, labels), USES[use](theirs, labels), rtol=1e-9)
+def test_scores_are_those_of_make_scorer(
+    ours: Any, theirs: Any, labels: Any, use: str
+) -> None:
+    np.testing.assert_allclose(
+        USES[use](ours, labels), USES[use](theirs, labels), rtol=1e-9
+    )
 
 
 def asked(scorer: Any, **asks: Any) -> Any:
@@ -93,13 +130,25 @@ def asked(scorer: Any, **asks: Any) -> Any:
 
 
 ROUTED: dict[str, Callable[[Any, Any], Any]] = {
-    "requested": lambda s, y: searched(asked(s, sample_weight=True), y, weighted(), sample_weight=WEIGHTS),
-    "not requested": lambda s, y: searched(asked(s, sample_weight=False), y, weighted(), sample_weight=WEIGHTS),
+    "requested": lambda s, y: searched(
+        asked(s, sample_weight=True), y, weighted(), sample_weight=WEIGHTS
+    ),
+    "not requested": lambda s, y: searched(
+        asked(s, sample_weight=False), y, weighted(), sample_weight=WEIGHTS
+    ),
     "one of two": lambda s, y: searched(
-        {"a": asked(s, sample_weight=True), "b": asked(s, sample_weight=False)}, y, weighted(), sample_weight=WEIGHTS
+        {"a": asked(s, sample_weight=True), "b": asked(s, sample_weight=False)},
+        y,
+        weighted(),
+        sample_weight=WEIGHTS,
     ),
     "under another name": lambda s, y: cross_validate(
-        LogisticRegression(), X, y, scoring=asked(s, sample_weight="costs"), cv=3, params={"costs": WEIGHTS}
+        LogisticRegression(),
+        X,
+        y,
+        scoring=asked(s, sample_weight="costs"),
+        cv=3,
+        params={"costs": WEIGHTS},
     )["test_score"],
     "called": lambda s, y: s(LogisticRegression().fit(X, y), X, y, sample_weight=WEIGHTS),
 }
@@ -107,9 +156,13 @@ ROUTED: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("use", ROUTED)
 @pytest.mark.parametrize(("ours", "theirs", "labels"), PAIRS)
-def test_metadata_is_routed_as_for_make_scorer(ours: Any, theirs: Any, labels: Any, use: str) -> None:
+def test_metadata_is_routed_as_for_make_scorer(
+    ours: Any, theirs: Any, labels: Any, use: str
+) -> None:
     with config_context(enable_metadata_routing=True):
-        np.testing.assert_allclose(ROUTED[use](ours, labels), ROUTED[use](theirs, labels), rtol=1e-9)
+        np.testing.assert_allclose(
+            ROUTED[use](ours, labels), ROUTED[use](theirs, labels), rtol=1e-9
+        )
 
 
 def test_weights_change_the_score_under_routing() -> None:
@@ -117,11 +170,15 @@ def test_weights_change_the_score_under_routing() -> None:
     with config_context(enable_metadata_routing=True):
         with_weights = ROUTED["requested"](scorer, Y)
         assert not np.allclose(with_weights, ROUTED["not requested"](scorer, Y))
-    np.testing.assert_allclose(with_weights, searched(scorer, Y, sample_weight=WEIGHTS), rtol=1e-9)
+    np.testing.assert_allclose(
+        with_weights, searched(scorer, Y, sample_weight=WEIGHTS), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize(("ours", "theirs", "labels"), PAIRS)
-def test_weights_that_nobody_asked_for_are_treated_as_by_make_scorer(ours: Any, theirs: Any, labels: Any) -> None:
+def test_weights_that_nobody_asked_for_are_treated_as_by_make_scorer(
+    ours: Any, theirs: Any, labels: Any
+) -> None:
     outcomes = []
     with config_context(enable_metadata_routing=True):
         for scorer in (ours, theirs):
@@ -136,9 +193,13 @@ def test_weights_that_nobody_asked_for_are_treated_as_by_make_scorer(ours: Any, 
 def test_misuse_raises_the_same_kind_of_error(ours: Any, theirs: Any, labels: Any) -> None:
     fitted = LogisticRegression().fit(X, labels)
     for scorer in (ours, theirs):
-        with pytest.raises(RuntimeError, match="only available when metadata routing is enabled"):
+        with pytest.raises(
+            RuntimeError, match="only available when metadata routing is enabled"
+        ):
             scorer.set_score_request(sample_weight=True)
-        with pytest.raises(ValueError, match="only supported if enable_metadata_routing=True"):
+        with pytest.raises(
+            ValueError, match="only supported if enable_metadata_routing=True"
+        ):
             scorer(fitted, X, labels, costs=WEIGHTS)
         with pytest.raises(ValueError, match="119"):
             scorer(fitted, X, labels[:-1])
@@ -150,11 +211,16 @@ def test_misuse_raises_the_same_kind_of_error(ours: Any, theirs: Any, labels: An
 def test_a_scorer_is_one_of_scikit_learns() -> None:
     scorer = concern_scorer("mpcs", TWO)
     assert isinstance(scorer, _Scorer)
-    assert check_scoring(LogisticRegression(), scoring=scorer) is scorer is get_scorer(scorer)
+    assert (
+        check_scoring(LogisticRegression(), scoring=scorer) is scorer is get_scorer(scorer)
+    )
     assert {scorer: 1}[scorer] == 1
     assert scorer != copy.deepcopy(scorer)  # as of `make_scorer`
     assert repr(scorer) == "concern_scorer('mpcs')"
-    with pytest.raises(AttributeError, match="LinearSVC has none of the following attributes: predict_proba"):
+    with pytest.raises(
+        AttributeError,
+        match="LinearSVC has none of the following attributes: predict_proba",
+    ):
         scorer(LinearSVC().fit(X, Y), X, Y)
 
 
@@ -163,7 +229,10 @@ class Counting(ClassifierMixin, BaseEstimator):
 
     def fit(self, inputs: Any, labels: Any) -> "Counting":
         self.model_ = LogisticRegression().fit(inputs, labels)
-        self.classes_, self.calls_ = self.model_.classes_, {"predict": 0, "predict_proba": 0}
+        self.classes_, self.calls_ = (
+            self.model_.classes_,
+            {"predict": 0, "predict_proba": 0},
+        )
         return self
 
     def predict(self, inputs: Any) -> Any:
@@ -176,8 +245,17 @@ class Counting(ClassifierMixin, BaseEstimator):
 
 
 def test_several_scorers_ask_an_estimator_once() -> None:
-    names = ("mpcs", "cross_entropy", "brier_score", "accuracy", "dangerous", "expected_concern")
-    scoring = check_scoring(Counting(), scoring={name: concern_scorer(name, TWO) for name in names})
+    names = (
+        "mpcs",
+        "cross_entropy",
+        "brier_score",
+        "accuracy",
+        "dangerous",
+        "expected_concern",
+    )
+    scoring = check_scoring(
+        Counting(), scoring={name: concern_scorer(name, TWO) for name in names}
+    )
     fitted = Counting().fit(X, Y)
     scores = scoring(fitted, X, Y)
     assert fitted.calls_ == {"predict": 1, "predict_proba": 1}
@@ -197,9 +275,14 @@ def test_probabilities_of_two_classes_are_not_rounded_by_way_of_the_other() -> N
 @pytest.mark.parametrize("concern", [ConcernSpec(2), ConcernSpec(3)])
 def test_folds_of_one_class_are_scored(concern: ConcernSpec) -> None:
     labels = np.arange(12) % len(concern.classes)
-    scoring = {name: concern_scorer(name, concern) for name in ("mpcs", "accuracy", "cross_entropy")}
+    scoring = {
+        name: concern_scorer(name, concern)
+        for name in ("mpcs", "accuracy", "cross_entropy")
+    }
     for split in (PredefinedSplit(labels), [(np.flatnonzero(labels == 0), np.arange(12))]):
-        scores = cross_validate(DummyClassifier(), X[:12], labels, scoring=scoring, cv=split)
+        scores = cross_validate(
+            DummyClassifier(), X[:12], labels, scoring=scoring, cv=split
+        )
         assert not any(np.isnan(scores[f"test_{name}"]).any() for name in scoring)
 
 
@@ -209,28 +292,43 @@ def test_of_several_scorers_those_that_take_no_weights_get_none() -> None:
     scores = check_scoring(fitted, scoring=scoring)(fitted, X, Y, sample_weight=WEIGHTS)
     assert scores["measured_robustness"] == scoring["measured_robustness"](fitted, X, Y)
     assert scores["mpcs"] == scoring["mpcs"](fitted, X, Y, sample_weight=WEIGHTS)
-    with Refused("no_weights", "sample_weight", metric="measured_robustness", raises=ScorerError):
+    with Refused(
+        "no_weights", "sample_weight", metric="measured_robustness", raises=ScorerError
+    ):
         scoring["measured_robustness"](fitted, X, Y, sample_weight=WEIGHTS)
 
 
 def test_an_error_of_a_fold_is_reported_as_scikit_learn_does() -> None:
-    wrong = {"wrong": concern_scorer("accuracy", ConcernSpec(["a", "b"])), "right": concern_scorer("accuracy", BY_NAME)}
+    wrong = {
+        "wrong": concern_scorer("accuracy", ConcernSpec(["a", "b"])),
+        "right": concern_scorer("accuracy", BY_NAME),
+    }
     with pytest.warns(UserWarning, match="labels of y_pred"):
         scores = cross_validate(LogisticRegression(), X, NAMES, scoring=wrong, cv=2)
     assert np.isnan(scores["test_wrong"]).all()
     assert (scores["test_right"] > 0.5).all()
 
 
-@pytest.mark.parametrize(("labels", "concern"), [(Y, TWO), (NAMES, BY_NAME), (Y.astype(bool), TWO)])
+@pytest.mark.parametrize(
+    ("labels", "concern"), [(Y, TWO), (NAMES, BY_NAME), (Y.astype(bool), TWO)]
+)
 @pytest.mark.parametrize("name", ["accuracy", "expected_concern", "mcc"])
-def test_a_threshold_is_tuned_by_a_metric_of_decisions(name: str, labels: Any, concern: ConcernSpec) -> None:
+def test_a_threshold_is_tuned_by_a_metric_of_decisions(
+    name: str, labels: Any, concern: ConcernSpec
+) -> None:
     scorer = concern_scorer(name, concern)
     fitted = LogisticRegression().fit(X, labels)
-    tuned = TunedThresholdClassifierCV(fitted, scoring=scorer, thresholds=20, cv="prefit", refit=False).fit(X, labels)
+    tuned = TunedThresholdClassifierCV(
+        fitted, scoring=scorer, thresholds=20, cv="prefit", refit=False
+    ).fit(X, labels)
     chances = fitted.predict_proba(X)[:, 1]
     thresholds = np.linspace(chances.min(), chances.max(), 20)
     scores = [
-        scorer(FixedDecisions(fitted.classes_, fitted.classes_[(chances >= t).astype(int)]), X, labels)
+        scorer(
+            FixedDecisions(fitted.classes_, fitted.classes_[(chances >= t).astype(int)]),
+            X,
+            labels,
+        )
         for t in thresholds
     ]
     assert tuned.best_threshold_ == pytest.approx(thresholds[int(np.nanargmax(scores))])
@@ -246,10 +344,14 @@ class FixedDecisions(ClassifierMixin, BaseEstimator):
 
 
 def test_costs_move_the_threshold() -> None:
-    missed = ConcernSpec(["no", "yes"], weights=[[0, 1], [9, 0]])  # a missed "yes" costs nine false alarms
+    missed = ConcernSpec(
+        ["no", "yes"], weights=[[0, 1], [9, 0]]
+    )  # a missed "yes" costs nine false alarms
     alarm = ConcernSpec(["no", "yes"], weights=[[0, 9], [1, 0]])
     low, high = (
-        TunedThresholdClassifierCV(LogisticRegression(), scoring=concern_scorer("mean_concern", concern), cv=3)
+        TunedThresholdClassifierCV(
+            LogisticRegression(), scoring=concern_scorer("mean_concern", concern), cv=3
+        )
         .fit(X, NAMES)
         .best_threshold_
         for concern in (missed, alarm)
@@ -258,14 +360,22 @@ def test_costs_move_the_threshold() -> None:
 
 
 def test_a_threshold_is_not_tuned_by_probabilities() -> None:
-    tuned = TunedThresholdClassifierCV(LogisticRegression(), scoring=concern_scorer("mpcs", TWO), cv=2)
+    tuned = TunedThresholdClassifierCV(
+        LogisticRegression(), scoring=concern_scorer("mpcs", TWO), cv=2
+    )
     with Refused("takes_probabilities", "mpcs", classes=2, raises=ScorerError):
         tuned.fit(X, Y)
 
 
-@pytest.mark.parametrize("classes", [["False", "True"], ["True", "False"], ["0", "1"], ["well", "ill"]])
-@pytest.mark.parametrize(("name", "theirs"), [("accuracy", ACCURACY), ("cross_entropy", LOG_LOSS)])
-def test_boolean_labels_are_names_or_else_0_and_1(name: str, theirs: Any, classes: list[str]) -> None:
+@pytest.mark.parametrize(
+    "classes", [["False", "True"], ["True", "False"], ["0", "1"], ["well", "ill"]]
+)
+@pytest.mark.parametrize(
+    ("name", "theirs"), [("accuracy", ACCURACY), ("cross_entropy", LOG_LOSS)]
+)
+def test_boolean_labels_are_names_or_else_0_and_1(
+    name: str, theirs: Any, classes: list[str]
+) -> None:
     labels = Y.astype(bool)
     fitted = LogisticRegression().fit(X, labels)
     score = concern_scorer(name, ConcernSpec(classes))(fitted, X, labels)
@@ -303,7 +413,9 @@ def test_labels_of_any_type_have_an_index(labels: Any, indices: list[int]) -> No
     ],
 )
 def test_missing_and_unknown_labels_are_named(labels: Any, named: str) -> None:
-    with Refused("classes_of_concern", "labels of y_true", raises=LabelError, classes=["0", "1"]) as refused:
+    with Refused(
+        "classes_of_concern", "labels of y_true", raises=LabelError, classes=["0", "1"]
+    ) as refused:
         class_indices(labels, TWO.classes, "labels of y_true")
     assert value_in_words(refused.error.value) in named.split("|")
 

@@ -11,7 +11,14 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss, make_scorer
 from sklearn.model_selection import GridSearchCV
 from skorch import NeuralNetClassifier
-from skorch.callbacks import BatchScoring, Checkpoint, EarlyStopping, EpochScoring, LoadInitState, LRScheduler
+from skorch.callbacks import (
+    BatchScoring,
+    Checkpoint,
+    EarlyStopping,
+    EpochScoring,
+    LoadInitState,
+    LRScheduler,
+)
 from torch import nn
 
 from mpcs_torch import ConcernSpec
@@ -22,7 +29,9 @@ from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule
 
 CONCERN = ConcernSpec(3)
 LABELS = np.arange(90) % 3
-INPUTS = (np.random.default_rng(0).normal(size=(90, 4)) + np.eye(3, 4)[LABELS]).astype("float32")
+INPUTS = (np.random.default_rng(0).normal(size=(90, 4)) + np.eye(3, 4)[LABELS]).astype(
+    "float32"
+)
 LOG_LOSS = make_scorer(log_loss, response_method="predict_proba", greater_is_better=False)
 
 
@@ -40,8 +49,13 @@ def net(*callbacks: tuple[str, Any]) -> NeuralNetClassifier:
 
 
 @pytest.mark.parametrize("settings", [{}, {"on_train": True}, {"use_caching": False}])
-@pytest.mark.parametrize(("name", "theirs"), [("cross_entropy", LOG_LOSS), ("accuracy", make_scorer(accuracy_score))])
-def test_scores_of_epochs_are_those_of_make_scorer(name: str, theirs: Any, settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("name", "theirs"),
+    [("cross_entropy", LOG_LOSS), ("accuracy", make_scorer(accuracy_score))],
+)
+def test_scores_of_epochs_are_those_of_make_scorer(
+    name: str, theirs: Any, settings: dict[str, Any]
+) -> None:
     scorer = concern_scorer(name, CONCERN)
     ours = EpochScoring(scorer, lower_is_better=False, **settings)  # named after the metric
     fitted = net(
@@ -74,15 +88,22 @@ def test_rates_checkpoints_and_stops_follow_the_score(tmp_path: Path) -> None:
 
 def test_a_search_over_networks_takes_several_scorers() -> None:
     scoring = {name: concern_scorer(name, CONCERN) for name in ("mpcs", "accuracy")}
-    search = GridSearchCV(net(), {"lr": [1e-6, 0.3]}, scoring=scoring, refit="mpcs", cv=2).fit(INPUTS, LABELS)
+    search = GridSearchCV(
+        net(), {"lr": [1e-6, 0.3]}, scoring=scoring, refit="mpcs", cv=2
+    ).fit(INPUTS, LABELS)
     assert search.best_params_ == {"lr": 0.3}
 
 
 def selecting(folder: Path, **options: Any) -> SelectCheckpoint:
-    return SelectCheckpoint(folder, SelectionRule("neg_mpcs", {"neg_mpcs": "max"}), **options)
+    return SelectCheckpoint(
+        folder, SelectionRule("neg_mpcs", {"neg_mpcs": "max"}), **options
+    )
 
 
-SCORE = ("mpcs", EpochScoring(concern_scorer("mpcs", CONCERN), lower_is_better=False, name="neg_mpcs"))
+SCORE = (
+    "mpcs",
+    EpochScoring(concern_scorer("mpcs", CONCERN), lower_is_better=False, name="neg_mpcs"),
+)
 FOLLOW = ("rate", LRScheduler(MPCSLR, monitor=lambda net: -net.history[-1, "neg_mpcs"]))
 
 
@@ -101,9 +122,13 @@ def continued(fitted: NeuralNetClassifier, way: str, folder: Path) -> NeuralNetC
 
 
 @pytest.mark.parametrize("way", ["partial_fit", "warm start", "LoadInitState"])
-def test_a_training_that_goes_on_keeps_the_reference_of_its_rates(tmp_path: Path, way: str) -> None:
+def test_a_training_that_goes_on_keeps_the_reference_of_its_rates(
+    tmp_path: Path, way: str
+) -> None:
     whole = net(SCORE, FOLLOW).set_params(max_epochs=5).fit(INPUTS, LABELS)
-    fitted = net(SCORE, FOLLOW, ("saved", Checkpoint(monitor=None, dirname=tmp_path))).set_params(max_epochs=3)
+    fitted = net(
+        SCORE, FOLLOW, ("saved", Checkpoint(monitor=None, dirname=tmp_path))
+    ).set_params(max_epochs=3)
     fitted.fit(INPUTS, LABELS).set_params(max_epochs=1)
     for _ in range(2):
         fitted = continued(fitted, way, tmp_path)
@@ -118,7 +143,9 @@ def test_partial_fit_continues_the_selector_and_fit_begins_anew(tmp_path: Path) 
     assert len(CheckpointSelector.open(tmp_path / "best").epochs) == 9
     with pytest.raises(FileExistsError):
         fitted.fit(INPUTS, LABELS)
-    selector = CheckpointSelector(tmp_path / "other", SelectionRule("neg_mpcs", {"neg_mpcs": "max"}))
+    selector = CheckpointSelector(
+        tmp_path / "other", SelectionRule("neg_mpcs", {"neg_mpcs": "max"})
+    )
     fitted = net(SCORE, ("best", SelectCheckpoint(selector))).fit(INPUTS, LABELS)
     with pytest.raises(TrainedTwiceError):
         fitted.fit(INPUTS, LABELS)
@@ -129,19 +156,34 @@ def test_the_best_epoch_is_loaded_as_skorchs_checkpoint_loads_it(tmp_path: Path)
         return net(SCORE, *callbacks).set_params(lr=20.0, max_epochs=6).fit(INPUTS, LABELS)
 
     ours = fitted(("best", selecting(tmp_path / "ours", load_best=True)))
-    theirs = fitted(("best", Checkpoint(monitor="neg_mpcs_best", dirname=tmp_path / "theirs", load_best=True)))
-    assert ours.history[-1, "neg_mpcs"] < max(ours.history[:, "neg_mpcs"]), "else the last weights would do"
+    theirs = fitted(
+        (
+            "best",
+            Checkpoint(
+                monitor="neg_mpcs_best", dirname=tmp_path / "theirs", load_best=True
+            ),
+        )
+    )
+    assert ours.history[-1, "neg_mpcs"] < max(ours.history[:, "neg_mpcs"]), (
+        "else the last weights would do"
+    )
     assert np.array_equal(ours.predict_proba(INPUTS), theirs.predict_proba(INPUTS))
 
 
 def test_a_net_with_the_callback_is_cloned_and_set_as_others(tmp_path: Path) -> None:
     first = net(SCORE, ("best", selecting(tmp_path / "a", patience=2)))
-    second = clone(first).set_params(callbacks__best__patience=None, callbacks__best__selector_or_folder=tmp_path / "b")
+    second = clone(first).set_params(
+        callbacks__best__patience=None, callbacks__best__selector_or_folder=tmp_path / "b"
+    )
     second.fit(INPUTS, LABELS)
     best = dict(second.callbacks_)["best"]
     assert (best.selector.folder, best.selector.patience) == (tmp_path / "b", None)
-    second.set_params(callbacks__best__selector_or_folder=tmp_path / "c").fit(INPUTS, LABELS)
+    second.set_params(callbacks__best__selector_or_folder=tmp_path / "c").fit(
+        INPUTS, LABELS
+    )
     assert [len(CheckpointSelector.open(tmp_path / name).epochs) for name in "bc"] == [3, 3]
     pickle.loads(pickle.dumps(clone(first)))
     with pytest.raises(FileExistsError):  # several fits of a search share no folder
-        GridSearchCV(second, {"lr": [0.1]}, cv=2, refit=False, error_score="raise").fit(INPUTS, LABELS)
+        GridSearchCV(second, {"lr": [0.1]}, cv=2, refit=False, error_score="raise").fit(
+            INPUTS, LABELS
+        )

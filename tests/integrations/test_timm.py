@@ -17,10 +17,13 @@ CONCERN = ConcernSpec(5)
 def test_mixed_labels_are_soft_targets_of_the_loss() -> None:
     torch.manual_seed(0)
     images, labels = torch.rand(8, 3, 8, 8), torch.arange(8) % 5
-    mixed, soft = Mixup(mixup_alpha=0.8, cutmix_alpha=1.0, num_classes=5, label_smoothing=0.1)(images, labels)
+    mixed, soft = Mixup(
+        mixup_alpha=0.8, cutmix_alpha=1.0, num_classes=5, label_smoothing=0.1
+    )(images, labels)
     logits = mixed.flatten(1)[:, :5]
     torch.testing.assert_close(
-        SoftmaxMarginLoss(CONCERN, margin=0.0)(logits, soft), SoftTargetCrossEntropy()(logits, soft)
+        SoftmaxMarginLoss(CONCERN, margin=0.0)(logits, soft),
+        SoftTargetCrossEntropy()(logits, soft),
     )
 
 

@@ -14,7 +14,11 @@ from hypothesis import strategies as st
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import TemperatureScaling
 from mpcs_torch.errors import MpcsError
-from mpcs_torch.evaluation.calibration_files import SavedCalibration, load_calibration, save_calibration
+from mpcs_torch.evaluation.calibration_files import (
+    SavedCalibration,
+    load_calibration,
+    save_calibration,
+)
 from mpcs_torch.io.artifacts import sealed, sealed_json, unsealed, unsealed_json
 from mpcs_torch.io.untrusted_files import FileRuleError
 from mpcs_torch.learning import DecisionRule, Limit
@@ -25,13 +29,17 @@ CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
 
 def save_rule(path: Path) -> None:
     logits = torch.tensor([[4.0, 0.0], [0.0, 4.0]]).repeat(200, 1)
-    DecisionRule(CONCERN, Limit(0.1), calibration=None).fit(logits, torch.arange(400) % 2).save(path)
+    DecisionRule(CONCERN, Limit(0.1), calibration=None).fit(
+        logits, torch.arange(400) % 2
+    ).save(path)
 
 
 ARTIFACTS: dict[str, tuple[Callable[[Path], object], Callable[[Path], Any]]] = {
     "rule": (save_rule, DecisionRule.load),
     "calibration": (
-        lambda path: save_calibration(SavedCalibration("temperature", TemperatureScaling(), ("a", "b"), True), path),
+        lambda path: save_calibration(
+            SavedCalibration("temperature", TemperatureScaling(), ("a", "b"), True), path
+        ),
         load_calibration,
     ),
     "state of a monitor": (
@@ -60,12 +68,21 @@ def test_a_flipped_bit_is_refused_by_name(name: str, flips: int, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ARTIFACTS)
-def test_a_file_that_was_cut_off_or_continued_is_refused_by_name(name: str, tmp_path: Path) -> None:
+def test_a_file_that_was_cut_off_or_continued_is_refused_by_name(
+    name: str, tmp_path: Path
+) -> None:
     save, load = ARTIFACTS[name]
     path = tmp_path / "artifact"
     save(path)
     content = path.read_bytes()
-    for changed in (b"", content[:-1], content[:-80], content[1:], content + b"\n", content + content):
+    for changed in (
+        b"",
+        content[:-1],
+        content[:-80],
+        content[1:],
+        content + b"\n",
+        content + content,
+    ):
         path.write_bytes(changed)
         with pytest.raises(MpcsError, match=str(path)):
             load(path)
@@ -92,37 +109,49 @@ plain = st.recursive(
 @given(plain)
 def test_sealed_json_is_json_and_comes_back(content: Any) -> None:
     text = sealed_json(content)
-    assert json.dumps(unsealed_json(text.encode())) == json.dumps(content) == json.dumps(json.loads(text)["content"])
+    assert (
+        json.dumps(unsealed_json(text.encode()))
+        == json.dumps(content)
+        == json.dumps(json.loads(text)["content"])
+    )
     spread = json.dumps(json.loads(text), indent=1)
     with pytest.raises(FileRuleError):
         unsealed_json(spread.encode())
 
 
 CHANGES: dict[str, Callable[[Any], object]] = {
-    "counts must be finite and at least 0": lambda state: state["counts"][0].__setitem__(0, -1.0),
-    r"counts must have shape \(3, 3\), but has \(2, 3\)": lambda state: state["counts"].pop(),
-    "risk loss must be finite and at least 0": lambda state: state["monitors"]["risk"]["loss"].__setitem__(
-        0, float("nan")
+    "counts must be finite and at least 0": lambda state: state["counts"][0].__setitem__(
+        0, -1.0
     ),
-    r"risk samples must have shape \(1,\), but has \(2,\)": lambda state: state["monitors"]["risk"]["samples"].append(
-        1.0
-    ),
-    "change starts must be finite and at least -inf": lambda state: state["monitors"]["change"]["starts"][
-        0
-    ].__setitem__(0, float("inf")),
+    r"counts must have shape \(3, 3\), but has \(2, 3\)": lambda state: state[
+        "counts"
+    ].pop(),
+    "risk loss must be finite and at least 0": lambda state: state["monitors"]["risk"][
+        "loss"
+    ].__setitem__(0, float("nan")),
+    r"risk samples must have shape \(1,\), but has \(2,\)": lambda state: state["monitors"][
+        "risk"
+    ]["samples"].append(1.0),
+    "change starts must be finite and at least -inf": lambda state: state["monitors"][
+        "change"
+    ]["starts"][0].__setitem__(0, float("inf")),
     "must be an alarm of this state": lambda state: state["alarms"].append(
         {"kind": "risk", "name": "other", "log": "log.csv", "row": 1, "time": ""}
     ),
-    "the place in 'log.csv' must be a number of rows and a hash": lambda state: state["logs"].update(
-        {"log.csv": ["1", "a"]}
-    ),
+    "the place in 'log.csv' must be a number of rows and a hash": lambda state: state[
+        "logs"
+    ].update({"log.csv": ["1", "a"]}),
     "'monitors'": lambda state: state.pop("monitors"),
-    "counts must be lists of numbers, but is 'many'": lambda state: state.update(counts="many"),
+    "counts must be lists of numbers, but is 'many'": lambda state: state.update(
+        counts="many"
+    ),
 }
 
 
 @pytest.mark.parametrize("problem", CHANGES)
-def test_a_state_with_invalid_values_is_refused_even_if_its_hash_fits(problem: str, tmp_path: Path) -> None:
+def test_a_state_with_invalid_values_is_refused_even_if_its_hash_fits(
+    problem: str, tmp_path: Path
+) -> None:
     path = tmp_path / "state.json"
     save, load = ARTIFACTS["state of a monitor"]
     save(path)

@@ -8,26 +8,45 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.io import atomic_files
-from mpcs_torch.io.atomic_files import OutputError, open_lines, replace_text, replace_together, replace_whole
+from mpcs_torch.io.atomic_files import (
+    OutputError,
+    open_lines,
+    replace_text,
+    replace_together,
+    replace_whole,
+)
 from tests.processes.forked import forked, succeeded
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs links, modes and pipes of POSIX")
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="needs links, modes and pipes of POSIX"
+)
 
 
 def write_many(path: Path, letter: str, count: int) -> None:
     for _ in range(count):
-        replace_whole(path, lambda file: [file.write(letter.encode() * 1000) for _ in range(20)], flush=False)
+        replace_whole(
+            path,
+            lambda file: [file.write(letter.encode() * 1000) for _ in range(20)],
+            flush=False,
+        )
 
 
 @pytest.mark.parametrize("races", [60, pytest.param(2000, marks=pytest.mark.exhaustive)])
-def test_of_two_writers_the_last_complete_one_wins_and_both_succeed(tmp_path: Path, races: int) -> None:
+def test_of_two_writers_the_last_complete_one_wins_and_both_succeed(
+    tmp_path: Path, races: int
+) -> None:
     path = tmp_path / "out.csv"
-    writers = [forked(lambda letter=letter: write_many(path, letter, races)) for letter in "AB"]
+    writers = [
+        forked(lambda letter=letter: write_many(path, letter, races)) for letter in "AB"
+    ]
     contents = set()
     while not contents or len(contents) < 2:
         if path.exists():
             contents.add(path.read_bytes())
-        if all(os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None for pid in writers):
+        if all(
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+            for pid in writers
+        ):
             break
     assert succeeded(writers)
     assert contents <= {b"A" * 20_000, b"B" * 20_000}
@@ -48,7 +67,9 @@ def test_a_writer_in_the_middle_of_another_leaves_it_alone(tmp_path: Path) -> No
     assert path.read_text() == "A\n" * 40
 
 
-def test_a_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_link_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     monkeypatch.setattr(atomic_files.secrets, "token_hex", lambda _: "guessed")
@@ -91,15 +112,26 @@ def test_a_link_is_written_through_to_its_target(tmp_path: Path, exists: bool) -
     assert not exists or stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/null"), Path.mkdir])
-def test_what_is_no_regular_file_is_refused_and_stays(tmp_path: Path, make: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("/dev/null"), Path.mkdir]
+)
+def test_what_is_no_regular_file_is_refused_and_stays(
+    tmp_path: Path, make: Callable[[Path], object]
+) -> None:
     path = tmp_path / "out"
     make(path)
     before = path.lstat()
-    with pytest.raises(OutputError, match="out: an output must be a regular file, but is a"):
+    with pytest.raises(
+        OutputError, match="out: an output must be a regular file, but is a"
+    ):
         replace_text(path, "new")
     with pytest.raises(OutputError):
-        replace_together({tmp_path / "first": lambda file: file.write(b"1"), path: lambda file: file.write(b"2")})
+        replace_together(
+            {
+                tmp_path / "first": lambda file: file.write(b"1"),
+                path: lambda file: file.write(b"2"),
+            }
+        )
     assert os.path.samestat(before, path.lstat())
     assert {each.name for each in tmp_path.iterdir()} == {"out"}
 
@@ -115,7 +147,11 @@ def test_files_of_writers_that_were_killed_long_ago_are_deleted(tmp_path: Path) 
         then = (tmp_path / name).stat().st_mtime - age
         os.utime(tmp_path / name, (then, then))
     replace_text(path, "new")
-    assert {each.name for each in tmp_path.iterdir()} == {path.name, ".out[1]*.csv.89abcdef.tmp", ".out2.0123abcd.tmp"}
+    assert {each.name for each in tmp_path.iterdir()} == {
+        path.name,
+        ".out[1]*.csv.89abcdef.tmp",
+        ".out2.0123abcd.tmp",
+    }
 
 
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -127,6 +163,8 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        replace_together({tmp_path / "first.csv": lambda file: file.write(b"whole"), path: fails})
+        replace_together(
+            {tmp_path / "first.csv": lambda file: file.write(b"whole"), path: fails}
+        )
     assert path.read_text() == "old"
     assert [each.name for each in tmp_path.iterdir()] == ["out.csv"]

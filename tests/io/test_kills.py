@@ -32,7 +32,9 @@ def whole_outputs(name: str, folder: Path) -> dict[str, set[bytes]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kills", [20, pytest.param(270, marks=pytest.mark.exhaustive)])
-def test_a_killed_command_leaves_the_old_output_or_the_whole_new_one(name: str, kills: int, tmp_path: Path) -> None:
+def test_a_killed_command_leaves_the_old_output_or_the_whole_new_one(
+    name: str, kills: int, tmp_path: Path
+) -> None:
     reference, folder = tmp_path / "reference", tmp_path / "out"
     reference.mkdir()
     folder.mkdir()
@@ -51,7 +53,11 @@ def test_a_killed_command_leaves_the_old_output_or_the_whole_new_one(name: str, 
         span *= 1.1 if interrupted else 0.8
         for path in folder.iterdir():
             if not path.name.startswith("."):
-                assert path.read_bytes() in allowed[path.name], f"{path.name} is neither the old nor the new one"
+                assert path.read_bytes() in allowed[path.name], (
+                    f"{path.name} is neither the old nor the new one"
+                )
     assert killed > kills / 3, "the commands were not interrupted"
     WHOLE_FILES[name](folder, 1)
-    assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} >= set(allowed)
+    assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} >= set(
+        allowed
+    )

@@ -25,25 +25,39 @@ def values(epoch: int) -> dict[str, float]:
 
 def train(folder: Path) -> None:
     """Continue the loop after the last recorded epoch."""
-    selector = CheckpointSelector(folder, RULE, top_k=2, keep_last=True, keep_every=10, resume=True)
+    selector = CheckpointSelector(
+        folder, RULE, top_k=2, keep_last=True, keep_every=10, resume=True
+    )
     for epoch in range((selector.last_epoch or 0) + 1, EPOCHS + 1):
-        selector.update({"weight": torch.full((64, 64), float(epoch))}, epoch=epoch, **values(epoch))
+        selector.update(
+            {"weight": torch.full((64, 64), float(epoch))}, epoch=epoch, **values(epoch)
+        )
 
 
 def check(folder: Path, entered: int) -> int:
     """Check that the best of all recorded epochs loads and no other file was touched; return the number recorded."""
-    selector = CheckpointSelector(folder, RULE, top_k=2, keep_last=True, keep_every=10, resume=True)
+    selector = CheckpointSelector(
+        folder, RULE, top_k=2, keep_last=True, keep_every=10, resume=True
+    )
     if not selector.epochs:
         assert entered == 0, "the manifest was lost"
         return 0
     assert len(selector.epochs) >= entered, "the manifest lost epochs"
-    assert [epoch.number for epoch in selector.epochs] == list(range(1, len(selector.epochs) + 1))
+    assert [epoch.number for epoch in selector.epochs] == list(
+        range(1, len(selector.epochs) + 1)
+    )
     assert selector.best is not None
-    assert selector.load_best()["weight"][0, 0] == selector.best.number, "another checkpoint than the best"
-    assert (folder / "epoch-00003.pt").read_text() == "foreign", "a foreign file was touched"
+    assert selector.load_best()["weight"][0, 0] == selector.best.number, (
+        "another checkpoint than the best"
+    )
+    assert (folder / "epoch-00003.pt").read_text() == "foreign", (
+        "a foreign file was touched"
+    )
     before = {path.name for path in folder.iterdir()}
     last = selector.epochs[-1].number
-    selector.update({}, epoch=last, **values(last))  # recorded already: only finishes pending work
+    selector.update(
+        {}, epoch=last, **values(last)
+    )  # recorded already: only finishes pending work
     owned = {epoch.file for epoch in selector.epochs if epoch.file}
     found = {path.name for path in folder.iterdir()} - {"manifest.json", "epoch-00003.pt"}
     assert found == owned, f"left over or missing: {found ^ owned}"
@@ -74,7 +88,9 @@ def main(root: Path, kills: int) -> None:
             _, status = os.waitpid(child, 0)
             done += os.WIFSIGNALED(status)
             entered = check(folder, entered)
-        assert (folder / "manifest.json").read_bytes() == unbroken, "another manifest than the unbroken loop's"
+        assert (folder / "manifest.json").read_bytes() == unbroken, (
+            "another manifest than the unbroken loop's"
+        )
     print(f"killed {done} times in {rounds} runs")
 
 

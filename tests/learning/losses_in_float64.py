@@ -19,7 +19,9 @@ def concern_loss(
     concern_share: float = 0.5,
     **settings: Any,
 ) -> Tensor:
-    penalties = None if concern is None else losses.penalty_matrix(without_diagonal(concern))
+    penalties = (
+        None if concern is None else losses.penalty_matrix(without_diagonal(concern))
+    )
     batch = loss_batch(logits, target, LossSettings(**settings), sample_weight)
     return losses.concern_loss(batch, penalties, concern_share)
 
@@ -31,5 +33,9 @@ def softmax_margin_loss(
     return losses.softmax_margin_loss(batch, without_diagonal(concern), margin)
 
 
-def generalized_mean_loss(logits: Tensor, target: Tensor, *, power: float, **settings: Any) -> Tensor:
-    return scores.generalized_mean_loss(loss_batch(logits, target, LossSettings(**settings), None), power)
+def generalized_mean_loss(
+    logits: Tensor, target: Tensor, *, power: float, **settings: Any
+) -> Tensor:
+    return scores.generalized_mean_loss(
+        loss_batch(logits, target, LossSettings(**settings), None), power
+    )

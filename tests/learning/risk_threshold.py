@@ -19,16 +19,32 @@ class RiskThreshold(NamedTuple):
 
 
 def risk_threshold(
-    risk: Tensor, loss: Tensor, *, max_loss: float, confidence: float | None = None, highest_loss: float = 1.0
+    risk: Tensor,
+    loss: Tensor,
+    *,
+    max_loss: float,
+    confidence: float | None = None,
+    highest_loss: float = 1.0,
 ) -> RiskThreshold:
     """Choose the highest threshold on ``risk`` (N,) whose expected ``loss`` (N,) is at most ``max_loss``."""
-    guarantee = "in expectation" if confidence is None else f"with confidence {confidence:g}"
-    losses, counted = loss.double() / highest_loss, torch.ones(len(risk), 1, dtype=torch.bool)
+    guarantee = (
+        "in expectation" if confidence is None else f"with confidence {confidence:g}"
+    )
+    losses, counted = (
+        loss.double() / highest_loss,
+        torch.ones(len(risk), 1, dtype=torch.bool),
+    )
     name, limit = f"max_loss {max_loss:g} {guarantee}", max_loss / highest_loss
-    rate = LimitedRate(name, limit, confidence, losses[:, None], counted, scale=highest_loss)
+    rate = LimitedRate(
+        name, limit, confidence, losses[:, None], counted, scale=highest_loss
+    )
     rate.check_attainable()
     ends = ends_of_steps(risk, rounding=64 * torch.finfo(risk.dtype).eps)
-    last = last_step([rate], torch.bucketize(risk.double(), ends, right=True)[:, None], len(ends))
+    last = last_step(
+        [rate], torch.bucketize(risk.double(), ends, right=True)[:, None], len(ends)
+    )
     threshold = (ends[last] if last >= 0 else torch.tensor(-inf)).to(risk.dtype)
     decided = risk < threshold
-    return RiskThreshold(threshold, decided.double().mean(), (loss.double() * decided).mean())
+    return RiskThreshold(
+        threshold, decided.double().mean(), (loss.double() * decided).mean()
+    )

@@ -24,12 +24,19 @@ def written(folder: Path) -> dict[str, Any]:
 
 
 def write(folder: Path, plain: dict[str, Any], *, as_line: bool) -> None:
-    lines = [json.dumps({**plain, "epochs": []}), *map(json.dumps, plain["epochs"])] if as_line else [json.dumps(plain)]
+    lines = (
+        [json.dumps({**plain, "epochs": []}), *map(json.dumps, plain["epochs"])]
+        if as_line
+        else [json.dumps(plain)]
+    )
     (folder / checkpoint_files.MANIFEST).write_text("".join(f"{line}\n" for line in lines))
 
 
 @pytest.mark.parametrize("place", ["line", "epochs"])
-@pytest.mark.parametrize("name", ["../victim.txt", "/ABSOLUTE", "victim.txt", "epoch-00002.pt", "epoch-00001.pt/../v"])
+@pytest.mark.parametrize(
+    "name",
+    ["../victim.txt", "/ABSOLUTE", "victim.txt", "epoch-00002.pt", "epoch-00001.pt/../v"],
+)
 def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: str) -> None:
     folder = tmp_path / "checkpoints"
     plain = written(folder)
@@ -37,12 +44,20 @@ def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: s
     for victim in victims:
         victim.write_text("mine")
     file = name.replace("/ABSOLUTE", str(victims[0]))
-    entry = {**plain["epochs"][0], "file": file, "sha256": hashlib.sha256(b"mine").hexdigest()}
+    entry = {
+        **plain["epochs"][0],
+        "file": file,
+        "sha256": hashlib.sha256(b"mine").hexdigest(),
+    }
     plain["epochs"] = [entry]
     write(folder, plain, as_line=place == "line")
-    with pytest.raises(ManifestError, match=sentence("named_after_epoch", "the file of epoch 1")):
+    with pytest.raises(
+        ManifestError, match=sentence("named_after_epoch", "the file of epoch 1")
+    ):
         CheckpointSelector(folder, RULE, resume=True)
-    with pytest.raises(ManifestError, match=sentence("named_after_epoch", "the file of epoch 1")):
+    with pytest.raises(
+        ManifestError, match=sentence("named_after_epoch", "the file of epoch 1")
+    ):
         checkpoint_files.delete_checkpoints(folder)
     assert all(victim.read_text() == "mine" for victim in victims)
 
@@ -61,7 +76,10 @@ def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: s
         ({"sha256": 3}, sentence("text", "sha256", 3)),
         ({"file": 3}, sentence("named_after_epoch", "the file of epoch 1", 3)),
         ({"colour": "\x1b[31m" * 10_000}, "unexpected keyword argument 'colour'"),
-        ({"file": "\x1b[31m" * 10_000}, sentence("named_after_epoch", "the file of epoch 1") + r".*'\\x1b"),
+        (
+            {"file": "\x1b[31m" * 10_000},
+            sentence("named_after_epoch", "the file of epoch 1") + r".*'\\x1b",
+        ),
     ],
     ids=range(12),
 )
@@ -85,7 +103,10 @@ def test_a_file_that_was_not_kept_is_never_dropped(tmp_path: Path) -> None:
     for dropped in (["epoch-00002.pt"], ["../mine"], [3], 3, "epoch-00002.pt"):
         plain["epochs"][0]["dropped"] = dropped
         write(tmp_path, plain, as_line=True)
-        with pytest.raises(ManifestError, match=r"manifest.json is not the manifest of a CheckpointSelector"):
+        with pytest.raises(
+            ManifestError,
+            match=r"manifest.json is not the manifest of a CheckpointSelector",
+        ):
             CheckpointSelector(tmp_path, RULE, resume=True)
     assert (tmp_path / "epoch-00002.pt").read_text() == "mine"
 
@@ -93,13 +114,25 @@ def test_a_file_that_was_not_kept_is_never_dropped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("[" * 100_000, '{"a":' * 100_000, "\x00", "9" * 10_000, "\ufeff{}", "", "{", "[]", '{"rule": {}}'),
+        *(
+            "[" * 100_000,
+            '{"a":' * 100_000,
+            "\x00",
+            "9" * 10_000,
+            "\ufeff{}",
+            "",
+            "{",
+            "[]",
+            '{"rule": {}}',
+        ),
         '{"rule": 1, "epochs": 2, "settings": {}}',
     ],
 )
 def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / checkpoint_files.MANIFEST).write_text(f"{text}\n")
-    with pytest.raises(ManifestError, match=r"manifest.json is not the manifest of a CheckpointSelector"):
+    with pytest.raises(
+        ManifestError, match=r"manifest.json is not the manifest of a CheckpointSelector"
+    ):
         Manifest.read(tmp_path)
 
 
@@ -121,11 +154,16 @@ def test_a_line_that_was_cut_off_is_named_by_its_number(tmp_path: Path, line: in
 
 def test_an_object_of_another_kind_is_told_what_it_lacks(tmp_path: Path) -> None:
     (tmp_path / checkpoint_files.MANIFEST).write_text('{"name": "a web app", "rule": {}}\n')
-    with pytest.raises(ManifestError, match=sentence("keys_of_line", "its first line", missing=["settings", "epochs"])):
+    with pytest.raises(
+        ManifestError,
+        match=sentence("keys_of_line", "its first line", missing=["settings", "epochs"]),
+    ):
         Manifest.read(tmp_path)
 
 
-def test_a_huge_manifest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_manifest_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written(tmp_path)
     monkeypatch.setattr(checkpoint_files, "MAX_BYTES", 10)
     with pytest.raises(ManifestError, match=sentence("size_at_most", maximum=10)):

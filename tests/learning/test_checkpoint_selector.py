@@ -15,7 +15,12 @@ import torch
 
 from mpcs_torch.io import atomic_files as files
 from mpcs_torch.io.local_paths import PathError
-from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_files, checkpoint_selector
+from mpcs_torch.learning import (
+    CheckpointSelector,
+    SelectionRule,
+    checkpoint_files,
+    checkpoint_selector,
+)
 from mpcs_torch.learning.checkpoint_files import StateError
 from tests.processes.forked import forked, succeeded
 from tests.refused import Refused
@@ -23,8 +28,12 @@ from tests.refused import Refused
 RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
 
 
-def update(selector: CheckpointSelector, epoch: int, mpcs: float, accuracy: float = 0.5) -> None:
-    selector.update({"weight": torch.tensor(epoch)}, epoch=epoch, mpcs=mpcs, accuracy=accuracy)
+def update(
+    selector: CheckpointSelector, epoch: int, mpcs: float, accuracy: float = 0.5
+) -> None:
+    selector.update(
+        {"weight": torch.tensor(epoch)}, epoch=epoch, mpcs=mpcs, accuracy=accuracy
+    )
 
 
 def checkpoints(folder: Path) -> list[str]:
@@ -86,23 +95,36 @@ def test_a_state_is_built_only_to_be_saved(tmp_path: Path) -> None:
     built: list[int] = []
     selector = CheckpointSelector(tmp_path, RULE)
     for epoch, mpcs in enumerate([0.2, 0.9, 0.1], start=1):
-        selector.update(lambda epoch=epoch: built.append(epoch) or {}, epoch=epoch, mpcs=mpcs, accuracy=0.5)
+        selector.update(
+            lambda epoch=epoch: built.append(epoch) or {},
+            epoch=epoch,
+            mpcs=mpcs,
+            accuracy=0.5,
+        )
     assert built == [1, 3]
 
 
 def test_a_selector_that_is_gone_lets_another_process_write(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     update(selector, 1, 0.3)
-    assert not succeeded([forked(lambda: update(CheckpointSelector(tmp_path, RULE, resume=True), 2, 0.2))])
+    assert not succeeded(
+        [forked(lambda: update(CheckpointSelector(tmp_path, RULE, resume=True), 2, 0.2))]
+    )
     del selector
     gc.collect()
-    assert succeeded([forked(lambda: update(CheckpointSelector(tmp_path, RULE, resume=True), 2, 0.2))])
+    assert succeeded(
+        [forked(lambda: update(CheckpointSelector(tmp_path, RULE, resume=True), 2, 0.2))]
+    )
 
 
 def test_the_best_epochs_of_other_metrics_are_kept_to_compare_with(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE, keep_best_by=["accuracy"])
-    for epoch, (mpcs, accuracy) in enumerate([(0.3, 0.8), (0.2, 0.7), (0.4, 0.9), (0.5, 0.6)], start=1):
-        selector.update({"weight": torch.tensor(epoch)}, epoch=epoch, mpcs=mpcs, accuracy=accuracy)
+    for epoch, (mpcs, accuracy) in enumerate(
+        [(0.3, 0.8), (0.2, 0.7), (0.4, 0.9), (0.5, 0.6)], start=1
+    ):
+        selector.update(
+            {"weight": torch.tensor(epoch)}, epoch=epoch, mpcs=mpcs, accuracy=accuracy
+        )
     assert checkpoints(tmp_path) == ["epoch-00002.pt", "epoch-00003.pt"]
     with Refused("directed_metrics", "keep_best_by", "loss"):
         CheckpointSelector(tmp_path / "new", RULE, keep_best_by=["loss"])
@@ -110,7 +132,9 @@ def test_the_best_epochs_of_other_metrics_are_kept_to_compare_with(tmp_path: Pat
 
 def test_going_on_must_be_asked_for(tmp_path: Path) -> None:
     update(CheckpointSelector(tmp_path / "old", RULE), 1, 0.1)
-    with pytest.raises(FileExistsError, match=r"of an earlier run: pass another folder .* or resume=True"):
+    with pytest.raises(
+        FileExistsError, match=r"of an earlier run: pass another folder .* or resume=True"
+    ):
         CheckpointSelector(tmp_path / "old", RULE)
     with pytest.raises(FileExistsError, match="contains old: pass another folder"):
         CheckpointSelector(tmp_path, RULE)
@@ -148,7 +172,9 @@ def test_a_damaged_file_is_reported_and_the_next_best_is_loaded(tmp_path: Path) 
     selector = CheckpointSelector(tmp_path, RULE, top_k=2)
     update(selector, 1, 0.2)
     update(selector, 2, 0.1)
-    (tmp_path / "epoch-00002.pt").write_bytes((tmp_path / "epoch-00002.pt").read_bytes()[:100])
+    (tmp_path / "epoch-00002.pt").write_bytes(
+        (tmp_path / "epoch-00002.pt").read_bytes()[:100]
+    )
     with pytest.warns(UserWarning, match=r"epoch-00002.pt is missing or damaged"):
         assert selector.load_best() == {"weight": torch.tensor(1)}
     (tmp_path / "epoch-00001.pt").unlink()
@@ -182,28 +208,44 @@ def test_a_disk_error_is_reported_and_keeps_the_old_best(
         return size
 
     monkeypatch.setattr(checkpoint_files, "write_whole", failing)
-    monkeypatch.setattr(checkpoint_files, "append", failing_append if at == "manifest" else checkpoint_files.append)
+    monkeypatch.setattr(
+        checkpoint_files,
+        "append",
+        failing_append if at == "manifest" else checkpoint_files.append,
+    )
     with pytest.raises(
-        OSError, match="cannot save the checkpoint of epoch 2; earlier checkpoints are kept: " + os.strerror(code)
+        OSError,
+        match="cannot save the checkpoint of epoch 2; earlier checkpoints are kept: "
+        + os.strerror(code),
     ):
         update(selector, 2, 0.1)
     monkeypatch.undo()
     assert (tmp_path / "manifest.json").read_bytes() == before
-    assert CheckpointSelector(tmp_path, RULE, resume=True).load_best() == {"weight": torch.tensor(1)}
+    assert CheckpointSelector(tmp_path, RULE, resume=True).load_best() == {
+        "weight": torch.tensor(1)
+    }
     assert checkpoints(tmp_path) == ["epoch-00001.pt"]
     update(selector, 2, 0.1)
     assert selector.load_best() == {"weight": torch.tensor(2)}
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a device that is always full")
-def test_torch_reports_a_full_disk_as_an_oserror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="needs /dev/full, a device that is always full"
+)
+def test_torch_reports_a_full_disk_as_an_oserror(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     full = os.open("/dev/full", os.O_RDWR)
     monkeypatch.setattr(files.os, "open", lambda *_: full)
     with pytest.raises(OSError, match="No space left"):
-        files.write_whole(tmp_path / "full", lambda file: torch.save(torch.zeros(10**6), file))
+        files.write_whole(
+            tmp_path / "full", lambda file: torch.save(torch.zeros(10**6), file)
+        )
 
 
-def test_a_failure_at_the_last_step_leaves_no_stray_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_at_the_last_step_leaves_no_stray_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     update(selector, 1, 0.2)
 
@@ -215,7 +257,9 @@ def test_a_failure_at_the_last_step_leaves_no_stray_file(tmp_path: Path, monkeyp
         update(selector, 2, 0.1)
     monkeypatch.undo()
     assert checkpoints(tmp_path) == ["epoch-00001.pt"]
-    assert CheckpointSelector(tmp_path, RULE, resume=True).load_best() == {"weight": torch.tensor(1)}
+    assert CheckpointSelector(tmp_path, RULE, resume=True).load_best() == {
+        "weight": torch.tensor(1)
+    }
     update(selector, 2, 0.1)
     assert checkpoints(tmp_path) == ["epoch-00002.pt"]
 
@@ -264,7 +308,9 @@ def test_files_of_others_are_never_touched(tmp_path: Path) -> None:
 def test_another_rule_needs_another_folder(tmp_path: Path) -> None:
     update(CheckpointSelector(tmp_path, RULE), 1, 0.2)
     with pytest.raises(ValueError, match="was written for another rule"):
-        CheckpointSelector(tmp_path, SelectionRule("accuracy", RULE.directions), resume=True)
+        CheckpointSelector(
+            tmp_path, SelectionRule("accuracy", RULE.directions), resume=True
+        )
 
 
 def test_a_selector_that_was_never_updated_follows_its_folder(tmp_path: Path) -> None:
@@ -274,7 +320,11 @@ def test_a_selector_that_was_never_updated_follows_its_folder(tmp_path: Path) ->
     assert (reader.best, reader.should_stop) == (None, False)
     for epoch, mpcs in enumerate([0.2, 0.1, 0.3]):
         update(writer, epoch, mpcs)
-        assert (reader.epochs, reader.best, reader.last_epoch) == (writer.epochs, writer.best, epoch)
+        assert (reader.epochs, reader.best, reader.last_epoch) == (
+            writer.epochs,
+            writer.best,
+            epoch,
+        )
         assert reader.load_best() == writer.load_best()
     assert reader.should_stop
     with pytest.raises(files.FolderInUseError):
@@ -283,10 +333,17 @@ def test_a_selector_that_was_never_updated_follows_its_folder(tmp_path: Path) ->
 
 
 def test_the_same_settings_on_another_folder_begin_anew(tmp_path: Path) -> None:
-    selector = CheckpointSelector(tmp_path / "a", RULE, top_k=2, patience=3, min_delta=0.1, weights_only=False)
+    selector = CheckpointSelector(
+        tmp_path / "a", RULE, top_k=2, patience=3, min_delta=0.1, weights_only=False
+    )
     update(selector, 1, 0.2)
     other = selector.renewed(tmp_path / "b")
-    assert (other.top_k, other.patience, other.min_delta, other.weights_only) == (2, 3, 0.1, False)
+    assert (other.top_k, other.patience, other.min_delta, other.weights_only) == (
+        2,
+        3,
+        0.1,
+        False,
+    )
     assert (other.rule, other.epochs) == (RULE, [])
 
 
@@ -304,12 +361,15 @@ def test_settings_of_stopping_are_recorded(tmp_path: Path) -> None:
             CheckpointSelector(tmp_path / "new", RULE, patience=1, min_delta=min_delta)
 
 
-def test_a_model_or_an_update_without_an_epoch_is_refused_by_a_sentence(tmp_path: Path) -> None:
+def test_a_model_or_an_update_without_an_epoch_is_refused_by_a_sentence(
+    tmp_path: Path,
+) -> None:
     selector, model = CheckpointSelector(tmp_path, RULE), torch.nn.Linear(1, 1)
     with Refused("no_epoch", "epoch"):
         selector.update(model)
     with pytest.raises(
-        checkpoint_files.StateError, match=r"^state must be .* but is a Linear: pass its method state_dict"
+        checkpoint_files.StateError,
+        match=r"^state must be .* but is a Linear: pass its method state_dict",
     ):
         selector.update(model, epoch=0, mpcs=0.1, accuracy=0.5)
     assert not selector.epochs
@@ -319,7 +379,9 @@ def test_a_model_or_an_update_without_an_epoch_is_refused_by_a_sentence(tmp_path
 
 
 def test_each_reason_why_there_is_no_best_is_told(tmp_path: Path) -> None:
-    selector = CheckpointSelector(tmp_path, SelectionRule("mpcs", RULE.directions, at_most={"mpcs": 0.1}))
+    selector = CheckpointSelector(
+        tmp_path, SelectionRule("mpcs", RULE.directions, at_most={"mpcs": 0.1})
+    )
     with pytest.raises(FileNotFoundError, match="no epoch was recorded"):
         selector.load_best()
     update(selector, 0, 0.2)
@@ -329,10 +391,14 @@ def test_each_reason_why_there_is_no_best_is_told(tmp_path: Path) -> None:
 
 def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
-    with pytest.raises(ValueError, match=re.escape("the rule needs the metric accuracy, but got mpcs.")):
+    with pytest.raises(
+        ValueError, match=re.escape("the rule needs the metric accuracy, but got mpcs.")
+    ):
         selector.update({}, epoch=1, mpcs=0.1)
     wrong = {"patience": (2.5, "3"), "top_k": (1.5,)}
-    for name, value in [(name, value) for name, values in wrong.items() for value in values]:
+    for name, value in [
+        (name, value) for name, values in wrong.items() for value in values
+    ]:
         with Refused("whole", name, value):
             CheckpointSelector(tmp_path, RULE, **{name: value})
     with Refused("at_least", "top_k", 0, minimum=1):
@@ -350,8 +416,18 @@ def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="forks")
 @pytest.mark.parametrize("kills", [15, pytest.param(200, marks=pytest.mark.exhaustive)])
 def test_kills_lose_nothing(kills: int, tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "ignore", "-m", "tests.learning.kill_selector", str(tmp_path), str(kills)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "tests.learning.kill_selector",
+        str(tmp_path),
+        str(kills),
+    ]
+    result = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
+    )
     assert result.returncode == 0, result.stderr
     found = re.search(r"killed (\d+) times", result.stdout)
     assert found is not None

@@ -35,7 +35,10 @@ def test_decisions_and_costs_by_hand() -> None:
     probs = torch.tensor([[0.45, 0.0, 0.55], [0.3, 0.3, 0.4]], dtype=torch.float64)
     assert softened(HARM, 0.1).tolist()[0] == pytest.approx([0, 0.1, 1])
     assert decide(probs, HARM, 1.0).tolist() == [2, 2]
-    assert decide(probs, HARM, 0.1).tolist() == [2, 0]  # the costs of 2 are 0.6, of 0 0.4 + 0.03
+    assert decide(probs, HARM, 0.1).tolist() == [
+        2,
+        0,
+    ]  # the costs of 2 are 0.6, of 0 0.4 + 0.03
 
 
 def test_effects_are_expected_by_the_probabilities() -> None:
@@ -45,9 +48,21 @@ def test_effects_are_expected_by_the_probabilities() -> None:
     assert [effect.factor for effect in effects] == list(FACTORS)
     assert effects[0][1:] == (0, 0)
     after, before = decide(probs, HARM, 0.1), probs.argmax(dim=1)
-    right = sum(float(row[new] - row[old]) for row, new, old in zip(probs, after, before, strict=True)) / 500
+    right = (
+        sum(
+            float(row[new] - row[old])
+            for row, new, old in zip(probs, after, before, strict=True)
+        )
+        / 500
+    )
     harms = probs @ HARM
-    harm = sum(float(row[new] - row[old]) for row, new, old in zip(harms, after, before, strict=True)) / 500
+    harm = (
+        sum(
+            float(row[new] - row[old])
+            for row, new, old in zip(harms, after, before, strict=True)
+        )
+        / 500
+    )
     assert effects[-1][1:] == pytest.approx((right, harm))
     assert right < 0
     assert harm < 0
@@ -68,10 +83,16 @@ def test_the_calibration_with_the_better_score_is_taken() -> None:
     shifted = logits + torch.tensor([0.0, 0.0, 1.5])
     assert best_calibration(shifted, target, one_way).method == "vector"
     few = best_calibration(logits[:60], target[:60], one_way)
-    assert few.method == "temperature"  # the odds are right, and 60 samples are few for six parameters
+    assert (
+        few.method == "temperature"
+    )  # the odds are right, and 60 samples are few for six parameters
     assert torch.equal(few.probs, calibrated(logits[:60], target[:60], "temperature"))
-    assert few.score == pytest.approx(log_score(few.probs, target[:60], one_way).mean().item())
-    assert best_calibration(shifted, target, HARM).method == "temperature"  # margins of equal size shift no class
+    assert few.score == pytest.approx(
+        log_score(few.probs, target[:60], one_way).mean().item()
+    )
+    assert (
+        best_calibration(shifted, target, HARM).method == "temperature"
+    )  # margins of equal size shift no class
 
 
 def accurate_but_overconfident(size: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -81,7 +102,9 @@ def accurate_but_overconfident(size: int) -> tuple[Tensor, Tensor, Tensor]:
     """
     generator = torch.Generator().manual_seed(1)
     target = torch.randint(0, 3, (size,), generator=generator)
-    overconfident = 8 * torch.eye(3)[target] + 0.1 * torch.randn(size, 3, generator=generator)
+    overconfident = 8 * torch.eye(3)[target] + 0.1 * torch.randn(
+        size, 3, generator=generator
+    )
     is_wrong = torch.rand(size, generator=generator) < 0.06
     overconfident[is_wrong] = overconfident[is_wrong].roll(1, dims=1)
     aware = 2 * torch.eye(3)[target] + 0.01 * torch.randn(size, 3, generator=generator)
@@ -95,7 +118,10 @@ def test_no_factor_makes_up_for_a_clear_loss_of_accuracy_against_other_decisions
     probs, before = calibrated(aware, target, "temperature"), plain.argmax(dim=1)
     assert choose_factor(probs, target, HARM, 0.0005, before=before) is None
     assert choose_factor(probs, target, HARM, 0.0005) is not None
-    assert choose_factor(probs, target, HARM, 0.5, before=plain.roll(1, dims=1).argmax(dim=1)) is not None
+    assert (
+        choose_factor(probs, target, HARM, 0.5, before=plain.roll(1, dims=1).argmax(dim=1))
+        is not None
+    )
 
 
 def test_a_loss_in_few_clusters_is_not_clear() -> None:
@@ -106,7 +132,12 @@ def test_a_loss_in_few_clusters_is_not_clear() -> None:
     assert (aware.argmax(dim=1) == target).sum() - (before == target).sum() == -6 * 20
     clusters = torch.arange(120).repeat_interleave(20)
     assert choose_factor(probs, target, HARM, 0.0005, factors=(1.0,), before=before) is None
-    assert choose_factor(probs, target, HARM, 0.0005, factors=(1.0,), before=before, clusters=clusters) == 1
+    assert (
+        choose_factor(
+            probs, target, HARM, 0.0005, factors=(1.0,), before=before, clusters=clusters
+        )
+        == 1
+    )
 
 
 @pytest.mark.slow
@@ -116,20 +147,31 @@ def test_scores_choose_the_better_model_more_often_than_counts() -> None:
     right = {"scores": 0, "counts": 0}
     for part in range(100):
         at = slice(300 * part, 300 * (part + 1))
-        scores = [best_calibration(each[at], target[at], HARM).score for each in (noisier, better)]
+        scores = [
+            best_calibration(each[at], target[at], HARM).score for each in (noisier, better)
+        ]
         right["scores"] += scores[1] < scores[0]
-        correct = [(each[at].argmax(dim=1) == target[at]).double().mean() for each in (noisier, better)]
-        harm = [HARM[target[at], each[at].argmax(dim=1)].mean() for each in (noisier, better)]
+        correct = [
+            (each[at].argmax(dim=1) == target[at]).double().mean()
+            for each in (noisier, better)
+        ]
+        harm = [
+            HARM[target[at], each[at].argmax(dim=1)].mean() for each in (noisier, better)
+        ]
         right["counts"] += bool(correct[1] >= correct[0] - 0.0005 and harm[1] < harm[0])
     assert right["scores"] >= 80
     assert right["scores"] > right["counts"] + 10
 
 
-def test_a_factor_costs_no_more_accuracy_than_allowed_and_the_more_is_allowed_the_lower_it_is() -> None:
+def test_a_factor_costs_no_more_accuracy_than_allowed_and_the_more_is_allowed_the_lower_it_is() -> (
+    None
+):
     target, logits, _ = sample(3000, 6)
     probs = calibrated(logits, target, "temperature")
     by_factor = {effect.factor: effect for effect in effects_of_factors(probs, HARM)}
-    chosen = [choose_factor(probs, target, HARM, allowed) for allowed in (0.0, 0.001, 0.01, 0.1)]
+    chosen = [
+        choose_factor(probs, target, HARM, allowed) for allowed in (0.0, 0.001, 0.01, 0.1)
+    ]
     for factor, allowed in zip(chosen, (0.0, 0.001, 0.01, 0.1), strict=True):
         assert factor is not None
         assert by_factor[factor].right >= -allowed

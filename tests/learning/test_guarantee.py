@@ -5,7 +5,15 @@ import torch
 
 from mpcs_torch.learning import Limit
 from tests.benchmarks.held_out import digits
-from tests.benchmarks.limits import Case, Pool, cells, decisions_of_rule, patient_cases, simulated, with_ties
+from tests.benchmarks.limits import (
+    Case,
+    Pool,
+    cells,
+    decisions_of_rule,
+    patient_cases,
+    simulated,
+    with_ties,
+)
 
 FITS = 60
 MAX_ABOVE = 8
@@ -17,22 +25,35 @@ def pool() -> Pool:
     return Pool(digits(), 1000)
 
 
-@pytest.mark.parametrize("limit", ["dangerous <= 1 %", "any <= 5 % of decided", "any <= 10 % of 4"])
+@pytest.mark.parametrize(
+    "limit", ["dangerous <= 1 %", "any <= 5 % of decided", "any <= 10 % of 4"]
+)
 def test_real_predictions_keep_each_kind_of_limit(pool: Pool, limit: str) -> None:
     case = Case("digits", pool, [Limit.parse(limit)])
-    assert sum(pool.exceeds(case.limits, decisions_of_rule(case, seed)) for seed in range(FITS)) <= MAX_ABOVE
+    assert (
+        sum(
+            pool.exceeds(case.limits, decisions_of_rule(case, seed)) for seed in range(FITS)
+        )
+        <= MAX_ABOVE
+    )
 
 
 OF_PATIENTS = {f"{case.name}: {case.limits[0]}": case for case in patient_cases()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in OF_PATIENTS if "harder" in name or "4 images" in name])
-def test_limits_hold_over_patients_of_one_to_sixty_images_but_not_of_some_of_their_images(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [name for name in OF_PATIENTS if "harder" in name or "4 images" in name]
+)
+def test_limits_hold_over_patients_of_one_to_sixty_images_but_not_of_some_of_their_images(
+    name: str,
+) -> None:
     case, fits = OF_PATIENTS[name], 30
     _, _, above, coverage, *_ = cells(case, fits)
     if "without weights" in name:
-        assert float(above.split()[0]) > 0.4, "why some images of each need weights, or a limit per patient"
+        assert float(above.split()[0]) > 0.4, (
+            "why some images of each need weights, or a limit per patient"
+        )
     else:
         assert float(above.split()[0]) * fits <= 6, "which happens once in 500"
         assert float(coverage.split()[0]) > 0.4
@@ -42,7 +63,9 @@ def test_the_benchmark_counts_errors_that_exceed_a_limit(pool: Pool) -> None:
     decisions = torch.full_like(pool.predictions.target, -1)
     limits = [Limit(0.01, "any"), Limit(0.01, "any", of="decided")]
     assert not pool.exceeds(limits, decisions)
-    decisions[: len(decisions) // 50] = (pool.predictions.target[: len(decisions) // 50] + 1) % 10
+    decisions[: len(decisions) // 50] = (
+        pool.predictions.target[: len(decisions) // 50] + 1
+    ) % 10
     assert pool.exceeds(limits[:1], decisions)
     assert pool.exceeds(limits[1:], decisions)
     assert not pool.exceeds([Limit(0.03, "any")], decisions)

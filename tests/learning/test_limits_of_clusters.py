@@ -11,12 +11,19 @@ from hypothesis import strategies as st
 from mpcs_torch.learning import UnattainableLimitError
 from mpcs_torch.learning.limited_rate import LimitedRate
 
-ROW = st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 5), st.tuples(st.booleans(), st.booleans()))
+ROW = st.tuples(
+    st.integers(0, 3),
+    st.integers(0, 5),
+    st.integers(0, 5),
+    st.tuples(st.booleans(), st.booleans()),
+)
 """A cluster, the steps from which its two answers are allowed (5 for never), and whether each is wrong."""
 BET = 0.7
 
 
-def looped(rows: list[tuple[int, int, int, tuple[bool, bool]]], step: int, rate: LimitedRate) -> float:
+def looped(
+    rows: list[tuple[int, int, int, tuple[bool, bool]]], step: int, rate: LimitedRate
+) -> float:
     """Return the p-value at a step, with the errors of each cluster counted one row at a time."""
     wealth = 1.0
     for cluster in {row[0] for row in rows}:
@@ -29,22 +36,41 @@ def looped(rows: list[tuple[int, int, int, tuple[bool, bool]]], step: int, rate:
                 of += weight * (answer is not None or not rate.is_of_decided)
         if of and rate.per_cluster:
             errors, of = errors / of, 1.0
-        wealth *= 1 + BET * (rate.at_most * of - errors) / ((1 - rate.at_most) * rate.largest)
+        wealth *= 1 + BET * (rate.at_most * of - errors) / (
+            (1 - rate.at_most) * rate.largest
+        )
     return min(1.0, 1 / wealth)
 
 
 @settings(deadline=None)
 @given(st.lists(ROW, min_size=1, max_size=30), st.booleans(), st.booleans(), st.booleans())
 def test_a_p_value_is_the_inverse_of_what_bets_gain(
-    rows: list[tuple[int, int, int, tuple[bool, bool]]], of_decided: bool, per_cluster: bool, has_weights: bool
+    rows: list[tuple[int, int, int, tuple[bool, bool]]],
+    of_decided: bool,
+    per_cluster: bool,
+    has_weights: bool,
 ) -> None:
     counted = torch.ones(len(rows), 2, dtype=torch.bool)
     weights = 1 + torch.arange(len(rows)) % 3 if has_weights else None
-    rate = LimitedRate("", 0.2, 0.95, torch.tensor([row[3] for row in rows]), counted, of_decided, weights=weights)
-    rate = rate._replace(clusters=torch.tensor([row[0] for row in rows]), per_cluster=per_cluster)
-    rate = rate.over_all()._replace(clusters=rate.clusters, bets=torch.tensor([BET], dtype=torch.float64))
+    rate = LimitedRate(
+        "",
+        0.2,
+        0.95,
+        torch.tensor([row[3] for row in rows]),
+        counted,
+        of_decided,
+        weights=weights,
+    )
+    rate = rate._replace(
+        clusters=torch.tensor([row[0] for row in rows]), per_cluster=per_cluster
+    )
+    rate = rate.over_all()._replace(
+        clusters=rate.clusters, bets=torch.tensor([BET], dtype=torch.float64)
+    )
     p_values = rate.p_values(torch.tensor([row[1:3] for row in rows]), 5)
-    assert p_values.tolist() == pytest.approx([looped(rows, step, rate) for step in range(5)])
+    assert p_values.tolist() == pytest.approx(
+        [looped(rows, step, rate) for step in range(5)]
+    )
 
 
 @pytest.mark.slow
@@ -63,9 +89,13 @@ def test_a_limit_that_is_just_broken_passes_in_five_of_a_hundred_at_most(
         kind = random.integers(4, size=300)
         clusters = np.repeat(np.arange(300), sizes[kind])
         together, alone = random.random(300)[clusters], random.random(len(clusters))
-        loss = torch.from_numpy(np.where(shared, together, alone) < rates[kind[clusters]])[:, None]
+        loss = torch.from_numpy(np.where(shared, together, alone) < rates[kind[clusters]])[
+            :, None
+        ]
         codes, every = torch.from_numpy(clusters), torch.ones_like(loss)
-        rate = LimitedRate("", at_most, 0.95, loss, every, clusters=codes, per_cluster=per_cluster).over_all()
+        rate = LimitedRate(
+            "", at_most, 0.95, loss, every, clusters=codes, per_cluster=per_cluster
+        ).over_all()
         others, at_once = codes < 60, torch.zeros_like(codes)[:, None]
         bets = rate.at(others).bets_for(at_once[others], 1, times=4)
         passed += rate.at(~others)._replace(bets=bets).passes(at_once[~others], 1).item()
@@ -75,16 +105,29 @@ def test_a_limit_that_is_just_broken_passes_in_five_of_a_hundred_at_most(
         assert passed / fits > 0.9
 
 
-def test_a_refusal_says_what_clusters_can_guarantee_and_as_many_for_any_part_of_them() -> None:
+def test_a_refusal_says_what_clusters_can_guarantee_and_as_many_for_any_part_of_them() -> (
+    None
+):
     """Patients of 1 to 4 images, of which a third have any of the class."""
     random = np.random.default_rng(0)
     clusters = np.repeat(np.arange(4000), random.integers(1, 5, 4000))
-    counted = torch.from_numpy(random.random(4000)[clusters] < random.random(len(clusters)) / 2)[:, None]
+    counted = torch.from_numpy(
+        random.random(4000)[clusters] < random.random(len(clusters)) / 2
+    )[:, None]
     codes, needed = torch.from_numpy(clusters), list[int]()
     for first in range(0, 4000, 50):
         part = (codes >= first) & (codes < first + 50)
-        rate = LimitedRate("it", 0.05, 0.95, torch.zeros(int(part.sum()), 1), counted[part], clusters=codes[part])
-        with pytest.raises(UnattainableLimitError, match="like these that have no error") as refused:
+        rate = LimitedRate(
+            "it",
+            0.05,
+            0.95,
+            torch.zeros(int(part.sum()), 1),
+            counted[part],
+            clusters=codes[part],
+        )
+        with pytest.raises(
+            UnattainableLimitError, match="like these that have no error"
+        ) as refused:
             rate.over_all().check_attainable()
         units = len(set(codes[part][counted[part, 0]].tolist()))
         assert refused.value.per_cluster == pytest.approx(1 - 0.05 ** (1 / units))
@@ -92,7 +135,9 @@ def test_a_refusal_says_what_clusters_can_guarantee_and_as_many_for_any_part_of_
         needed.append(refused.value.needed)
     middle = float(np.median(needed))
     assert np.mean(np.abs(np.array(needed) / middle - 1) < 0.3) > 0.9
-    rate = LimitedRate("it", 0.05, 0.95, torch.zeros(len(codes), 1), counted, clusters=codes).over_all()
+    rate = LimitedRate(
+        "it", 0.05, 0.95, torch.zeros(len(codes), 1), counted, clusters=codes
+    ).over_all()
     sizes = np.unique(clusters[counted[:, 0].numpy()], return_counts=True)[1]
     enough = np.log(20) / np.mean(np.log1p(0.05 * sizes / (0.95 * sizes.max())))
     assert middle == pytest.approx(enough, rel=0.1)

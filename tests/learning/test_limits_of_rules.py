@@ -16,26 +16,48 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.evaluation import EvaluationWarning
-from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit, UnattainableLimitError
+from mpcs_torch.learning import (
+    AllReferredWarning,
+    DecisionRule,
+    Limit,
+    UnattainableLimitError,
+)
 from mpcs_torch.learning.rule_limit import report_on
 from tests.refused import Refused, sentence
 
 SKIN = ConcernSpec(
     ["benign", "unclear", "malignant"],
-    releases=[["benign", "unclear"], ["unclear", "benign"], ["benign", "malignant"], ["unclear", "malignant"]],
+    releases=[
+        ["benign", "unclear"],
+        ["unclear", "benign"],
+        ["benign", "malignant"],
+        ["unclear", "malignant"],
+    ],
     factor=0.2,
 )
 FREQUENCIES = torch.tensor([0.75, 0.2, 0.05])
 
 
-def world(samples: int, generator: torch.Generator, size: int = 1) -> tuple[Tensor, Tensor, Tensor]:
+def world(
+    samples: int, generator: torch.Generator, size: int = 1
+) -> tuple[Tensor, Tensor, Tensor]:
     """Draw overconfident logits and labels of patients, each with images that share most of their noise."""
     patients = samples // size
-    target = FREQUENCIES.multinomial(patients, replacement=True, generator=generator).repeat_interleave(size)
+    target = FREQUENCIES.multinomial(
+        patients, replacement=True, generator=generator
+    ).repeat_interleave(size)
     patient = torch.arange(patients).repeat_interleave(size)
-    shared = torch.randn(patients, 3, generator=generator)[patient] * (0.9**0.5 if size > 1 else 0)
-    noise = shared + torch.randn(samples, 3, generator=generator) * (0.1**0.5 if size > 1 else 1)
-    return 1.7 * (1.3 * noise + 3 * torch.eye(3)[target] + FREQUENCIES.log()), target, patient
+    shared = torch.randn(patients, 3, generator=generator)[patient] * (
+        0.9**0.5 if size > 1 else 0
+    )
+    noise = shared + torch.randn(samples, 3, generator=generator) * (
+        0.1**0.5 if size > 1 else 1
+    )
+    return (
+        1.7 * (1.3 * noise + 3 * torch.eye(3)[target] + FREQUENCIES.log()),
+        target,
+        patient,
+    )
 
 
 def rate(rule: DecisionRule, limit: Limit, preds: Tensor, target: Tensor) -> float:
@@ -52,7 +74,11 @@ def rate(rule: DecisionRule, limit: Limit, preds: Tensor, target: Tensor) -> flo
 LIMITS = {
     "of a class": ([Limit(0.1, of="malignant")], 1500, 1),
     "of decided samples": ([Limit(0.05, "any", of="decided")], 800, 1),
-    "several": ([Limit(0.06, "any"), Limit(0.2, of="malignant"), Limit(0.05, "any", of="decided")], 1500, 1),
+    "several": (
+        [Limit(0.06, "any"), Limit(0.2, of="malignant"), Limit(0.05, "any", of="decided")],
+        1500,
+        1,
+    ),
     "of clusters": ([Limit(0.05, "any")], 1500, 5),
     "of a class, of clusters": ([Limit(0.2, of="malignant")], 6000, 5),
 }
@@ -82,7 +108,8 @@ def test_images_of_a_patient_count_once() -> None:
     limit = Limit(0.01, "any")
     DecisionRule(SKIN, limit).fit(preds, target)
     with pytest.raises(
-        UnattainableLimitError, match=r"by 240 clusters with samples, .* A limit of 0.01 needs 374 clusters"
+        UnattainableLimitError,
+        match=r"by 240 clusters with samples, .* A limit of 0.01 needs 374 clusters",
     ):
         DecisionRule(SKIN, limit).fit(preds, target, clusters=patients)
     with Refused("name_for_each", "clusters", 3, rows=1500):
@@ -99,21 +126,34 @@ def test_each_group_keeps_the_limit_and_a_small_one_is_named() -> None:
     for by, limit in limits.items():
         rule = DecisionRule(SKIN, limit).fit(preds, target, groups={"site": site})
         decisions = rule(preds)
-        rates[by] = ((decisions >= 0) & (decisions != target))[site == 1].double().mean().item()
+        rates[by] = (
+            ((decisions >= 0) & (decisions != target))[site == 1].double().mean().item()
+        )
     assert rates["site"] <= 0.08 < rates[None]
-    with pytest.raises(UnattainableLimitError, match=r"'any <= 0.08 of samples by site .*', site b cannot .* by \d+"):
-        DecisionRule(SKIN, limits["site"]).fit(preds, target, groups={"site": ["a"] * 2980 + ["b"] * 20})
+    with pytest.raises(
+        UnattainableLimitError,
+        match=r"'any <= 0.08 of samples by site .*', site b cannot .* by \d+",
+    ):
+        DecisionRule(SKIN, limits["site"]).fit(
+            preds, target, groups={"site": ["a"] * 2980 + ["b"] * 20}
+        )
 
 
-def test_a_dangerous_class_without_samples_is_warned_of_and_refused_where_a_limit_needs_it() -> None:
+def test_a_dangerous_class_without_samples_is_warned_of_and_refused_where_a_limit_needs_it() -> (
+    None
+):
     preds, target, _ = world(2000, torch.Generator().manual_seed(0))
     few = target != 2
-    with pytest.warns(EvaluationWarning, match=r"^E4: few samples .*, malignant \(0\): with fewer than 59, not even 0"):
+    with pytest.warns(
+        EvaluationWarning,
+        match=r"^E4: few samples .*, malignant \(0\): with fewer than 59, not even 0",
+    ):
         report = DecisionRule(SKIN, Limit(0.02)).fit(preds[few], target[few]).report
     assert report is not None
     assert str(report.by_class["malignant"]) == "no samples"
     with pytest.raises(
-        UnattainableLimitError, match=r"by 0 samples of malignant, .* guarantee 1. A limit of 0.05 needs"
+        UnattainableLimitError,
+        match=r"by 0 samples of malignant, .* guarantee 1. A limit of 0.05 needs",
     ):
         DecisionRule(SKIN, Limit(0.05, of="malignant")).fit(preds[few], target[few])
 
@@ -121,10 +161,17 @@ def test_a_dangerous_class_without_samples_is_warned_of_and_refused_where_a_limi
 def test_a_limit_of_a_class_holds_at_other_frequencies_and_goes_with_priors() -> None:
     generator = torch.Generator().manual_seed(0)
     limit, new = Limit(0.1, of="malignant"), world(100_000, generator)
-    rule = DecisionRule(SKIN, limit, priors=[0.3, 0.3, 0.4]).fit(*world(3000, generator)[:2])
+    rule = DecisionRule(SKIN, limit, priors=[0.3, 0.3, 0.4]).fit(
+        *world(3000, generator)[:2]
+    )
     is_malignant = new[1] == 2
-    more = torch.cat([is_malignant.nonzero().squeeze(1)] * 10 + [(~is_malignant).nonzero().squeeze(1)])
-    shares = [rate(rule, limit, new[0][rows], new[1][rows]) for rows in (more, torch.arange(100_000))]
+    more = torch.cat(
+        [is_malignant.nonzero().squeeze(1)] * 10 + [(~is_malignant).nonzero().squeeze(1)]
+    )
+    shares = [
+        rate(rule, limit, new[0][rows], new[1][rows])
+        for rows in (more, torch.arange(100_000))
+    ]
     assert shares[0] == pytest.approx(shares[1])
     assert shares[0] <= 0.1
 
@@ -142,7 +189,9 @@ def test_a_limit_of_a_group_of_classes_is_that_of_the_classes_as_one(of: str) ->
     counts = (decisions if of.startswith("decided") else of_new) >= 1
     wrong = ((decisions >= 0) & (decisions != of_new) & counts).sum() / counts.sum()
     assert 0.05 < wrong <= 0.1
-    is_dangerous = SKIN.dangerous_pairs()[of_new, decisions] & (decisions >= 0) & (of_new >= 1)
+    is_dangerous = (
+        SKIN.dangerous_pairs()[of_new, decisions] & (decisions >= 0) & (of_new >= 1)
+    )
     errors = report_on(decisions, of_new, GROUPED).by_class["referable"]
     assert errors[:2] == (is_dangerous.sum(), (of_new >= 1).sum())
     with Refused("limits_of_one_class", "priors"):
@@ -156,7 +205,11 @@ def test_a_weight_counts_as_rows_of_the_same_cluster() -> None:
     preds, target, patients = world(2000, torch.Generator().manual_seed(0), 5)
     weights = 1 + patients % 3
     again = torch.arange(2000).repeat_interleave(weights)
-    for limit in (Limit(0.1, "any"), Limit(0.1, "any", "decided"), Limit(0.1, "any", per="cluster")):
+    for limit in (
+        Limit(0.1, "any"),
+        Limit(0.1, "any", "decided"),
+        Limit(0.1, "any", per="cluster"),
+    ):
         by_weight, by_rows = (DecisionRule(SKIN, limit, calibration=None) for _ in range(2))
         by_weight.fit(preds, target, clusters=patients, weights=weights)
         by_rows.fit(preds[again], target[again], clusters=patients[again])
@@ -182,13 +235,18 @@ MANY = [pytest.param(1000, distinct, marks=pytest.mark.exhaustive) for distinct 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("classes", "distinct"), [(2, 1), (2, 5), (2, 20), (10, 1), (10, 5), (10, 20), (1000, 5), *MANY]
+    ("classes", "distinct"),
+    [(2, 1), (2, 5), (2, 20), (10, 1), (10, 5), (10, 20), (1000, 5), *MANY],
 )
-def test_tied_samples_are_decided_alike_in_batches_of_any_size(classes: int, distinct: int) -> None:
+def test_tied_samples_are_decided_alike_in_batches_of_any_size(
+    classes: int, distinct: int
+) -> None:
     generator = torch.Generator().manual_seed(classes + distinct)
     votes = torch.randint(1, 5, (distinct, classes), generator=generator).double()
     favourite = torch.randint(classes, (distinct,), generator=generator)
-    votes[torch.arange(distinct), favourite] *= 6 * classes * (1 + torch.arange(distinct) % 3)
+    votes[torch.arange(distinct), favourite] *= (
+        6 * classes * (1 + torch.arange(distinct) % 3)
+    )
     rows = torch.randint(distinct, (700,), generator=generator)
     logits = votes[rows].log()
     target = votes[rows].multinomial(1, generator=generator).squeeze(1)
@@ -201,14 +259,26 @@ def test_tied_samples_are_decided_alike_in_batches_of_any_size(classes: int, dis
         whole = rule(logits)
         assert (whole >= 0).any(), "else nothing could differ"
         for size in (1, 7, 32):
-            assert torch.equal(torch.cat([rule(part) for part in logits.split(size)]), whole)
-        assert len({(row, decision) for row, decision in zip(rows.tolist(), whole.tolist(), strict=True)}) == distinct
+            assert torch.equal(
+                torch.cat([rule(part) for part in logits.split(size)]), whole
+            )
+        assert (
+            len(
+                {
+                    (row, decision)
+                    for row, decision in zip(rows.tolist(), whole.tolist(), strict=True)
+                }
+            )
+            == distinct
+        )
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-42, 1e37, 1e300])
 def test_costs_of_any_finite_scale_decide_alike(scale: float) -> None:
     preds, target, _ = world(1000, torch.Generator().manual_seed(0))
-    costs = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [9.0, 5.0, 0.0]], dtype=torch.float64)
+    costs = torch.tensor(
+        [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [9.0, 5.0, 0.0]], dtype=torch.float64
+    )
     concerns = [ConcernSpec(3, weights=(costs * by).tolist()) for by in (1.0, scale)]
     one, other = (DecisionRule(concern).fit(preds, target)(preds) for concern in concerns)
     assert torch.equal(one, other)
@@ -219,7 +289,9 @@ NAMES = st.sampled_from(["samples", "decided", "red", "decided red", "a b"])
 
 @given(
     st.floats(1e-6, 0.99),
-    st.sampled_from(["dangerous", "any", (("red", "green"),), (("red", "a b"), ("a b", "green"))]),
+    st.sampled_from(
+        ["dangerous", "any", (("red", "green"),), (("red", "a b"), ("a b", "green"))]
+    ),
     NAMES,
     st.sampled_from([None, "site", "kind of camera"]),
     st.sampled_from([0.5, 0.95, 0.999]),
@@ -235,13 +307,16 @@ def test_a_limit_in_words_is_read_again(
 def test_words_that_are_no_limit_are_refused() -> None:
     for text, message in {
         "dangerous < 0.1": sentence(
-            "reads_like", example="'dangerous <= 0.01 of malignant by site with confidence 0.95'"
+            "reads_like",
+            example="'dangerous <= 0.01 of malignant by site with confidence 0.95'",
         ),
         "dangerous <= much": "could not convert string to float: 'much'",
         "dangerous <= 150 %": sentence("below", "at_most", 1.5, maximum=1),
         "bad <= 0.1": sentence("kind_of_errors", "errors", "bad"),
         "a->b->c <= 0.1": sentence("pairs_with_arrows", "errors"),
-        "any <= 0.1 of decided in expectation": sentence("given_for_decided", "confidence", of="decided"),
+        "any <= 0.1 of decided in expectation": sentence(
+            "given_for_decided", "confidence", of="decided"
+        ),
     }.items():
         with pytest.raises(ValueError, match=f"limit '{text}': {message}"):
             Limit.parse(text)
@@ -252,14 +327,21 @@ def test_a_huge_cluster_that_calibrates_counts_too() -> None:
     patients = torch.arange(300).repeat_interleave(sizes)
     is_huge = sizes[patients] > 1
     target = torch.zeros(len(patients), dtype=torch.int64)
-    preds = 4 * torch.eye(3)[target] + 0.1 * torch.randn(len(target), 3, generator=torch.Generator().manual_seed(0))
-    preds[is_huge, :] = preds[is_huge, :].roll(1, dims=1)  # all of their decisions are wrong
+    preds = 4 * torch.eye(3)[target] + 0.1 * torch.randn(
+        len(target), 3, generator=torch.Generator().manual_seed(0)
+    )
+    preds[is_huge, :] = preds[is_huge, :].roll(
+        1, dims=1
+    )  # all of their decisions are wrong
     target[0] = 2
     for seed in range(4):
         rule = DecisionRule(SKIN, Limit(0.1, "any"), calibration="temperature", seed=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with pytest.raises(UnattainableLimitError, match=r"by 240 clusters .* 0.1 needs \d{4,} clusters"):
+            with pytest.raises(
+                UnattainableLimitError,
+                match=r"by 240 clusters .* 0.1 needs \d{4,} clusters",
+            ):
                 rule.fit(preds, target, clusters=patients)
 
 
@@ -268,7 +350,9 @@ def test_a_fit_that_refers_every_sample_says_so() -> None:
     preds, target, _ = world(1500, generator)
     wrong = (target + torch.randint(1, 3, (1500,), generator=generator)) % 3
     with pytest.warns(AllReferredWarning, match="all samples are referred"):
-        DecisionRule(SKIN, Limit(0.02, "any"), calibration=None).fit(5 * torch.eye(3)[wrong] + 0 * preds, target)
+        DecisionRule(SKIN, Limit(0.02, "any"), calibration=None).fit(
+            5 * torch.eye(3)[wrong] + 0 * preds, target
+        )
 
 
 @pytest.mark.filterwarnings("ignore:E4")
@@ -298,19 +382,29 @@ def test_a_very_low_limit_is_refused_at_once() -> None:
         ((0.1, "cost"), Refused("none_for_costs", "confidence")),
     ],
 )
-def test_a_limit_that_is_none_is_named(arguments: tuple[Any, ...], refusal: Refused) -> None:
+def test_a_limit_that_is_none_is_named(
+    arguments: tuple[Any, ...], refusal: Refused
+) -> None:
     with refusal:
         Limit(*arguments)
     with Refused("name_of_class", "of", "decided x"):
         DecisionRule(ConcernSpec(["x", "decided x"]), Limit(0.1, of="decided x"))
     with Refused("named", "clusters", sample=1):
-        DecisionRule(SKIN, Limit(0.1)).fit(torch.rand(2, 3), torch.tensor([0, 1]), clusters=["a", None])
+        DecisionRule(SKIN, Limit(0.1)).fit(
+            torch.rand(2, 3), torch.tensor([0, 1]), clusters=["a", None]
+        )
 
 
 def test_decisions_that_no_limit_counts_are_never_referred() -> None:
     target = torch.arange(1000) % 2
-    logits = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0))  # of a model that knows nothing
-    rule = DecisionRule(ConcernSpec(["benign", "malignant"]), Limit(0.05, "any", of="decided benign"), calibration=None)
+    logits = torch.randn(
+        1000, 2, generator=torch.Generator().manual_seed(0)
+    )  # of a model that knows nothing
+    rule = DecisionRule(
+        ConcernSpec(["benign", "malignant"]),
+        Limit(0.05, "any", of="decided benign"),
+        calibration=None,
+    )
     assert (rule(logits) == -1).all(), "before the fit"
     with pytest.warns(AllReferredWarning):
         rule.fit(logits, target)

@@ -42,11 +42,17 @@ LOSSES: dict[str, Callable[..., nn.Module]] = {
 every_loss = pytest.mark.parametrize("name", LOSSES)
 
 
-def draw(seed: int, samples: int = 6, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
+def draw(
+    seed: int, samples: int = 6, dtype: torch.dtype = torch.float64
+) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(samples, 5, generator=generator, dtype=torch.float64)
     target = torch.randint(0, 5, (samples,), generator=generator)
-    return logits.to(dtype), target, torch.rand(samples, 5, generator=generator, dtype=torch.float64).softmax(1)
+    return (
+        logits.to(dtype),
+        target,
+        torch.rand(samples, 5, generator=generator, dtype=torch.float64).softmax(1),
+    )
 
 
 def gradient_of(loss: Callable[..., Tensor], logits: Tensor, *given: Any) -> Tensor:
@@ -65,11 +71,20 @@ def gradient_of(loss: Callable[..., Tensor], logits: Tensor, *given: Any) -> Ten
     reduction=st.sampled_from(["mean", "sum", "none"]),
 )
 def test_they_equal_cross_entropy_where_they_should(
-    seed: int, kind: str, shape: tuple[int, ...], weighted: bool, smoothing: float, reduction: str
+    seed: int,
+    kind: str,
+    shape: tuple[int, ...],
+    weighted: bool,
+    smoothing: float,
+    reduction: str,
 ) -> None:
     flat, labels, shares = draw(seed)
     logits = flat.reshape(*shape, 5).movedim(-1, 1)
-    target = shares.reshape(*shape, 5).movedim(-1, 1) if kind == "shares" else labels.reshape(shape)
+    target = (
+        shares.reshape(*shape, 5).movedim(-1, 1)
+        if kind == "shares"
+        else labels.reshape(shape)
+    )
     if kind == "ignored":
         target = torch.where(torch.arange(6).reshape(shape) % 3 == 1, -100, target)
     weight = WEIGHT.double() if weighted else None
@@ -79,14 +94,20 @@ def test_they_equal_cross_entropy_where_they_should(
         expected = cross_entropy(logits, target, weight, **given)
         found = make(weight=weight, **given)(logits, target)
         torch.testing.assert_close(found, expected, equal_nan=True)
-        alone = make(weight=weight, **given)(flat[0], shares[0] if kind == "shares" else labels[0])
-        one = cross_entropy(flat[0], shares[0] if kind == "shares" else labels[0], weight, **given)
+        alone = make(weight=weight, **given)(
+            flat[0], shares[0] if kind == "shares" else labels[0]
+        )
+        one = cross_entropy(
+            flat[0], shares[0] if kind == "shares" else labels[0], weight, **given
+        )
         torch.testing.assert_close(alone, one, equal_nan=True)
 
 
 @every_loss
 @given(seed=st.integers(0, 10**6), soft=st.booleans(), weighted=st.booleans())
-def test_a_whole_sample_weight_is_a_sample_taken_so_often(name: str, seed: int, soft: bool, weighted: bool) -> None:
+def test_a_whole_sample_weight_is_a_sample_taken_so_often(
+    name: str, seed: int, soft: bool, weighted: bool
+) -> None:
     logits, labels, shares = draw(seed)
     times = torch.tensor([1, 3, 0, 2, 1, 1])
     target = shares if soft else labels
@@ -97,19 +118,29 @@ def test_a_whole_sample_weight_is_a_sample_taken_so_often(name: str, seed: int, 
 
 
 @pytest.mark.parametrize("kind", [ConcernLoss, SoftmaxMarginLoss])
-def test_losses_of_single_samples_are_multiplied_by_their_weights(kind: Callable[..., nn.Module]) -> None:
+def test_losses_of_single_samples_are_multiplied_by_their_weights(
+    kind: Callable[..., nn.Module],
+) -> None:
     logits, labels, _ = draw(2)
     times = torch.arange(6.0)
     each = kind(CONCERN, reduction="none")(logits, labels)
-    torch.testing.assert_close(kind(CONCERN, reduction="none")(logits, labels, times), times * each)
-    torch.testing.assert_close(kind(CONCERN, reduction="sum")(logits, labels, times), (times * each).sum())
-    torch.testing.assert_close(kind(CONCERN)(logits, labels, times), (times * each).sum() / times.sum())
+    torch.testing.assert_close(
+        kind(CONCERN, reduction="none")(logits, labels, times), times * each
+    )
+    torch.testing.assert_close(
+        kind(CONCERN, reduction="sum")(logits, labels, times), (times * each).sum()
+    )
+    torch.testing.assert_close(
+        kind(CONCERN)(logits, labels, times), (times * each).sum() / times.sum()
+    )
 
 
 @every_loss
 def test_one_hot_shares_are_labels(name: str) -> None:
     logits, labels, _ = draw(3)
-    torch.testing.assert_close(LOSSES[name]()(logits, one_hot(labels, 5).double()), LOSSES[name]()(logits, labels))
+    torch.testing.assert_close(
+        LOSSES[name]()(logits, one_hot(labels, 5).double()), LOSSES[name]()(logits, labels)
+    )
 
 
 @every_loss
@@ -117,14 +148,18 @@ def test_one_hot_shares_are_labels(name: str) -> None:
 def test_a_single_sample_is_a_batch_of_one(name: str, soft: bool) -> None:
     logits, labels, shares = draw(4)
     target = shares if soft else labels
-    torch.testing.assert_close(LOSSES[name]()(logits[0], target[0]), LOSSES[name]()(logits[:1], target[:1]))
+    torch.testing.assert_close(
+        LOSSES[name]()(logits[0], target[0]), LOSSES[name]()(logits[:1], target[:1])
+    )
 
 
 @every_loss
 @pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("low", [-math.inf, -1e30])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_a_masked_class_has_no_gradient_and_spoils_none(name: str, soft: bool, low: float, dtype: torch.dtype) -> None:
+def test_a_masked_class_has_no_gradient_and_spoils_none(
+    name: str, soft: bool, low: float, dtype: torch.dtype
+) -> None:
     logits, labels, shares = draw(5, dtype=dtype)
     target = shares * (torch.arange(5) < 3) if soft else labels % 3
     logits[:, 3], logits[0, 1:] = low, low
@@ -148,9 +183,16 @@ def test_large_logits_keep_their_gradients(soft: bool) -> None:
         target = one_hot(labels, 5).float() if soft else labels
         for name in ("concern", "equal concern"):
             wide = gradient_of(LOSSES[name](), logits.double(), target)
-            torch.testing.assert_close(gradient_of(LOSSES[name](), logits, target).double(), wide, rtol=1e-4, atol=1e-7)
+            torch.testing.assert_close(
+                gradient_of(LOSSES[name](), logits, target).double(),
+                wide,
+                rtol=1e-4,
+                atol=1e-7,
+            )
         if gap > 3:
-            assert gradient_of(ConcernLoss(concern_share=1.0), logits, target)[0, 1] == pytest.approx(0.25)
+            assert gradient_of(ConcernLoss(concern_share=1.0), logits, target)[
+                0, 1
+            ] == pytest.approx(0.25)
 
 
 @given(
@@ -173,17 +215,35 @@ def test_single_precision_gives_the_loss_and_the_gradient_of_double_precision(
     concern = 0.1 + torch.rand(classes, classes, generator=generator)
     loss = ConcernLoss(concern, concern_share=share, weight=weight, reduction=reduction)  # type: ignore[arg-type]
     exact = concern_loss(
-        logits.double(), target, concern=concern, concern_share=share, weight=weight, reduction="none"
+        logits.double(),
+        target,
+        concern=concern,
+        concern_share=share,
+        weight=weight,
+        reduction="none",
     ).sum()
     kept = target >= 0
-    exact /= 1 if reduction == "sum" else (weight[target[kept]].double().sum() if weighted else kept.sum())
+    exact /= (
+        1
+        if reduction == "sum"
+        else (weight[target[kept]].double().sum() if weighted else kept.sum())
+    )
     assert loss(logits, target).item() == pytest.approx(exact.item(), rel=2e-5)
-    single, double = gradient_of(loss, logits, target), gradient_of(loss, logits.double(), target)
-    each = 3.0 if reduction == "sum" else 3.0 / (weight[target[kept]].sum().item() if weighted else kept.sum().item())
+    single, double = (
+        gradient_of(loss, logits, target),
+        gradient_of(loss, logits.double(), target),
+    )
+    each = (
+        3.0
+        if reduction == "sum"
+        else 3.0 / (weight[target[kept]].sum().item() if weighted else kept.sum().item())
+    )
     torch.testing.assert_close(single.double(), double, rtol=1e-3, atol=1e-6 * each)
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:FutureWarning")  # of torch itself
+@pytest.mark.filterwarnings(
+    "ignore:`torch.jit.script` is deprecated:FutureWarning"
+)  # of torch itself
 def test_derivatives_of_every_kind() -> None:
     logits, target, _ = draw(6)
     target[2] = -100
@@ -194,9 +254,13 @@ def test_derivatives_of_every_kind() -> None:
     leaf = logits.clone().requires_grad_()
     assert torch.autograd.gradcheck(loss, (leaf,), check_forward_ad=True)
     assert torch.autograd.gradgradcheck(loss, (leaf,))
-    torch.testing.assert_close(torch.func.hessian(loss)(logits), torch.autograd.functional.hessian(loss, logits))
+    torch.testing.assert_close(
+        torch.func.hessian(loss)(logits), torch.autograd.functional.hessian(loss, logits)
+    )
     weights = torch.rand(6, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda given: concern_loss(logits, target, given), (weights,)), "learned weights"
+    assert torch.autograd.gradcheck(
+        lambda given: concern_loss(logits, target, given), (weights,)
+    ), "learned weights"
 
 
 @every_loss
@@ -224,7 +288,9 @@ def test_a_batch_without_a_sample_that_counts_teaches_nothing(name: str) -> None
         (torch.ones(5, 1), Refused("shape", "weight")),
     ],
 )
-def test_wrong_class_weights_are_refused_when_a_loss_is_made(kind: str, weight: Tensor, refusal: Refused) -> None:
+def test_wrong_class_weights_are_refused_when_a_loss_is_made(
+    kind: str, weight: Tensor, refusal: Refused
+) -> None:
     with refusal:
         LOSSES[kind](weight=weight)
 
@@ -253,7 +319,9 @@ def test_shares_have_no_label_to_ignore() -> None:
         ConcernLoss(ignore_index=4)(logits, shares)
 
 
-@pytest.mark.parametrize("kind", [ConcernLoss(), SoftmaxMarginLoss(CONCERN), GeneralizedMeanLoss(1.0)])
+@pytest.mark.parametrize(
+    "kind", [ConcernLoss(), SoftmaxMarginLoss(CONCERN), GeneralizedMeanLoss(1.0)]
+)
 def test_they_are_cross_entropies_for_whoever_asks(kind: nn.Module) -> None:
     """As skorch does, which takes a softmax of the outputs of a network then."""
     assert isinstance(kind, nn.CrossEntropyLoss)
@@ -270,7 +338,11 @@ def share_of(step: int, steps: int) -> float:
 
 
 @given(
-    moves=st.lists(st.sampled_from(["make", "step", "step", "step", "save", "load", "pickle", "copy", "set"])),
+    moves=st.lists(
+        st.sampled_from(
+            ["make", "step", "step", "step", "save", "load", "pickle", "copy", "set"]
+        )
+    ),
     steps=st.integers(1, 20),
 )
 @settings(deadline=None)
@@ -293,7 +365,9 @@ def test_a_ramp_made_again_is_a_ramp_made_once(moves: list[str], steps: int) -> 
             loss.margin = full
         else:
             copied: tuple[SoftmaxMarginLoss, MarginRamp] = (
-                pickle.loads(pickle.dumps((loss, ramp))) if move == "pickle" else copy.deepcopy((loss, ramp))
+                pickle.loads(pickle.dumps((loss, ramp)))
+                if move == "pickle"
+                else copy.deepcopy((loss, ramp))
             )
             loss, ramp = copied
         assert loss.margin == full * share_of(step, steps)
@@ -301,9 +375,15 @@ def test_a_ramp_made_again_is_a_ramp_made_once(moves: list[str], steps: int) -> 
         assert f"margin={loss.margin:g}, full_margin={full:g}" in repr(loss)
 
 
-@pytest.mark.parametrize(("steps", "stopped", "expected"), [(100, 40, 2.4), (50, 20, 2.4), (10, 3, 1.6)])
-def test_every_seed_trains_with_the_same_margin(steps: int, stopped: int, expected: float) -> None:
-    loss = recommended(ConcernSpec(["a", "b", "c"], releases=[["a", "b"]], factor=0.5)).losses["margin"]
+@pytest.mark.parametrize(
+    ("steps", "stopped", "expected"), [(100, 40, 2.4), (50, 20, 2.4), (10, 3, 1.6)]
+)
+def test_every_seed_trains_with_the_same_margin(
+    steps: int, stopped: int, expected: float
+) -> None:
+    loss = recommended(
+        ConcernSpec(["a", "b", "c"], releases=[["a", "b"]], factor=0.5)
+    ).losses["margin"]
     for _ in range(4):
         ramp = MarginRamp(loss, steps=steps)
         for _ in range(stopped):
@@ -324,7 +404,10 @@ def test_settings_of_a_margin_are_checked_when_they_are_set() -> None:
         loss.margin = math.nan
 
 
-@pytest.mark.parametrize("loss", [ConcernLoss(), SoftmaxMarginLoss(torch.ones(4, 4)), GeneralizedMeanLoss(-2 / 3)])
+@pytest.mark.parametrize(
+    "loss",
+    [ConcernLoss(), SoftmaxMarginLoss(torch.ones(4, 4)), GeneralizedMeanLoss(-2 / 3)],
+)
 def test_a_weight_of_0_leaves_a_sample_out_whatever_its_loss(loss: nn.Module) -> None:
     logits = torch.tensor([[-torch.inf, 1, 0, 0], [0, 1, 2, 3.0]], requires_grad=True)
     target = torch.tensor([0, 1])
@@ -358,7 +441,9 @@ def test_transforms_of_other_tensors_and_negative_views_are_taken() -> None:
     expected = loss(logits, target)
     scaled = torch.func.vmap(lambda scale: loss(logits, target) * scale)(torch.ones(2))
     torch.testing.assert_close(scaled, expected.expand(2))
-    torch.testing.assert_close(torch.func.functionalize(lambda given: loss(given, target))(logits), expected)
+    torch.testing.assert_close(
+        torch.func.functionalize(lambda given: loss(given, target))(logits), expected
+    )
     negative = torch._neg_view(-logits)
     torch.testing.assert_close(loss(negative, target), expected)
 

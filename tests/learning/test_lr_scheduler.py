@@ -18,7 +18,12 @@ from torch.distributed.checkpoint.state_dict import (
     set_optimizer_state_dict,
 )
 from torch.optim import SGD
-from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, ReduceLROnPlateau
+from torch.optim.lr_scheduler import (
+    CosineAnnealingLR,
+    LambdaLR,
+    LinearLR,
+    ReduceLROnPlateau,
+)
 
 from mpcs_torch.learning import MPCSLR
 from tests.processes.forked import forked, succeeded
@@ -26,7 +31,9 @@ from tests.refused import Refused
 
 
 def optimizer(*lrs: float) -> SGD:
-    return SGD([{"params": [torch.nn.Parameter(torch.zeros(1))], "lr": lr} for lr in lrs or (0.1,)])
+    return SGD(
+        [{"params": [torch.nn.Parameter(torch.zeros(1))], "lr": lr} for lr in lrs or (0.1,)]
+    )
 
 
 def test_frameworks_see_a_plateau_scheduler() -> None:
@@ -43,11 +50,15 @@ def test_the_learning_rate_matches_its_equation(
     scores: list[float], power: float, smoothing: float, warmup: int
 ) -> None:
     own = optimizer(0.1, 0.02)
-    scheduler = MPCSLR(own, power=power, lowest=0.05, highest=1.5, smoothing=smoothing, warmup_steps=warmup)
+    scheduler = MPCSLR(
+        own, power=power, lowest=0.05, highest=1.5, smoothing=smoothing, warmup_steps=warmup
+    )
     running = scores[0]
     for n, score in enumerate(scores, start=1):
         running = smoothing * running + (1 - smoothing) * score
-        factor = min(max((running / scores[0]) ** power, 0.05), 1.5) * min(1, (n + 1) / (warmup + 1))
+        factor = min(max((running / scores[0]) ** power, 0.05), 1.5) * min(
+            1, (n + 1) / (warmup + 1)
+        )
         scheduler.step(torch.tensor(score, dtype=torch.float64))
         assert scheduler.get_last_lr() == pytest.approx([0.1 * factor, 0.02 * factor])
         assert [group["lr"] for group in own.param_groups] == scheduler.get_last_lr()
@@ -91,7 +102,9 @@ def test_a_resumed_run_equals_an_unbroken_one() -> None:
     for score in scores[:2]:
         first.step(score)
     buffer = io.BytesIO()
-    torch.save({"optimizer": first.optimizer.state_dict(), "scheduler": first.state_dict()}, buffer)
+    torch.save(
+        {"optimizer": first.optimizer.state_dict(), "scheduler": first.state_dict()}, buffer
+    )
     buffer.seek(0)
     own = optimizer()
     second = MPCSLR(own, smoothing=0.5, warmup_steps=3)
@@ -125,7 +138,9 @@ def test_a_scheduler_of_a_used_optimizer_starts_from_its_first_learning_rate() -
     first = MPCSLR(own, warmup_steps=4)
     first.step(0.8)
     first.step(0.4)
-    second = MPCSLR(own, reference=0.8, warmup_steps=4, last_epoch=1)  # as skorch does when training goes on
+    second = MPCSLR(
+        own, reference=0.8, warmup_steps=4, last_epoch=1
+    )  # as skorch does when training goes on
     assert second.base_lrs == [0.1]
     second.step(0.4)
     assert own.param_groups[0]["lr"] == pytest.approx(0.1 * 4 / 5 / 2)
@@ -167,7 +182,9 @@ class Loop:
         if operation in OTHERS:
             self.other = OTHERS[operation](self.optimizer)
         elif operation == "add":
-            self.other = None if isinstance(self.other, LambdaLR) else self.other  # which fails at the next step
+            self.other = (
+                None if isinstance(self.other, LambdaLR) else self.other
+            )  # which fails at the next step
             self.optimizer.add_param_group({"params": [weight()], "lr": 0.01 + value})
         elif operation == "by hand":
             self.optimizer.param_groups[-1]["lr"] = 0.01 + value
@@ -184,22 +201,46 @@ class Loop:
             self.scheduler = self.make(self.optimizer)  # type: ignore[misc]
             self.scheduler.load_state_dict(state)
         elif operation == "copy":
-            self.optimizer, self.other, self.scheduler = copy.deepcopy((self.optimizer, self.other, self.scheduler))
+            self.optimizer, self.other, self.scheduler = copy.deepcopy(
+                (self.optimizer, self.other, self.scheduler)
+            )
         elif operation == "pickle" and self.other is None:  # torch's own cannot be pickled
-            self.optimizer, self.scheduler = pickle.loads(pickle.dumps((self.optimizer, self.scheduler)))
+            self.optimizer, self.scheduler = pickle.loads(
+                pickle.dumps((self.optimizer, self.scheduler))
+            )
 
 
 def weight() -> torch.nn.Parameter:
     return torch.nn.Parameter(torch.zeros((), dtype=torch.float64))
 
 
-OPERATIONS = ["train", "train", "score", "score", "nan", "add", "by hand", "state", "anew", "copy", "pickle", *OTHERS]
-SEQUENCES = st.lists(st.tuples(st.sampled_from(OPERATIONS), st.sampled_from([0.0, 0.2, 0.5, 1.0, 1.7])), max_size=25)
+OPERATIONS = [
+    "train",
+    "train",
+    "score",
+    "score",
+    "nan",
+    "add",
+    "by hand",
+    "state",
+    "anew",
+    "copy",
+    "pickle",
+    *OTHERS,
+]
+SEQUENCES = st.lists(
+    st.tuples(st.sampled_from(OPERATIONS), st.sampled_from([0.0, 0.2, 0.5, 1.0, 1.7])),
+    max_size=25,
+)
 
 
-@pytest.mark.filterwarnings("ignore:(the learning rate|the score 0 sets|Seems like):UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore:(the learning rate|the score 0 sets|Seems like):UserWarning"
+)
 @given(operations=SEQUENCES)
-def test_rates_that_are_set_follow_a_plain_formula(operations: list[tuple[str, float]]) -> None:
+def test_rates_that_are_set_follow_a_plain_formula(
+    operations: list[tuple[str, float]],
+) -> None:
     ours = Loop(lambda own: MPCSLR(own, reference=1.0, lowest=0.01, highest=2.0))
     plateau = Loop(lambda own: ReduceLROnPlateau(own, patience=0))
     bases = [0.1]
@@ -216,15 +257,21 @@ def test_rates_that_are_set_follow_a_plain_formula(operations: list[tuple[str, f
             if operation in ("nan", "state", "anew", "copy", "pickle"):
                 assert ours.rates == before
         if operation == "score":
-            assert ours.rates == pytest.approx([max(base * value, base * 0.01) for base in bases])
+            assert ours.rates == pytest.approx(
+                [max(base * value, base * 0.01) for base in bases]
+            )
             assert ours.scheduler.get_last_lr() == ours.rates
-        assert [group.get("initial_lr") for group in ours.optimizer.param_groups[: len(bases)]] == bases
+        assert [
+            group.get("initial_lr") for group in ours.optimizer.param_groups[: len(bases)]
+        ] == bases
 
 
 def with_cosine(own: SGD) -> tuple[MPCSLR, LambdaLR]:
     """The combination that the docstring of `MPCSLR` and the page of frameworks show."""
     score = MPCSLR(own, reference=1.0, sets_rates=False)
-    return score, LambdaLR(own, lambda n: score.factor * (1 + math.cos(math.pi * n / 20)) / 2)
+    return score, LambdaLR(
+        own, lambda n: score.factor * (1 + math.cos(math.pi * n / 20)) / 2
+    )
 
 
 def test_a_cosine_is_multiplied_by_the_factor_and_resumes() -> None:
@@ -232,7 +279,9 @@ def test_a_cosine_is_multiplied_by_the_factor_and_resumes() -> None:
     score, cosine = with_cosine(own)
     factor = 1.0
     for n in range(1, 21):
-        if n % 4 == 0:  # after an evaluation; the rate of the next batch is the first with this factor
+        if (
+            n % 4 == 0
+        ):  # after an evaluation; the rate of the next batch is the first with this factor
             factor = 1 / n
             score.step(factor)
         own.step()
@@ -273,7 +322,9 @@ def test_a_checkpoint_of_distributed_training_restores_the_score() -> None:
     options = StateDictOptions(flatten_optimizer_state_dict=True)
     state = get_optimizer_state_dict(models[0], own, options=options)
     places = get_optimizer_state_dict(models[1], resumed, options=options)
-    set_optimizer_state_dict(models[1], resumed, {name: state[name] for name in places}, options=options)
+    set_optimizer_state_dict(
+        models[1], resumed, {name: state[name] for name in places}, options=options
+    )
     assert (second.reference, second.score, second.factor) == (0.8, 0.4, 0.5)
     second.step(0.2)
     assert resumed.param_groups[0]["lr"] == pytest.approx(0.025)
@@ -291,7 +342,11 @@ def test_without_setting_rates_no_rate_changes() -> None:
     scheduler.step(0.8)
     own.param_groups[0]["lr"] = 0.02
     scheduler.step(0.4)
-    assert (scheduler.factor, scheduler.get_last_lr(), own.param_groups[0]["lr"]) == (0.5, [0.02], 0.02)
+    assert (scheduler.factor, scheduler.get_last_lr(), own.param_groups[0]["lr"]) == (
+        0.5,
+        [0.02],
+        0.02,
+    )
 
 
 def test_a_new_scheduler_of_the_same_optimizer_keeps_the_reference() -> None:
@@ -312,7 +367,10 @@ def test_a_new_scheduler_of_the_same_optimizer_keeps_the_reference() -> None:
 
 def test_a_continued_scheduler_without_a_reference_says_that_it_begins_anew() -> None:
     scheduler = MPCSLR(optimizer(), last_epoch=3)
-    with pytest.warns(UserWarning, match="the score 0.5 becomes the reference, because the optimizer has none"):
+    with pytest.warns(
+        UserWarning,
+        match="the score 0.5 becomes the reference, because the optimizer has none",
+    ):
         scheduler.step(0.5)
 
 
@@ -320,7 +378,9 @@ def test_a_continued_scheduler_without_a_reference_says_that_it_begins_anew() ->
 def test_a_rate_of_0_is_told_once(settings: dict[str, Any]) -> None:
     scheduler = MPCSLR(optimizer(), **settings)
     scheduler.step(7.0)
-    with pytest.warns(UserWarning, match="the score 0 sets the learning rate to 0.* Pass lowest="):
+    with pytest.warns(
+        UserWarning, match="the score 0 sets the learning rate to 0.* Pass lowest="
+    ):
         scheduler.step(0.0)
     scheduler.step(0.0)
 
@@ -335,7 +395,10 @@ def test_a_rate_that_stays_above_0_is_not_warned_of(settings: dict[str, Any]) ->
 
 def test_a_warmup_of_torch_keeps_the_base_rate() -> None:
     """The warmup starts at a tenth; schedulers that are made later must not take that for the first rate."""
-    for others in (lambda own: LinearLR(own, 0.1, total_iters=3), lambda own: LambdaLR(own, lambda n: min(1, n / 5))):
+    for others in (
+        lambda own: LinearLR(own, 0.1, total_iters=3),
+        lambda own: LambdaLR(own, lambda n: min(1, n / 5)),
+    ):
         own = optimizer()
         warmup, scheduler = others(own), MPCSLR(own)
         for _ in range(6):
@@ -351,7 +414,10 @@ def test_a_rate_of_others_that_is_lost_is_told_once() -> None:
     scheduler = MPCSLR(own)
     scheduler.step(0.8)
     own.param_groups[0]["lr"] = 0.02
-    with pytest.warns(UserWarning, match=r"0.02, which was 0.1 .* is overwritten: .* pass sets_rates=False"):
+    with pytest.warns(
+        UserWarning,
+        match=r"0.02, which was 0.1 .* is overwritten: .* pass sets_rates=False",
+    ):
         scheduler.step(0.8)
     own.param_groups[0]["lr"] = 0.02
     scheduler.step(0.4)
@@ -360,11 +426,16 @@ def test_a_rate_of_others_that_is_lost_is_told_once() -> None:
 
 def test_a_score_that_is_better_when_higher_is_told() -> None:
     scheduler = MPCSLR(optimizer())
-    with pytest.warns(UserWarning, match="the score -0.3 is below 0: MPCSLR needs scores where lower is better"):
+    with pytest.warns(
+        UserWarning,
+        match="the score -0.3 is below 0: MPCSLR needs scores where lower is better",
+    ):
         scheduler.step(-0.3)
     scheduler.step(0.5)
     scheduler.optimizer.param_groups[0]["lr"] = 0.02
-    with pytest.warns(UserWarning, match="is overwritten"):  # one warning does not hide another
+    with pytest.warns(
+        UserWarning, match="is overwritten"
+    ):  # one warning does not hide another
         scheduler.step(0.5)
 
 
@@ -384,7 +455,10 @@ def test_groups_may_be_added_and_states_of_fewer_groups_load() -> None:
 
 
 def test_a_state_has_no_settings_of_a_plateau() -> None:
-    assert not {"best", "patience", "cooldown", "mode"} & MPCSLR(optimizer()).state_dict().keys()
+    assert (
+        not {"best", "patience", "cooldown", "mode"}
+        & MPCSLR(optimizer()).state_dict().keys()
+    )
 
 
 def test_a_resumed_warmup_of_torch_goes_on_where_it_was() -> None:
@@ -401,18 +475,25 @@ def test_a_resumed_warmup_of_torch_goes_on_where_it_was() -> None:
     for own, warmup, _ in (unbroken, resumed):
         own.step()
         warmup.step()
-    assert resumed[0].param_groups[0]["lr"] == unbroken[0].param_groups[0]["lr"] == pytest.approx(0.1 * 0.775)
+    assert (
+        resumed[0].param_groups[0]["lr"]
+        == unbroken[0].param_groups[0]["lr"]
+        == pytest.approx(0.1 * 0.775)
+    )
 
 
 def test_all_ranks_use_the_score_of_the_first(tmp_path: Path) -> None:
     def train(rank: int) -> None:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/ranks", rank=rank, world_size=2)
+        torch.distributed.init_process_group(
+            "gloo", init_method=f"file://{tmp_path}/ranks", rank=rank, world_size=2
+        )
         scheduler = MPCSLR(optimizer(), reference=1.0)
         if rank == 0:
             scheduler.step(0.5)
         else:
             with pytest.warns(
-                UserWarning, match="the score 0.3 of this rank differs from that of rank 0, 0.5, which all"
+                UserWarning,
+                match="the score 0.3 of this rank differs from that of rank 0, 0.5, which all",
             ):
                 scheduler.step(0.3)
         assert scheduler.get_last_lr() == [0.05]

@@ -24,15 +24,25 @@ TARGET = torch.arange(30) % 4
 def test_it_is_minus_the_logarithm_of_the_mean(seed: int, power: float) -> None:
     logits = 3 * torch.randn(9, 4, generator=torch.Generator().manual_seed(seed)).double()
     probs = logits.softmax(1)[torch.arange(9), TARGET[:9]].tolist()
-    expected = -math.log(naive.generalized_mean(probs, 0.0 if abs(power) < 1e-9 else power, 0.0))
-    assert generalized_mean_loss(logits, TARGET[:9], power=power).item() == pytest.approx(expected, abs=1e-9)
+    expected = -math.log(
+        naive.generalized_mean(probs, 0.0 if abs(power) < 1e-9 else power, 0.0)
+    )
+    assert generalized_mean_loss(logits, TARGET[:9], power=power).item() == pytest.approx(
+        expected, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("power", POWERS)
-def test_the_gradient_is_that_of_cross_entropy_with_weights_of_mean_one(power: float) -> None:
+def test_the_gradient_is_that_of_cross_entropy_with_weights_of_mean_one(
+    power: float,
+) -> None:
     logits = LOGITS.clone().requires_grad_()
-    assert torch.autograd.gradcheck(lambda z: generalized_mean_loss(z, TARGET, power=power), (logits,))
-    (ours,) = torch.autograd.grad(generalized_mean_loss(logits, TARGET, power=power), logits)
+    assert torch.autograd.gradcheck(
+        lambda z: generalized_mean_loss(z, TARGET, power=power), (logits,)
+    )
+    (ours,) = torch.autograd.grad(
+        generalized_mean_loss(logits, TARGET, power=power), logits
+    )
     losses = cross_entropy(logits, TARGET, reduction="none")
     weights = (-power * losses).softmax(0).detach()
     (theirs,) = torch.autograd.grad((weights * losses).sum(), logits)
@@ -41,8 +51,12 @@ def test_the_gradient_is_that_of_cross_entropy_with_weights_of_mean_one(power: f
 
 @pytest.mark.parametrize("power", POWERS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_extreme_logits_give_finite_losses_and_gradients(power: float, dtype: torch.dtype) -> None:
-    logits = torch.tensor([[1e4, -1e4], [-1e4, 1e4], [0.0, 0.0]], dtype=dtype, requires_grad=True)
+def test_extreme_logits_give_finite_losses_and_gradients(
+    power: float, dtype: torch.dtype
+) -> None:
+    logits = torch.tensor(
+        [[1e4, -1e4], [-1e4, 1e4], [0.0, 0.0]], dtype=dtype, requires_grad=True
+    )
     loss = GeneralizedMeanLoss(power)(logits, torch.tensor([1, 1, 0]))
     assert loss.dtype == torch.float32
     loss.backward()
@@ -54,16 +68,22 @@ def test_extreme_logits_give_finite_losses_and_gradients(power: float, dtype: to
 def test_ignored_samples_and_further_dimensions() -> None:
     spoilt = torch.cat([TARGET[:20], torch.full((10,), -100)])
     alone = generalized_mean_loss(LOGITS[:20], TARGET[:20], power=-1.0)
-    assert generalized_mean_loss(LOGITS, spoilt, power=-1.0).item() == pytest.approx(alone.item())
-    cut = LOGITS.reshape(6, 5, 4).movedim(2, 1)
-    assert generalized_mean_loss(cut, TARGET.reshape(6, 5), power=-1.0).item() == pytest.approx(
-        generalized_mean_loss(LOGITS, TARGET, power=-1.0).item()
+    assert generalized_mean_loss(LOGITS, spoilt, power=-1.0).item() == pytest.approx(
+        alone.item()
     )
-    assert generalized_mean_loss(LOGITS, torch.full((30,), 7), power=1.0, ignore_index=7).isnan()
+    cut = LOGITS.reshape(6, 5, 4).movedim(2, 1)
+    assert generalized_mean_loss(
+        cut, TARGET.reshape(6, 5), power=-1.0
+    ).item() == pytest.approx(generalized_mean_loss(LOGITS, TARGET, power=-1.0).item())
+    assert generalized_mean_loss(
+        LOGITS, torch.full((30,), 7), power=1.0, ignore_index=7
+    ).isnan()
 
 
 def test_run_configs_take_it_by_name() -> None:
-    config = load_packaged_config("experiments/digits", ["loss={name: generalized_mean, power: -0.5}"])
+    config = load_packaged_config(
+        "experiments/digits", ["loss={name: generalized_mean, power: -0.5}"]
+    )
     assert config.loss.model_extra == {"power": -0.5}
 
 
@@ -77,6 +97,10 @@ def test_run_configs_take_it_by_name() -> None:
         ),
     ],
 )
-def test_errors_name_the_wrong_argument(arguments: dict[str, Any], refusal: Refused) -> None:
+def test_errors_name_the_wrong_argument(
+    arguments: dict[str, Any], refusal: Refused
+) -> None:
     with refusal:
-        GeneralizedMeanLoss(arguments.get("power", 0.0))(LOGITS, arguments.get("target", TARGET))
+        GeneralizedMeanLoss(arguments.get("power", 0.0))(
+            LOGITS, arguments.get("target", TARGET)
+        )

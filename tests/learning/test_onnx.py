@@ -15,16 +15,22 @@ from mpcs_torch.learning import DecisionRule, Limit, UnfittedRuleWarning
 from tests.docs.pages import ROOT
 from tests.learning.test_decision_rule import FIT, LIGHTS
 
-onnxruntime = pytest.importorskip("onnxruntime", reason="the extra mpcs_torch[onnx] is not installed")
+onnxruntime = pytest.importorskip(
+    "onnxruntime", reason="the extra mpcs_torch[onnx] is not installed"
+)
 pytest.importorskip("onnxscript", reason="the extra mpcs_torch[onnx] is not installed")
 
 ROWS = 5000
 
 
-def exported(model: nn.Module, rule: DecisionRule, path: Path) -> Callable[[Tensor], np.ndarray]:
+def exported(
+    model: nn.Module, rule: DecisionRule, path: Path
+) -> Callable[[Tensor], np.ndarray]:
     """Export by the lines of the page, to a file, and run that."""
     page = (ROOT / "docs" / "how-to" / "serve-a-rule.md").read_text()
-    (lines,) = re.findall(r"^torch\.onnx\.export\($.*?^\)$", page, flags=re.DOTALL | re.MULTILINE)
+    (lines,) = re.findall(
+        r"^torch\.onnx\.export\($.*?^\)$", page, flags=re.DOTALL | re.MULTILINE
+    )
     names = {"torch": torch, "nn": nn, "model": model, "rule": rule, "inputs": FIT[0]}
     exec(lines.replace('"model_with_rule.onnx"', f"{str(path)!r}, verbose=False"), names)
     session = onnxruntime.InferenceSession(path)
@@ -43,13 +49,23 @@ def batches() -> dict[str, Tensor]:
     return {
         "random": random,
         "classes that tie": torch.randint(-3, 4, random.shape, generator=generator).float(),
-        "a class and a referral that tie": torch.tensor([0.0, 0.0, -60.0])[random.argsort(dim=1)],
-        "NaN and infinity": torch.where(torch.rand(random.shape, generator=generator) < 0.3, drawn, random),
+        "a class and a referral that tie": torch.tensor([0.0, 0.0, -60.0])[
+            random.argsort(dim=1)
+        ],
+        "NaN and infinity": torch.where(
+            torch.rand(random.shape, generator=generator) < 0.3, drawn, random
+        ),
     }
 
 
 WITH_ALL_PARTS = DecisionRule(
-    ConcernSpec(LIGHTS.classes, releases=LIGHTS.releases, factor=0.5, refer=0.45, answers={"red or yellow": 0.1}),
+    ConcernSpec(
+        LIGHTS.classes,
+        releases=LIGHTS.releases,
+        factor=0.5,
+        refer=0.45,
+        answers={"red or yellow": 0.1},
+    ),
     [Limit(0.05, of="red"), Limit(0.1, "any", of="decided")],
     calibration="vector",
 ).fit(*FIT)
@@ -60,9 +76,13 @@ RULES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param("alone", marks=pytest.mark.exhaustive), "with a model"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("alone", marks=pytest.mark.exhaustive), "with a model"]
+)
 @torch.no_grad()
-def test_decisions_in_onnx_runtime_are_those_of_torch_in_batches_of_any_size(name: str, tmp_path: Path) -> None:
+def test_decisions_in_onnx_runtime_are_those_of_torch_in_batches_of_any_size(
+    name: str, tmp_path: Path
+) -> None:
     model, rule = RULES[name]
     if isinstance(model, nn.Linear):
         model.weight.copy_(torch.eye(3) + 0.1)
@@ -70,10 +90,16 @@ def test_decisions_in_onnx_runtime_are_those_of_torch_in_batches_of_any_size(nam
     run = exported(model, rule, tmp_path / "rule.onnx")
     for kind, inputs in batches().items():
         decisions = rule(model(inputs)).numpy()
-        assert set(decisions.tolist()) >= {-1, 0, 1, 2} or kind == "a class and a referral that tie"
+        assert (
+            set(decisions.tolist()) >= {-1, 0, 1, 2}
+            or kind == "a class and a referral that tie"
+        )
         for size, rows in ((1, 500), (7, ROWS), (32, ROWS), (ROWS, ROWS)):
             decided = np.concatenate([run(part) for part in inputs[:rows].split(size)])
-            assert (decided.dtype, (decided != decisions[:rows]).sum()) == (np.int64, 0), (kind, size)
+            assert (decided.dtype, (decided != decisions[:rows]).sum()) == (np.int64, 0), (
+                kind,
+                size,
+            )
 
 
 def test_exporting_a_rule_that_was_not_fitted_warns(tmp_path: Path) -> None:

@@ -46,17 +46,30 @@ def test_a_fit_to_images_is_a_fit_to_pixels_in_the_clusters_of_their_images() ->
     assert decided.shape == (20, SIDE, SIDE)
     assert decided.flatten().tolist() == same(flat(new)).tolist()
     assert 0 < (decided == -1).sum() < decided.numel()
-    assert torch.equal(torch.cat([rule(image[None]) for image in new]), decided), "image by image"
+    assert torch.equal(torch.cat([rule(image[None]) for image in new]), decided), (
+        "image by image"
+    )
 
 
 def test_groups_weights_clusters_and_costs_are_of_images() -> None:
     logits, target = images(400, 0)
-    sites, patients, weights = ["north", "south"] * 200, torch.arange(400) // 2, torch.rand(400) + 0.5
+    sites, patients, weights = (
+        ["north", "south"] * 200,
+        torch.arange(400) // 2,
+        torch.rand(400) + 0.5,
+    )
     amounts = torch.rand(400, 2, SIDE, SIDE) + 0.1
     costs = costs_if_wrong(amounts)
     limit = Limit(0.2, by="site")
     rule = DecisionRule(SCENE, limit)
-    rule.fit(logits, target, groups={"site": sites}, clusters=patients, weights=weights, costs=costs)
+    rule.fit(
+        logits,
+        target,
+        groups={"site": sites},
+        clusters=patients,
+        weights=weights,
+        costs=costs,
+    )
     same = DecisionRule(SCENE, limit).fit(
         flat(logits),
         target.flatten(),
@@ -67,7 +80,10 @@ def test_groups_weights_clusters_and_costs_are_of_images() -> None:
     )
     assert rule.thresholds.tolist() == same.thresholds.tolist()
     assert rule.report == same.report
-    assert rule(logits, costs).flatten().tolist() == same(flat(logits), costs_if_wrong(flat(amounts))).tolist()
+    assert (
+        rule(logits, costs).flatten().tolist()
+        == same(flat(logits), costs_if_wrong(flat(amounts))).tolist()
+    )
 
 
 @pytest.mark.parametrize("calibration", [None, "temperature"])
@@ -76,19 +92,27 @@ def test_a_fit_leaves_out_pixels_without_a_label(calibration: Any) -> None:
     is_void = torch.rand(target.shape, generator=torch.Generator().manual_seed(1)) < 0.3
     is_void[::9] = True  # some images have no label at all
     settings: dict[str, Any] = {"calibration": calibration}
-    rule = DecisionRule(SCENE, LIMIT, **settings).fit(logits, target.masked_fill(is_void, 255), ignore_index=255)
+    rule = DecisionRule(SCENE, LIMIT, **settings).fit(
+        logits, target.masked_fill(is_void, 255), ignore_index=255
+    )
     kept, image = ~is_void.flatten(), torch.arange(300).repeat_interleave(SIDE**2)
     costs = costs_if_wrong(torch.rand(300, 2, SIDE, SIDE) + 0.1)
-    same = DecisionRule(SCENE, LIMIT, **settings).fit(flat(logits)[kept], target.flatten()[kept], clusters=image[kept])
+    same = DecisionRule(SCENE, LIMIT, **settings).fit(
+        flat(logits)[kept], target.flatten()[kept], clusters=image[kept]
+    )
     assert rule.thresholds.tolist() == same.thresholds.tolist()
     assert rule.report == same.report
     by_costs = DecisionRule(SCENE, **settings).fit(
         logits, target.masked_fill(is_void, -1), costs=costs, ignore_index=-1
     )
-    paid = costs.movedim((1, 2), (-2, -1))[~is_void][torch.arange(int(kept.sum())), target.flatten()[kept]]
+    paid = costs.movedim((1, 2), (-2, -1))[~is_void][
+        torch.arange(int(kept.sum())), target.flatten()[kept]
+    ]
     decided = by_costs(logits, costs).flatten()[kept]
     assert by_costs.report is not None
-    assert by_costs.report.cost == pytest.approx(paid.gather(1, decided.unsqueeze(1)).mean().item())
+    assert by_costs.report.cost == pytest.approx(
+        paid.gather(1, decided.unsqueeze(1)).mean().item()
+    )
     with pytest.raises(InvalidValueError) as refused:
         rule.fit(logits, torch.full_like(target, 255), ignore_index=255)
     assert (refused.value.argument, refused.value.value) == ("target", 255)
@@ -97,18 +121,24 @@ def test_a_fit_leaves_out_pixels_without_a_label(calibration: Any) -> None:
 def test_whole_images_are_referred_by_all_their_pixels_though_some_have_no_label() -> None:
     logits, target = images(300, 0)
     target[:, 0] = -100
-    rule = DecisionRule(SCENE, LIMIT, refers_whole=True, calibration=None).fit(logits, target, ignore_index=-100)
+    rule = DecisionRule(SCENE, LIMIT, refers_whole=True, calibration=None).fit(
+        logits, target, ignore_index=-100
+    )
     assessed = rule.assess(logits)
     assert rule.report is not None
     image_risk = assessed.risk.flatten(1).mean(1)
-    assert ((assessed.decision == -1).flatten(1).all(1)).tolist() == (image_risk >= rule.thresholds.item()).tolist()
+    assert ((assessed.decision == -1).flatten(1).all(1)).tolist() == (
+        image_risk >= rule.thresholds.item()
+    ).tolist()
     assert 0 < rule.report.coverage < 1
     assert rule.report.judged_by < 300 * (SIDE - 1) * SIDE
 
 
 def test_whole_images_are_referred_by_the_mean_risk_of_their_pixels(tmp_path: Any) -> None:
     logits, target = images(300, 0)
-    rule = DecisionRule(SCENE, LIMIT, refers_whole=True, calibration=None).fit(logits, target)
+    rule = DecisionRule(SCENE, LIMIT, refers_whole=True, calibration=None).fit(
+        logits, target
+    )
     new, _ = images(200, 1)
     assessed = rule.assess(new)
     is_referred = (assessed.decision == -1).flatten(1)
@@ -126,9 +156,15 @@ def test_whole_images_are_referred_if_their_mean_cost_is_above_the_price() -> No
     priced = ConcernSpec(["road", "person"], weights=[[0, 1], [9, 0]], refer=0.4)
     new, _ = images(200, 1)
     costs = torch.tensor([[0.0, 1], [9, 0]])
-    expected = np.einsum("nihw,ij->njhw", new.softmax(1).numpy(), costs.numpy()).min(1).reshape(200, -1)
+    expected = (
+        np.einsum("nihw,ij->njhw", new.softmax(1).numpy(), costs.numpy())
+        .min(1)
+        .reshape(200, -1)
+    )
     for given in (None, costs.view(1, 2, 2, 1, 1).expand(200, 2, 2, SIDE, SIDE)):
-        whole = DecisionRule(priced, refers_whole=True, calibration=None)(new, given).flatten(1)
+        whole = DecisionRule(priced, refers_whole=True, calibration=None)(
+            new, given
+        ).flatten(1)
         pixels = DecisionRule(priced, calibration=None)(new, given).flatten(1)
         assert (pixels == -1).tolist() == (expected > 0.4).tolist()
         assert ((whole == -1).all(1)).tolist() == (expected.mean(1) > 0.4).tolist()
@@ -144,7 +180,9 @@ def test_limits_hold_over_the_pixels_of_new_images(refers_whole: bool) -> None:
     for seed in range(200):
         rule = DecisionRule(SCENE, LIMIT, refers_whole=refers_whole).fit(*images(150, seed))
         decisions = rule(new)
-        above.append(((decisions == 0) & (target == 1)).double().mean().item() > LIMIT.at_most)
+        above.append(
+            ((decisions == 0) & (target == 1)).double().mean().item() > LIMIT.at_most
+        )
         decided.append((decisions >= 0).double().mean().item())
     assert sum(above) <= 200 * 0.05 + 2 * (200 * 0.05 * 0.95) ** 0.5
     assert np.mean(decided) > 0.5

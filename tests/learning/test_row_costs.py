@@ -57,7 +57,10 @@ def loss_of(name: str, **settings: Any) -> Any:
 
 
 def test_amounts_if_wrong_are_costs_by_true_class() -> None:
-    expected = np.stack([np.where(np.arange(CLASSES) == true, 0, AMOUNTS) for true in range(CLASSES)], axis=1)
+    expected = np.stack(
+        [np.where(np.arange(CLASSES) == true, 0, AMOUNTS) for true in range(CLASSES)],
+        axis=1,
+    )
     assert np.array_equal(IF_WRONG, expected)
     assert torch.equal(costs_if_wrong(AMOUNTS[3]), IF_WRONG[3])
     pixels = AMOUNTS.view(2, 4, 5, CLASSES).movedim(-1, 1)
@@ -65,7 +68,11 @@ def test_amounts_if_wrong_are_costs_by_true_class() -> None:
     assert torch.equal(costs_if_wrong(pixels), of_pixels)
     with pytest.raises(InvalidValueError) as refused:
         costs_if_wrong(-AMOUNTS)
-    assert (refused.value.argument, refused.value.sample, refused.value.column) == ("amounts", 0, 0)
+    assert (refused.value.argument, refused.value.sample, refused.value.column) == (
+        "amounts",
+        0,
+        0,
+    )
 
 
 @pytest.mark.parametrize("costs", [IF_WRONG, NO_GAINS], ids=["if wrong", "by true class"])
@@ -87,8 +94,12 @@ def test_smoothed_labels_of_the_concern_loss_are_shares() -> None:
 def test_the_costs_of_the_concern_change_nothing(name: str) -> None:
     costs = CONCERN.costs().expand(ROWS, CLASSES, CLASSES)
     loss = loss_of(name)
-    assert loss(LOGITS, TARGET, costs=costs).tolist() == pytest.approx(loss(LOGITS, TARGET).tolist(), rel=1e-6)
-    assert loss(LOGITS, SHARES, costs=costs).tolist() == pytest.approx(loss(LOGITS, SHARES).tolist(), rel=1e-6)
+    assert loss(LOGITS, TARGET, costs=costs).tolist() == pytest.approx(
+        loss(LOGITS, TARGET).tolist(), rel=1e-6
+    )
+    assert loss(LOGITS, SHARES, costs=costs).tolist() == pytest.approx(
+        loss(LOGITS, SHARES).tolist(), rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -105,7 +116,9 @@ def test_pixels_and_single_samples_have_costs_of_their_shape(name: str) -> None:
 @pytest.mark.parametrize("name", LOSSES)
 def test_rows_without_costs_have_cross_entropy_alone(name: str) -> None:
     ours = loss_of(name)(LOGITS, TARGET, costs=torch.zeros(ROWS, CLASSES, CLASSES))
-    plain = cross_entropy(LOGITS, TARGET, reduction="none") * (1 if name == "margin" else 0.7)
+    plain = cross_entropy(LOGITS, TARGET, reduction="none") * (
+        1 if name == "margin" else 0.7
+    )
     assert ours.tolist() == pytest.approx(plain.tolist())
 
 
@@ -117,9 +130,15 @@ def test_costs_of_deciding_are_refused_by_the_name_of_the_function(call: str) ->
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("costs", [IF_WRONG * torch.nan, BY_CLASS, -IF_WRONG], ids=["NaN", "rewards", "negative"])
+@pytest.mark.parametrize(
+    "costs", [IF_WRONG * torch.nan, BY_CLASS, -IF_WRONG], ids=["NaN", "rewards", "negative"]
+)
 def test_losses_refuse_costs_that_reward_errors(name: str, costs: Tensor) -> None:
-    with Refused("finite_at_least", "costs of wrong decisions, beyond that of the right one,", minimum=0):
+    with Refused(
+        "finite_at_least",
+        "costs of wrong decisions, beyond that of the right one,",
+        minimum=0,
+    ):
         loss_of(name)(LOGITS, TARGET, costs=costs)
 
 
@@ -135,7 +154,11 @@ def expected(costs: Tensor) -> np.ndarray:
     return np.einsum("ni,nij->nj", LOGITS.softmax(1).numpy(), costs.numpy())
 
 
-@pytest.mark.parametrize("costs", [IF_WRONG, BY_CLASS, 1e6 * IF_WRONG], ids=["if wrong", "by true class", "large"])
+@pytest.mark.parametrize(
+    "costs",
+    [IF_WRONG, BY_CLASS, 1e6 * IF_WRONG],
+    ids=["if wrong", "by true class", "large"],
+)
 def test_a_rule_decides_for_the_lowest_expected_cost_of_each_row(costs: Tensor) -> None:
     assessed = rule_of().assess(LOGITS, costs)
     by_numpy = expected(costs)
@@ -145,14 +168,19 @@ def test_a_rule_decides_for_the_lowest_expected_cost_of_each_row(costs: Tensor) 
 
 
 def test_a_rare_dear_error_is_not_lost_by_rounding() -> None:
-    logits, costs = torch.tensor([[0.0, -25.0]]), costs_if_wrong([[1e13, 1.0]])  # 1 - p is 1.4e-11, and p rounds to 1
+    logits, costs = (
+        torch.tensor([[0.0, -25.0]]),
+        costs_if_wrong([[1e13, 1.0]]),
+    )  # 1 - p is 1.4e-11, and p rounds to 1
     rule = DecisionRule(ConcernSpec(2), calibration=None)
     assert rule(logits, costs).item() == 1
     assert rule(logits, costs.clamp(max=1e9)).item() == 0
 
 
 def test_the_costs_of_the_concern_change_no_decision() -> None:
-    concern = ConcernSpec(["a", "b", "c"], weights=CONCERN.weights, answers={"a or b": 0.2}, refer=0.6)
+    concern = ConcernSpec(
+        ["a", "b", "c"], weights=CONCERN.weights, answers={"a or b": 0.2}, refer=0.6
+    )
     costs = concern.costs()
     same = rule_of(concern).assess(LOGITS)
     assert len(set(same.decision.tolist())) == 5
@@ -172,7 +200,9 @@ def test_a_row_is_referred_if_that_costs_less_than_its_cheapest_class() -> None:
 
 
 def test_gains_shift_no_decision() -> None:
-    shifted = rule_of()(LOGITS, BY_CLASS - 100 * torch.rand(ROWS, CLASSES, 1, generator=GENERATOR))
+    shifted = rule_of()(
+        LOGITS, BY_CLASS - 100 * torch.rand(ROWS, CLASSES, 1, generator=GENERATOR)
+    )
     assert shifted.tolist() == rule_of()(LOGITS, BY_CLASS).tolist()
 
 
@@ -188,7 +218,11 @@ def drawn(samples: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     target = torch.randint(2, (samples,), generator=generator)
     logits = 1.5 * torch.eye(2)[target] + torch.randn(samples, 2, generator=generator)
-    return logits, target, costs_if_wrong(torch.rand(samples, 2, generator=generator).exp() ** 3)
+    return (
+        logits,
+        target,
+        costs_if_wrong(torch.rand(samples, 2, generator=generator).exp() ** 3),
+    )
 
 
 CREDIT = ConcernSpec(["repays", "defaults"], dangerous=[["defaults", "repays"]])
@@ -210,7 +244,9 @@ def test_limits_hold_for_decisions_by_costs_of_rows() -> None:
     free = DecisionRule(CREDIT, calibration=None).fit(logits, target, costs=costs)
     decided = free(logits, costs)
     assert free.report is not None
-    assert free.report.cost == pytest.approx(costs.numpy()[np.arange(400), target, decided].mean())
+    assert free.report.cost == pytest.approx(
+        costs.numpy()[np.arange(400), target, decided].mean()
+    )
 
 
 def test_a_rule_with_limits_decides_as_it_was_fitted(tmp_path: Any) -> None:
@@ -234,10 +270,16 @@ def test_a_rule_with_limits_decides_as_it_was_fitted(tmp_path: Any) -> None:
         ([], torch.rand(400, 3, 2), Refused("costs_by_true_class", "costs")),
         ([], torch.full((400, 2, 2), torch.inf), Refused("finite", "costs", float("inf"))),
         ([COST_LIMIT], torch.rand(400, 2, 2), Refused("no_limit_of_costs", "limits")),
-        ([], costs_if_wrong(1 - one_hot(TOLD)), Refused("known_before_class", "costs", label=0)),
         (
             [],
-            costs_if_wrong(torch.stack([TOLD * 7.0, torch.full((400,), 5.0)], dim=1)),  # costs of deciding, 5 to look
+            costs_if_wrong(1 - one_hot(TOLD)),
+            Refused("known_before_class", "costs", label=0),
+        ),
+        (
+            [],
+            costs_if_wrong(
+                torch.stack([TOLD * 7.0, torch.full((400,), 5.0)], dim=1)
+            ),  # costs of deciding, 5 to look
             Refused("known_before_class", "costs", label=0),
         ),
     ],

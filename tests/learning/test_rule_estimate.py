@@ -14,7 +14,12 @@ from mpcs_torch.learning.rule_estimate import estimate_lines
 from tests.refused import Refused
 
 NAMES = ["benign", "unclear", "malignant"]
-CONCERN = ConcernSpec(NAMES, weights=[[0, 1, 1], [1, 0, 1], [20, 2, 0]], dangerous=[["malignant", "benign"]], refer=0.6)
+CONCERN = ConcernSpec(
+    NAMES,
+    weights=[[0, 1, 1], [1, 0, 1], [20, 2, 0]],
+    dangerous=[["malignant", "benign"]],
+    refer=0.6,
+)
 DANGEROUS, COSTS = CONCERN.dangerous_pairs().double().numpy(), CONCERN.costs().numpy()
 
 
@@ -22,10 +27,14 @@ def drawn(samples: int, seed: int, *, heat: float = 1.0) -> tuple[Tensor, Tensor
     """Return logits and labels; the probabilities of the logits are calibrated if ``heat`` is 1."""
     generator = torch.Generator().manual_seed(seed)
     logits = 2 * torch.randn(samples, 3, generator=generator).double()
-    return heat * logits, torch.multinomial(logits.softmax(1), 1, generator=generator).squeeze(1)
+    return heat * logits, torch.multinomial(
+        logits.softmax(1), 1, generator=generator
+    ).squeeze(1)
 
 
-def assessed(logits: Tensor, concern: ConcernSpec = CONCERN, costs: Tensor | None = None) -> Any:
+def assessed(
+    logits: Tensor, concern: ConcernSpec = CONCERN, costs: Tensor | None = None
+) -> Any:
     return DecisionRule(concern, calibration=None).assess(logits, costs)
 
 
@@ -33,19 +42,30 @@ def test_values_are_means_of_the_risks_and_costs_of_decisions() -> None:
     logits, target = drawn(500, 0)
     target[::3] = -100
     of_rows = assessed(logits)
-    probs, decided, is_known = logits.softmax(1).numpy(), of_rows.decision.numpy(), (target >= 0).numpy()
+    probs, decided, is_known = (
+        logits.softmax(1).numpy(),
+        of_rows.decision.numpy(),
+        (target >= 0).numpy(),
+    )
     assert set(decided.tolist()) == {-1, 0, 1, 2}
     padded = np.pad(DANGEROUS, ((0, 0), (0, 1)))
-    for estimate, losses in zip(estimate_decisions(of_rows, CONCERN, target), (padded, COSTS), strict=True):
+    for estimate, losses in zip(
+        estimate_decisions(of_rows, CONCERN, target), (padded, COSTS), strict=True
+    ):
         expected = (probs @ losses)[np.arange(500), decided]
         measured = losses[target.clamp(min=0), decided]
         assert estimate.value == pytest.approx(expected.mean(), rel=1e-5)
         assert (estimate.samples, estimate.labelled) == (500, int(is_known.sum()))
-        assert estimate.difference == pytest.approx((measured - expected)[is_known].mean(), abs=1e-5)
+        assert estimate.difference == pytest.approx(
+            (measured - expected)[is_known].mean(), abs=1e-5
+        )
         assert estimate.low < estimate.difference < estimate.high
     unlabelled = estimate_decisions(of_rows, CONCERN)
     assert [each.labelled for each in unlabelled] == [0, 0]
-    assert str(unlabelled[0]) == f"dangerous errors per sample: {unlabelled[0].value:.4g} (of 500)"
+    assert (
+        str(unlabelled[0])
+        == f"dangerous errors per sample: {unlabelled[0].value:.4g} (of 500)"
+    )
 
 
 def test_costs_of_rows_are_those_that_are_paid() -> None:
@@ -62,7 +82,13 @@ def test_costs_of_rows_are_those_that_are_paid() -> None:
 
 
 def test_estimates_of_coarse_answers_are_left_out() -> None:
-    coarse = ConcernSpec(NAMES, weights=CONCERN.weights, dangerous=20, refer=0.6, answers={"benign or unclear": 0.3})
+    coarse = ConcernSpec(
+        NAMES,
+        weights=CONCERN.weights,
+        dangerous=20,
+        refer=0.6,
+        answers={"benign or unclear": 0.3},
+    )
     logits, target = drawn(500, 0)
     of_rows = assessed(logits, coarse)
     estimate, _ = estimate_decisions(of_rows, coarse, target)
@@ -75,7 +101,9 @@ def test_images_are_clusters() -> None:
     pixels = logits.view(40, 4, 4, 3).movedim(-1, 1)
     estimates = estimate_decisions(assessed(pixels), CONCERN, target.view(40, 4, 4))
     image = torch.arange(40).repeat_interleave(16)
-    assert estimates == estimate_decisions(assessed(logits), CONCERN, target, clusters=image)
+    assert estimates == estimate_decisions(
+        assessed(logits), CONCERN, target, clusters=image
+    )
     alone = estimate_decisions(assessed(logits), CONCERN, target)
     assert estimates[0].difference == pytest.approx(alone[0].difference)
     assert estimates[0].low < alone[0].low
@@ -85,12 +113,19 @@ def test_images_are_clusters() -> None:
 def test_intervals_contain_the_true_difference(kind: str) -> None:
     """200 draws of 500 labels: of calibrated probabilities, the true difference is 0; of others, by many labels."""
     heat = 1.0 if kind == "calibrated" else 2.0
-    many = estimate_decisions(assessed(drawn(400_000, 10**6, heat=heat)[0]), CONCERN, drawn(400_000, 10**6)[1])
+    many = estimate_decisions(
+        assessed(drawn(400_000, 10**6, heat=heat)[0]), CONCERN, drawn(400_000, 10**6)[1]
+    )
     true = [0.0, 0.0] if kind == "calibrated" else [each.difference for each in many]
     held, alarms = np.zeros(2), np.zeros(2)
     for seed in range(200):
-        estimates = estimate_decisions(assessed(drawn(500, seed, heat=heat)[0]), CONCERN, drawn(500, seed)[1])
-        held += [each.low <= value <= each.high for each, value in zip(estimates, true, strict=True)]
+        estimates = estimate_decisions(
+            assessed(drawn(500, seed, heat=heat)[0]), CONCERN, drawn(500, seed)[1]
+        )
+        held += [
+            each.low <= value <= each.high
+            for each, value in zip(estimates, true, strict=True)
+        ]
         alarms += [each.is_alarm for each in estimates]
     assert (held / 200 >= 0.93).all()
     if kind == "calibrated":
@@ -132,6 +167,8 @@ def test_lines_say_when_estimates_are_right_and_what_an_alarm_means() -> None:
         (torch.full((9,), 255), Refused("below_where_known", "target", 255)),
     ],
 )
-def test_labels_of_another_shape_or_class_are_refused(target: Tensor, refusal: Refused) -> None:
+def test_labels_of_another_shape_or_class_are_refused(
+    target: Tensor, refusal: Refused
+) -> None:
     with refusal:
         estimate_decisions(assessed(drawn(9, 0)[0]), CONCERN, target)

@@ -24,7 +24,9 @@ def brute_force(limit: Limit, expected: float, chance: float, most: int) -> int:
     assert limit.confidence is not None
     last = 0
     for n in range(1, most):
-        passing = np.flatnonzero(binom.cdf(np.arange(n), n, limit.at_most) <= 1 - limit.confidence)
+        passing = np.flatnonzero(
+            binom.cdf(np.arange(n), n, limit.at_most) <= 1 - limit.confidence
+        )
         if not len(passing) or binom.cdf(passing[-1], n, expected) < chance:
             last = n
     return last + 1
@@ -32,14 +34,21 @@ def brute_force(limit: Limit, expected: float, chance: float, most: int) -> int:
 
 @pytest.mark.parametrize(
     ("at_most", "confidence", "expected", "chance"),
-    [(0.05, 0.95, 0.01, 0.9), (0.1, 0.9, 0.05, 0.8), (0.1, 0.95, 0.05, 0.95), (0.02, 0.99, 0.002, 0.7)],
+    [
+        (0.05, 0.95, 0.01, 0.9),
+        (0.1, 0.9, 0.05, 0.8),
+        (0.1, 0.95, 0.05, 0.95),
+        (0.02, 0.99, 0.002, 0.7),
+    ],
 )
 def test_the_chance_is_kept_from_the_planned_number_on(
     at_most: float, confidence: float, expected: float, chance: float
 ) -> None:
     limit = Limit(at_most, confidence=confidence)
     plan = plan_limit(limit, expected, chance=chance)
-    assert plan.judging == brute_force(limit, expected, chance, 2 * plan.judging) > plan.fewest
+    assert (
+        plan.judging == brute_force(limit, expected, chance, 2 * plan.judging) > plan.fewest
+    )
     assert plan.given == total_units(plan.judging)
     assert plan.given - calibration_units(plan.given) == plan.judging
     assert plan.chance_with(plan.given) >= chance
@@ -47,11 +56,15 @@ def test_the_chance_is_kept_from_the_planned_number_on(
 
 @settings(max_examples=20)
 @given(st.floats(0.005, 0.3), st.floats(0.5, 0.99), st.sampled_from([1, 4]))
-def test_fewer_than_the_fewest_are_refused_by_the_test_itself(at_most: float, confidence: float, size: int) -> None:
+def test_fewer_than_the_fewest_are_refused_by_the_test_itself(
+    at_most: float, confidence: float, size: int
+) -> None:
     limit = Limit(at_most, confidence=confidence)
     clusters = None if size == 1 else torch.arange(1).repeat_interleave(size)
     one = torch.ones(size, 1, dtype=torch.bool)
-    rate = LimitedRate("", at_most, limit.confidence, torch.zeros(size, 1), one, clusters=clusters).over_all()
+    rate = LimitedRate(
+        "", at_most, limit.confidence, torch.zeros(size, 1), one, clusters=clusters
+    ).over_all()
     with pytest.raises(UnattainableLimitError) as refused:
         rate.check_attainable()
     assert plan_limit(limit, 0, cluster_size=size).fewest == refused.value.needed
@@ -61,24 +74,38 @@ def test_what_counts_is_drawn_by_chance() -> None:
     plan = plan_limit(Limit(0.1, of="malignant", by="site"), 0.02, share=0.1)
     judging = plan.given - calibration_units(plan.given)
     numbers = np.arange(judging + 1)
-    allowed = [int(np.sum(binom.cdf(np.arange(n + 1), n, 0.1) <= 0.05)) - 1 for n in numbers]
+    allowed = [
+        int(np.sum(binom.cdf(np.arange(n + 1), n, 0.1) <= 0.05)) - 1 for n in numbers
+    ]
     passing = binom.cdf(allowed, numbers, 0.02)
-    assert plan.chance_with(plan.given) == pytest.approx(binom.pmf(numbers, judging, 0.1) @ passing, abs=1e-6)
+    assert plan.chance_with(plan.given) == pytest.approx(
+        binom.pmf(numbers, judging, 0.1) @ passing, abs=1e-6
+    )
     assert 0.9 <= plan.chance_with(plan.given) < 0.91
     assert plan.chance_with(plan.given - 20) < 0.9
     assert plan.counted == round(0.1 * plan.given)
-    assert plan_limit(OF_CLASS, 0, share=0.05).given > total_units(ceil(299 / 0.05)), "299 on average are too few"
+    assert plan_limit(OF_CLASS, 0, share=0.05).given > total_units(ceil(299 / 0.05)), (
+        "299 on average are too few"
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "shared"), [(1, 0.0), (5, 0.3), (10, 0.5), (20, 0.1), (5, 1.0)])
-def test_clusters_pass_the_test_as_often_as_in_simulations(size: int, shared: float) -> None:
+@pytest.mark.parametrize(
+    ("size", "shared"), [(1, 0.0), (5, 0.3), (10, 0.5), (20, 0.1), (5, 1.0)]
+)
+def test_clusters_pass_the_test_as_often_as_in_simulations(
+    size: int, shared: float
+) -> None:
     plan = plan_limit(Limit(0.05), 0.015, cluster_size=size, shared=shared)
     clusters, random = plan.judging, np.random.default_rng(0)
     counts = random.binomial(1, 0.015, (4000, clusters)) * size
     if 0 < shared < 1:
         counts = betabinom.rvs(
-            size, 0.015 * (1 / shared - 1), 0.985 * (1 / shared - 1), size=(4000, clusters), random_state=random
+            size,
+            0.015 * (1 / shared - 1),
+            0.985 * (1 / shared - 1),
+            size=(4000, clusters),
+            random_state=random,
         )
     if size == 1:
         passing = binom.cdf(counts.sum(axis=1), clusters, 0.05) <= 0.05
@@ -92,26 +119,40 @@ def test_clusters_pass_the_test_as_often_as_in_simulations(size: int, shared: fl
 def wealth(rates: Any, clusters: int) -> Any:
     """Return the product of what a bet that an error is less likely than 5 % pays for each cluster, (N,)."""
     bets = np.arange(1, 21) / 20
-    room = [(clusters * log(1 + bet / 19) - log(20)) / -log(max(1 - bet, 1e-12)) for bet in bets]
+    room = [
+        (clusters * log(1 + bet / 19) - log(20)) / -log(max(1 - bet, 1e-12)) for bet in bets
+    ]
     return np.prod(1 + bets[np.argmax(room)] * (0.05 - rates) / 0.95, axis=1)
 
 
 def test_sizes_that_differ_take_more_clusters_of_samples_but_not_per_cluster() -> None:
     given = {
-        (per, sizes): plan_limit(Limit(0.1, per=per), 0.02, cluster_size=sizes, shared=0.3).given
+        (per, sizes): plan_limit(
+            Limit(0.1, per=per), 0.02, cluster_size=sizes, shared=0.3
+        ).given
         for per in ("sample", "cluster")
         for sizes in ((4,), (1, 2, 3, 10))
     }
     assert given["sample", (1, 2, 3, 10)] > 1.5 * given["sample", (4,)]
-    assert given["cluster", (1, 2, 3, 10)] < 1.4 * given["cluster", (4,)] == 1.4 * given["sample", (4,)]
+    assert (
+        given["cluster", (1, 2, 3, 10)]
+        < 1.4 * given["cluster", (4,)]
+        == 1.4 * given["sample", (4,)]
+    )
 
 
 @pytest.mark.slow
 def test_alike_samples_of_a_cluster_take_more_clusters() -> None:
     limit = Limit(0.05)
-    given_by_shared = [plan_limit(limit, 0.015, cluster_size=8, shared=shared).given for shared in (0, 0.3, 0.9)]
+    given_by_shared = [
+        plan_limit(limit, 0.015, cluster_size=8, shared=shared).given
+        for shared in (0, 0.3, 0.9)
+    ]
     assert given_by_shared == sorted(set(given_by_shared))
-    in_all = [size * plan_limit(limit, 0.015, cluster_size=size, shared=0.9).given for size in (2, 8)]
+    in_all = [
+        size * plan_limit(limit, 0.015, cluster_size=size, shared=0.9).given
+        for size in (2, 8)
+    ]
     assert in_all[0] < in_all[1]
 
 
@@ -123,9 +164,15 @@ def test_plans_say_what_to_collect() -> None:
     samples = f"{plan.given // 1000} {plan.given % 1000:03} samples, {plan.counted} of them malignant"
     assert str(plan) == f"Collect {samples} of the rarest site."
     plan = plan_limit(Limit(0.05, by="site"), 0.005, share=0.2)
-    assert str(plan) == f"Collect {plan.given} samples, {plan.counted} of them of the rarest site."
+    assert (
+        str(plan)
+        == f"Collect {plan.given} samples, {plan.counted} of them of the rarest site."
+    )
     plan = plan_limit(Limit(0.05, of="malignant"), 0, share=0.1, cluster_size=4, shared=0.5)
-    assert str(plan) == f"Collect {plan.given} clusters of 4 samples, {plan.counted} of them with malignant samples."
+    assert (
+        str(plan)
+        == f"Collect {plan.given} clusters of 4 samples, {plan.counted} of them with malignant samples."
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,8 +192,18 @@ def test_plans_say_what_to_collect() -> None:
             {"cluster_size": 1000},
             Refused("far_below_limit", "expected", 0.00999, maximum=131072),
         ),
-        (OF_CLASS, 0.001, {"chance": 1.0}, Refused("open_between", "chance", 1.0, minimum=0, maximum=1)),
-        (OF_CLASS, 0.001, {"share": 0.0}, Refused("above_at_most", "share", 0.0, minimum=0, maximum=1)),
+        (
+            OF_CLASS,
+            0.001,
+            {"chance": 1.0},
+            Refused("open_between", "chance", 1.0, minimum=0, maximum=1),
+        ),
+        (
+            OF_CLASS,
+            0.001,
+            {"share": 0.0},
+            Refused("above_at_most", "share", 0.0, minimum=0, maximum=1),
+        ),
         (Limit(0.01), 0.001, {"share": 0.5}, Refused("share_of_all", "share", 0.5)),
         (
             OF_CLASS,
@@ -154,7 +211,12 @@ def test_plans_say_what_to_collect() -> None:
             {"cluster_size": 0},
             Refused("sizes", "cluster_size", [0.0]),
         ),
-        (OF_CLASS, 0.001, {"shared": 1.5}, Refused("between", "shared", 1.5, minimum=0, maximum=1)),
+        (
+            OF_CLASS,
+            0.001,
+            {"shared": 1.5},
+            Refused("between", "shared", 1.5, minimum=0, maximum=1),
+        ),
     ],
 )
 def test_wrong_arguments_are_refused(

@@ -23,12 +23,18 @@ from mpcs_torch.learning.selection import (
 )
 from tests.refused import Refused
 
-DIRECTIONS = {"mpcs": MetaPatternConcernScore, "accuracy": MulticlassAccuracy(num_classes=3)}
+DIRECTIONS = {
+    "mpcs": MetaPatternConcernScore,
+    "accuracy": MulticlassAccuracy(num_classes=3),
+}
 NAN = float("nan")
 
 
 def epochs(*values: tuple[float, float]) -> list[Epoch]:
-    return [Epoch(i, {"mpcs": mpcs, "accuracy": accuracy}) for i, (mpcs, accuracy) in enumerate(values, start=1)]
+    return [
+        Epoch(i, {"mpcs": mpcs, "accuracy": accuracy})
+        for i, (mpcs, accuracy) in enumerate(values, start=1)
+    ]
 
 
 def picked(rule: SelectionRule, among: list[Epoch]) -> list[int]:
@@ -46,30 +52,52 @@ NAN_FIRST = [(0.2, NAN), (0.3, 0.9), (0.4, 0.95), (0.1, 0.8)]
 
 @given(st.permutations(NAN_FIRST))
 @example(NAN_FIRST)
-def test_nan_takes_no_part_in_the_best_value_that_others_must_be_near(order: list[tuple[float, float]]) -> None:
+def test_nan_takes_no_part_in_the_best_value_that_others_must_be_near(
+    order: list[tuple[float, float]],
+) -> None:
     near = SelectionRule("mpcs", DIRECTIONS, within={"accuracy": 0.1})
     assert [epoch.values["mpcs"] for epoch in near.ranking(epochs(*order))] == [0.3, 0.4]
 
 
 def test_limits_leave_out_epochs() -> None:
     runs = epochs((0.1, 0.90), (0.2, 0.949), (0.3, 0.95))
-    assert picked(SelectionRule("mpcs", DIRECTIONS, within={"accuracy": 0.0015}), runs) == [2, 3]
-    assert picked(SelectionRule("mpcs", DIRECTIONS, at_least={"accuracy": 0.95}), runs) == [3]
-    assert picked(SelectionRule("accuracy", DIRECTIONS, at_most={"mpcs": 0.2}), runs) == [2, 1]
+    assert picked(SelectionRule("mpcs", DIRECTIONS, within={"accuracy": 0.0015}), runs) == [
+        2,
+        3,
+    ]
+    assert picked(SelectionRule("mpcs", DIRECTIONS, at_least={"accuracy": 0.95}), runs) == [
+        3
+    ]
+    assert picked(SelectionRule("accuracy", DIRECTIONS, at_most={"mpcs": 0.2}), runs) == [
+        2,
+        1,
+    ]
     assert picked(SelectionRule("mpcs", DIRECTIONS, at_most={"mpcs": 0.05}), runs) == []
 
 
 @pytest.mark.parametrize("samples", [50, 100, 200, 400, 999])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_an_epoch_at_a_limit_is_within_it_whatever_the_rounding(samples: int, dtype: torch.dtype) -> None:
+def test_an_epoch_at_a_limit_is_within_it_whatever_the_rounding(
+    samples: int, dtype: torch.dtype
+) -> None:
     for right in range(samples // 2, samples + 1):
-        best, slack = (torch.tensor(number, dtype=dtype).item() / samples for number in (right, 5))
-        at_limit, below = ((torch.tensor(right - away, dtype=dtype) / samples).item() for away in (5, 6))
+        best, slack = (
+            torch.tensor(number, dtype=dtype).item() / samples for number in (right, 5)
+        )
+        at_limit, below = (
+            (torch.tensor(right - away, dtype=dtype) / samples).item() for away in (5, 6)
+        )
         runs = epochs((0.3, best), (0.2, at_limit), (0.1, below))
-        assert picked(SelectionRule("mpcs", DIRECTIONS, within={"accuracy": slack}), runs) == [2, 1]
+        assert picked(
+            SelectionRule("mpcs", DIRECTIONS, within={"accuracy": slack}), runs
+        ) == [2, 1]
         limit = (right - 5) / samples
-        assert picked(SelectionRule("mpcs", DIRECTIONS, at_least={"accuracy": limit}), runs) == [2, 1]
-        assert picked(SelectionRule("mpcs", DIRECTIONS, at_most={"accuracy": limit}), runs) == [3, 2]
+        assert picked(
+            SelectionRule("mpcs", DIRECTIONS, at_least={"accuracy": limit}), runs
+        ) == [2, 1]
+        assert picked(
+            SelectionRule("mpcs", DIRECTIONS, at_most={"accuracy": limit}), runs
+        ) == [3, 2]
 
 
 values = st.one_of(st.integers(0, 6).map(lambda n: n / 4), st.just(NAN))
@@ -86,13 +114,18 @@ def test_keeping_what_could_win_loses_no_pick(
     runs: list[tuple[float, float]], slack: float, places: int, ties: str, constrained: bool
 ) -> None:
     within = {"accuracy": slack} if constrained else {}
-    rule = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within=within, ties=ties)
+    rule = SelectionRule(
+        "mpcs", {"mpcs": "min", "accuracy": "max"}, within=within, ties=ties
+    )
     seen = epochs(*runs)
     contenders, limited = Contenders(rule, places), Contenders(rule, places, places + 1)
     for count, epoch in enumerate(seen, start=1):
         contenders, limited = contenders.add(epoch), limited.add(epoch)
         ranking = [each.number - 1 for each in rule.ranking(seen[:count])]
-        assert ranking[:places] == [place for place in ranking if place in contenders.places_kept][:places]
+        assert (
+            ranking[:places]
+            == [place for place in ranking if place in contenders.places_kept][:places]
+        )
         assert contenders.pick == (ranking[0] if ranking else None)
         assert len(limited.places_kept) <= places + 1
         if limited.places_kept == contenders.places_kept:
@@ -102,9 +135,12 @@ def test_keeping_what_could_win_loses_no_pick(
 
 
 @pytest.mark.parametrize(
-    ("ties", "order"), [("first", [2, 3, 4, 1]), ("last", [4, 3, 2, 1]), ("accuracy", [3, 2, 4, 1])]
+    ("ties", "order"),
+    [("first", [2, 3, 4, 1]), ("last", [4, 3, 2, 1]), ("accuracy", [3, 2, 4, 1])],
 )
-def test_ties_go_to_the_first_the_last_or_a_second_metric(ties: str, order: list[int]) -> None:
+def test_ties_go_to_the_first_the_last_or_a_second_metric(
+    ties: str, order: list[int]
+) -> None:
     runs = epochs((0.3, 0.9), (0.2, 0.7), (0.2, 0.8), (0.2, NAN))
     assert picked(SelectionRule("mpcs", DIRECTIONS, ties=ties), runs) == order
 
@@ -132,11 +168,17 @@ def test_each_metric_has_its_own_pick() -> None:
     runs = epochs((0.3, 0.7), (0.2, 0.6), (NAN, NAN))
     table = explain(SelectionRule("mpcs", DIRECTIONS, at_least={"accuracy": 0.65}), runs)
     assert list(table.header) == ["picked by", "epoch", "mpcs", "accuracy"]
-    assert [row[:2] for row in table.rows] == [["the rule", "1"], ["mpcs", "2"], ["accuracy", "1"]]
+    assert [row[:2] for row in table.rows] == [
+        ["the rule", "1"],
+        ["mpcs", "2"],
+        ["accuracy", "1"],
+    ]
 
 
 @given(st.integers(0, 60), st.integers(61, 4000))
-def test_the_interval_of_a_count_is_that_of_poisson_and_holds_that_of_a_rate(count: int, samples: int) -> None:
+def test_the_interval_of_a_count_is_that_of_poisson_and_holds_that_of_a_rate(
+    count: int, samples: int
+) -> None:
     low, high = count_interval(count)
     assert high == pytest.approx(chi2.ppf(0.975, 2 * count + 2) / 2)
     assert low == pytest.approx(chi2.ppf(0.025, 2 * count) / 2 if count else 0)
@@ -150,34 +192,58 @@ def test_the_interval_of_a_count_is_that_of_poisson_and_holds_that_of_a_rate(cou
 def test_epochs_are_told_apart_only_where_any_overlap_of_their_errors_does(
     first: int, second: int, shared: int
 ) -> None:
-    pick, other = (Epoch(i, {"dangerous": float(count)}) for i, count in enumerate((first, second)))
+    pick, other = (
+        Epoch(i, {"dangerous": float(count)}) for i, count in enumerate((first, second))
+    )
     is_told = not as_good_as([pick, other], "dangerous", pick)
     only = min(first, second)
-    assert is_told == (first + second > 0 and binomtest(only, first + second).pvalue <= 0.05)
+    assert is_told == (
+        first + second > 0 and binomtest(only, first + second).pvalue <= 0.05
+    )
     overlap = min(shared, only)
     if is_told:  # McNemar's test by the errors that one epoch alone makes
         assert binomtest(only - overlap, first + second - 2 * overlap).pvalue <= 0.05
 
 
-def test_a_count_has_its_interval_and_names_the_epochs_that_it_does_not_tell_apart() -> None:
+def test_a_count_has_its_interval_and_names_the_epochs_that_it_does_not_tell_apart() -> (
+    None
+):
     values = [(29, 0.95), (5, 0.955), (4, 0.953), (12, 0.955), (3, 0.90), (NAN, 0.95)]
-    runs = [Epoch(i, {"dangerous": errors, "accuracy": right}) for i, (errors, right) in enumerate(values)]
-    rule = SelectionRule("dangerous", {"dangerous": "min", "accuracy": "max"}, within={"accuracy": 0.01})
+    runs = [
+        Epoch(i, {"dangerous": errors, "accuracy": right})
+        for i, (errors, right) in enumerate(values)
+    ]
+    rule = SelectionRule(
+        "dangerous", {"dangerous": "min", "accuracy": "max"}, within={"accuracy": 0.01}
+    )
     rows = {row["picked by"]: row for row in explain(rule, runs).records()}
     assert rows["the rule"]["dangerous"] == "4 [1.09, 10.2]"
     assert rows["the rule"][AS_GOOD] == "1, 3 (2 epochs)"  # 4 of 16 and 4 of 33 errors
     assert rows["dangerous"]["dangerous"] == "3 (-1) [0.619, 8.77]"
-    assert rows["dangerous"][AS_GOOD] == "1 to 3 (3 epochs)"  # also those outside of the limits of the rule
+    assert (
+        rows["dangerous"][AS_GOOD] == "1 to 3 (3 epochs)"
+    )  # also those outside of the limits of the rule
     assert rows["accuracy"][AS_GOOD] == ""
 
 
 def test_of_equally_good_epochs_none_is_missing() -> None:
     """Although the pick is the lowest of 30 counts."""
-    counts = torch.poisson(torch.full((1000, 30), 40.0), generator=torch.Generator().manual_seed(0))
+    counts = torch.poisson(
+        torch.full((1000, 30), 40.0), generator=torch.Generator().manual_seed(0)
+    )
     complete = 0
     for row in counts.tolist():
         epochs = [Epoch(i, {"dangerous": count}) for i, count in enumerate(row)]
-        complete += len(as_good_as(epochs, "dangerous", min(epochs, key=lambda epoch: epoch.values["dangerous"]))) == 29
+        complete += (
+            len(
+                as_good_as(
+                    epochs,
+                    "dangerous",
+                    min(epochs, key=lambda epoch: epoch.values["dangerous"]),
+                )
+            )
+            == 29
+        )
     assert complete / 1000 >= 0.95
 
 
@@ -193,10 +259,16 @@ def test_of_equally_good_epochs_none_is_missing() -> None:
         ([NAN, NAN, math.inf], "min", False),
     ],
 )
-def test_counts_are_whole_in_every_epoch(column: list[float], way: Direction, is_count: bool) -> None:
+def test_counts_are_whole_in_every_epoch(
+    column: list[float], way: Direction, is_count: bool
+) -> None:
     runs = [Epoch(i, {"mine": value}) for i, value in enumerate(column)]
     table = explain(SelectionRule("mine", {"mine": way}), runs)
-    assert (AS_GOOD in table.header) == is_count == ("[" in table.rows[0][2] if table.rows else False)
+    assert (
+        (AS_GOOD in table.header)
+        == is_count
+        == ("[" in table.rows[0][2] if table.rows else False)
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,6 +283,8 @@ def test_counts_are_whole_in_every_epoch(column: list[float], way: Direction, is
         ({"directions": {"mpcs": None}}, Refused("direction", "the direction of mpcs")),
     ],
 )
-def test_an_incomplete_or_wrong_rule_is_refused(arguments: dict[str, object], refusal: Refused) -> None:
+def test_an_incomplete_or_wrong_rule_is_refused(
+    arguments: dict[str, object], refusal: Refused
+) -> None:
     with refusal:
         SelectionRule(**{"by": "mpcs", "directions": DIRECTIONS, **arguments})  # type: ignore[arg-type]

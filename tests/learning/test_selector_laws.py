@@ -37,11 +37,23 @@ class Own:
 
 def equal(one: Any, other: Any) -> bool:
     if isinstance(one, torch.Tensor):
-        return isinstance(other, torch.Tensor) and one.dtype == other.dtype and torch.equal(one, other)
+        return (
+            isinstance(other, torch.Tensor)
+            and one.dtype == other.dtype
+            and torch.equal(one, other)
+        )
     if isinstance(one, dict):
-        return type(one) is type(other) and one.keys() == other.keys() and all(equal(one[k], other[k]) for k in one)
+        return (
+            type(one) is type(other)
+            and one.keys() == other.keys()
+            and all(equal(one[k], other[k]) for k in one)
+        )
     if isinstance(one, list | tuple):
-        return type(one) is type(other) and len(one) == len(other) and all(map(equal, one, other))
+        return (
+            type(one) is type(other)
+            and len(one) == len(other)
+            and all(map(equal, one, other))
+        )
     if isinstance(one, np.ndarray):
         return type(one) is type(other) and np.array_equal(one, other)
     return bool(type(one) is type(other) and (one == other or one != one))
@@ -54,8 +66,24 @@ numbers = st.one_of(
     st.floats().map(torch.tensor),
     st.floats(width=16).map(np.float16),
     st.integers(-9, 9).map(np.int8),
-    st.sampled_from([torch.tensor([0.5]), torch.tensor([[2]]), torch.tensor([0.5, 0.5]), torch.tensor(True)]),
-    st.sampled_from([np.array(0.5), np.array([0.5, 1.0]), np.bool_(True), True, Decimal("0.5"), Fraction(1, 3)]),
+    st.sampled_from(
+        [
+            torch.tensor([0.5]),
+            torch.tensor([[2]]),
+            torch.tensor([0.5, 0.5]),
+            torch.tensor(True),
+        ]
+    ),
+    st.sampled_from(
+        [
+            np.array(0.5),
+            np.array([0.5, 1.0]),
+            np.bool_(True),
+            True,
+            Decimal("0.5"),
+            Fraction(1, 3),
+        ]
+    ),
     st.sampled_from(["0.5", b"1", None, 1j, Own(), [], [0.5], {}, float, torch.tensor([])]),
 )
 leaves = st.one_of(
@@ -65,11 +93,45 @@ leaves = st.one_of(
     | st.floats()
     | st.text(max_size=3)
     | st.binary(max_size=3),
-    st.sampled_from([torch.tensor(1), torch.zeros(2, 3, dtype=torch.bfloat16), torch.zeros(3, requires_grad=True)]),
-    st.sampled_from([torch.nn.Parameter(torch.ones(2)), torch.float64, torch.Size([2]), torch.device("cpu"), {1, 2}]),
-    st.sampled_from([np.float64(0.5), np.int64(3), np.arange(3), np.str_("a"), np.dtype("f8"), slice(3), range(3), 1j]),
     st.sampled_from(
-        [Path("a"), argparse.Namespace(lr=1), Own(), Own, threading.Lock(), lambda: 1, iter([1]), Decimal(1)]
+        [
+            torch.tensor(1),
+            torch.zeros(2, 3, dtype=torch.bfloat16),
+            torch.zeros(3, requires_grad=True),
+        ]
+    ),
+    st.sampled_from(
+        [
+            torch.nn.Parameter(torch.ones(2)),
+            torch.float64,
+            torch.Size([2]),
+            torch.device("cpu"),
+            {1, 2},
+        ]
+    ),
+    st.sampled_from(
+        [
+            np.float64(0.5),
+            np.int64(3),
+            np.arange(3),
+            np.str_("a"),
+            np.dtype("f8"),
+            slice(3),
+            range(3),
+            1j,
+        ]
+    ),
+    st.sampled_from(
+        [
+            Path("a"),
+            argparse.Namespace(lr=1),
+            Own(),
+            Own,
+            threading.Lock(),
+            lambda: 1,
+            iter([1]),
+            Decimal(1),
+        ]
     ),
 )
 states = st.recursive(
@@ -85,29 +147,47 @@ states = st.recursive(
 
 
 @settings(max_examples=150)
-@given(state=states, epoch=numbers, mpcs=numbers, name=st.text(min_size=1, max_size=3), other=numbers)
+@given(
+    state=states,
+    epoch=numbers,
+    mpcs=numbers,
+    name=st.text(min_size=1, max_size=3),
+    other=numbers,
+)
 @example({"best": np.float64(0.9)}, 0, 0.5, "loss", 0.5)
 @example({"args": argparse.Namespace(lr=0.1)}, 0, 0.5, "loss", 0.5)
 @example(torch.nn.Linear(2, 2), 0, 0.5, "loss", 0.5)
 @example({}, torch.tensor(2), np.float32(0.5), "\ud800", float("-inf"))
-def test_what_is_accepted_can_be_resumed_and_loaded(state: Any, epoch: Any, mpcs: Any, name: str, other: Any) -> None:
+def test_what_is_accepted_can_be_resumed_and_loaded(
+    state: Any, epoch: Any, mpcs: Any, name: str, other: Any
+) -> None:
     with TemporaryDirectory() as place:
         folder = Path(place)
         selector = CheckpointSelector(folder, RULE, flush=False)
         selector.update("first", epoch=-1, mpcs=1.0)
         before = image_of(folder)
-        values = {"mpcs": mpcs, **({name: other} if name not in ("mpcs", "state", "epoch", "self") else {})}
+        values = {
+            "mpcs": mpcs,
+            **({name: other} if name not in ("mpcs", "state", "epoch", "self") else {}),
+        }
         refusal = None
         try:
             selector.update(lambda: state, epoch=epoch, **values)
         except ValueError as error:
             refusal = str(error)
         if refusal is not None:
-            assert refusal.startswith(("epoch must be", f"{name} must be", "mpcs must be", "state"))
+            assert refusal.startswith(
+                ("epoch must be", f"{name} must be", "mpcs must be", "state")
+            )
             assert image_of(folder) == before
             return
-        for again in (CheckpointSelector(folder, RULE, resume=True), CheckpointSelector.open(folder)):
-            assert [entry.key for entry in again.epochs] == [entry.key for entry in selector.epochs]
+        for again in (
+            CheckpointSelector(folder, RULE, resume=True),
+            CheckpointSelector.open(folder),
+        ):
+            assert [entry.key for entry in again.epochs] == [
+                entry.key for entry in selector.epochs
+            ]
             expected = state if float(mpcs) < 1 else "first"
             assert equal(again.load_best(), expected)
         selector.update("better", epoch=9, mpcs=float("-inf"))
@@ -115,13 +195,21 @@ def test_what_is_accepted_can_be_resumed_and_loaded(state: Any, epoch: Any, mpcs
             assert CheckpointSelector.open(folder).load_best() == "better"
 
 
-limits = st.sampled_from([0.02, np.float32(0.02), np.float64(0.02), torch.tensor(0.02), 0, True, Fraction(1, 50)])
+limits = st.sampled_from(
+    [0.02, np.float32(0.02), np.float64(0.02), torch.tensor(0.02), 0, True, Fraction(1, 50)]
+)
 
 
 @given(within=limits, at_most=limits, at_least=limits)
-def test_limits_may_be_numbers_of_any_library(within: Any, at_most: Any, at_least: Any) -> None:
+def test_limits_may_be_numbers_of_any_library(
+    within: Any, at_most: Any, at_least: Any
+) -> None:
     given_limits = {"within": within, "at_most": at_most, "at_least": at_least}
-    rule = SelectionRule("mpcs", {"mpcs": "min"}, **{kind: {"mpcs": limit} for kind, limit in given_limits.items()})
+    rule = SelectionRule(
+        "mpcs",
+        {"mpcs": "min"},
+        **{kind: {"mpcs": limit} for kind, limit in given_limits.items()},
+    )
     with TemporaryDirectory() as folder:
         CheckpointSelector(folder, rule, flush=False).update({}, epoch=0, mpcs=0.02)
         assert CheckpointSelector(folder, rule, resume=True).last_epoch == 0
@@ -155,22 +243,38 @@ score = st.integers(0, 5).map(lambda n: n / 4) | st.just(float("nan"))
     within=st.sampled_from([{}, {"accuracy": 0.25}]),
 )
 def test_a_resumed_selector_equals_an_unbroken_one(
-    scores: list[tuple[float, float]], options: dict[str, Any], restarts: set[int], within: dict[str, float]
+    scores: list[tuple[float, float]],
+    options: dict[str, Any],
+    restarts: set[int],
+    within: dict[str, float],
 ) -> None:
     rule = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within=within)
     with TemporaryDirectory() as place:
-        unbroken = CheckpointSelector(Path(place) / "unbroken", rule, flush=False, **options)
+        unbroken = CheckpointSelector(
+            Path(place) / "unbroken", rule, flush=False, **options
+        )
         resumed = CheckpointSelector(Path(place) / "resumed", rule, flush=False, **options)
         for epoch, (mpcs, accuracy) in enumerate(scores):
             if epoch in restarts:
-                opened = CheckpointSelector.open(resumed.folder, flush=False) if epoch else resumed
+                opened = (
+                    CheckpointSelector.open(resumed.folder, flush=False)
+                    if epoch
+                    else resumed
+                )
                 resumed = (
                     opened
                     if epoch % 2
-                    else CheckpointSelector(resumed.folder, rule, resume=True, flush=False, **options)
+                    else CheckpointSelector(
+                        resumed.folder, rule, resume=True, flush=False, **options
+                    )
                 )
             for selector in (unbroken, resumed):
-                selector.update({"epoch": torch.tensor(epoch)}, epoch=epoch, mpcs=mpcs, accuracy=accuracy)
+                selector.update(
+                    {"epoch": torch.tensor(epoch)},
+                    epoch=epoch,
+                    mpcs=mpcs,
+                    accuracy=accuracy,
+                )
             assert image_of(unbroken.folder) == image_of(resumed.folder)
             assert (unbroken.best_path is None) == (resumed.best_path is None)
             assert unbroken.should_stop == resumed.should_stop
@@ -178,7 +282,9 @@ def test_a_resumed_selector_equals_an_unbroken_one(
                 assert unbroken.best.key == resumed.best.key
                 assert unbroken.load_best() == {"epoch": torch.tensor(unbroken.best.number)}
             if options["keep_at_most"] is None:
-                assert [unbroken.best][: unbroken.best is not None] == rule.ranking(unbroken.epochs)[:1]
+                assert [unbroken.best][: unbroken.best is not None] == rule.ranking(
+                    unbroken.epochs
+                )[:1]
 
 
 def test_the_record_is_readable_after_a_kill_at_any_byte(tmp_path: Path) -> None:
@@ -190,17 +296,26 @@ def test_the_record_is_readable_after_a_kill_at_any_byte(tmp_path: Path) -> None
     for size in range(begins, len(whole)):
         (tmp_path / checkpoint_files.MANIFEST).write_bytes(whole[:size])
         epochs = whole[:size].count(b"\n") - 1
-        assert CheckpointSelector.open(tmp_path).last_epoch == (epochs - 1 if epochs else None)
+        assert CheckpointSelector.open(tmp_path).last_epoch == (
+            epochs - 1 if epochs else None
+        )
     (tmp_path / checkpoint_files.MANIFEST).write_bytes(whole[:-9])
     CheckpointSelector.open(tmp_path).update({"epoch": 3}, epoch=3, mpcs=0.1)
     assert [epoch.number for epoch in CheckpointSelector.open(tmp_path).epochs] == [0, 1, 3]
 
 
 def test_the_limit_on_files_holds_and_the_lost_pick_is_named(tmp_path: Path) -> None:
-    rule = SelectionRule("loss", {"loss": "min", "accuracy": "max"}, within={"accuracy": 0.01})
+    rule = SelectionRule(
+        "loss", {"loss": "min", "accuracy": "max"}, within={"accuracy": 0.01}
+    )
     selector = CheckpointSelector(tmp_path, rule, keep_at_most=5, flush=False)
     for epoch in range(400):
-        selector.update({"epoch": epoch}, epoch=epoch, loss=0.1 + epoch / 1000, accuracy=1 - 1 / (epoch + 2))
+        selector.update(
+            {"epoch": epoch},
+            epoch=epoch,
+            loss=0.1 + epoch / 1000,
+            accuracy=1 - 1 / (epoch + 2),
+        )
         assert len(list(tmp_path.glob("*.pt"))) <= 5
     best, pick = selector.best, rule.ranking(selector.epochs)[0]
     assert best is not None
@@ -217,7 +332,9 @@ def test_the_limit_on_files_holds_and_the_lost_pick_is_named(tmp_path: Path) -> 
 def test_patience_is_counted_from_the_last_change_of_the_best(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE, patience=2)
     told = []
-    for epoch, mpcs in enumerate([float("nan"), float("nan"), 0.5, 0.6, 0.4, 0.4, float("nan"), 0.3]):
+    for epoch, mpcs in enumerate(
+        [float("nan"), float("nan"), 0.5, 0.6, 0.4, 0.4, float("nan"), 0.3]
+    ):
         selector.update({}, epoch=epoch, mpcs=mpcs)
         told.append(selector.should_stop)
     assert told == [False, True, False, False, False, False, True, False]
@@ -239,28 +356,50 @@ def test_another_rule_is_tried_on_the_record(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     for epoch, (mpcs, loss) in enumerate([(0.5, 0.1), (0.3, 0.2)]):
         selector.update({}, epoch=epoch, mpcs=mpcs, loss=loss)
-    ranked = SelectionRule("loss", {"loss": "min"}).ranking(CheckpointSelector.open(tmp_path).epochs)
-    assert [(epoch.number, epoch.file) for epoch in ranked] == [(0, None), (1, "epoch-00001.pt")]
+    ranked = SelectionRule("loss", {"loss": "min"}).ranking(
+        CheckpointSelector.open(tmp_path).epochs
+    )
+    assert [(epoch.number, epoch.file) for epoch in ranked] == [
+        (0, None),
+        (1, "epoch-00001.pt"),
+    ]
     assert selector.best_path == tmp_path / "epoch-00001.pt"
-    assert repr(selector) == f"CheckpointSelector({str(tmp_path)!r}, min mpcs, 2 epochs, best: epoch 1)"
+    assert (
+        repr(selector)
+        == f"CheckpointSelector({str(tmp_path)!r}, min mpcs, 2 epochs, best: epoch 1)"
+    )
 
 
 def test_a_folder_without_a_record_is_not_opened(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="is not the folder of a CheckpointSelector"):
+    with pytest.raises(
+        FileNotFoundError, match="is not the folder of a CheckpointSelector"
+    ):
         CheckpointSelector.open(tmp_path)
     selector = CheckpointSelector(tmp_path, RULE)
     selector.update({}, epoch=0, mpcs=0.5)
     text = (tmp_path / checkpoint_files.MANIFEST).read_text()
-    (tmp_path / checkpoint_files.MANIFEST).write_text(text.replace('"top_k": 1', '"top_k": "one"'))
-    with pytest.raises(checkpoint_files.ManifestError, match="lacks the rule and settings of a CheckpointSelector"):
+    (tmp_path / checkpoint_files.MANIFEST).write_text(
+        text.replace('"top_k": 1', '"top_k": "one"')
+    )
+    with pytest.raises(
+        checkpoint_files.ManifestError,
+        match="lacks the rule and settings of a CheckpointSelector",
+    ):
         CheckpointSelector.open(tmp_path)
 
 
 def test_a_folder_that_changed_is_refused_without_resume(tmp_path: Path) -> None:
     mine = CheckpointSelector(tmp_path / "one", RULE)
-    other = forked(lambda: CheckpointSelector(tmp_path / "one", RULE).update("other", epoch=0, mpcs=0.1))
+    other = forked(
+        lambda: CheckpointSelector(tmp_path / "one", RULE).update(
+            "other", epoch=0, mpcs=0.1
+        )
+    )
     assert succeeded([other])
-    with pytest.raises(RuntimeError, match=r"another selector has written epochs to .* since this one was created"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"another selector has written epochs to .* since this one was created",
+    ):
         mine.update("mine", epoch=0, mpcs=0.5)
     first = CheckpointSelector(tmp_path / "two", RULE, top_k=9)
     first.update("first", epoch=0, mpcs=1.0)
@@ -271,14 +410,21 @@ def test_a_folder_that_changed_is_refused_without_resume(tmp_path: Path) -> None
     third = CheckpointSelector(tmp_path / "two", RULE, top_k=9, resume=True)
     second.update("second", epoch=3, mpcs=0.2)
     third.update("third", epoch=4, mpcs=0.3)
-    assert [epoch.number for epoch in CheckpointSelector.open(tmp_path / "two").epochs] == [0, 1, 3, 4]
+    assert [epoch.number for epoch in CheckpointSelector.open(tmp_path / "two").epochs] == [
+        0,
+        1,
+        3,
+        4,
+    ]
 
 
 def test_every_process_may_call_update(tmp_path: Path) -> None:
     """The state may be gathered from all of them, so all are asked for it at the same updates."""
 
     def train(rank: int) -> None:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/ranks", rank=rank, world_size=2)
+        torch.distributed.init_process_group(
+            "gloo", init_method=f"file://{tmp_path}/ranks", rank=rank, world_size=2
+        )
         selector = CheckpointSelector(tmp_path / "folder", RULE, patience=2)
 
         def state() -> dict[str, torch.Tensor]:
@@ -311,10 +457,17 @@ def test_averaged_weights_are_saved_and_shards_are_refused_by_name(tmp_path: Pat
     average.load_state_dict(selector.load_best())
 
     def shard() -> None:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/rank", rank=0, world_size=1)
+        torch.distributed.init_process_group(
+            "gloo", init_method=f"file://{tmp_path}/rank", rank=0, world_size=1
+        )
         tensor = distribute_tensor(torch.ones(4), init_device_mesh("cpu", (1,)))
-        with pytest.raises(ValueError, match=r"state\['model'\]\['weight'\] must be a whole tensor, but is a DTensor"):
-            CheckpointSelector(tmp_path / "shards", RULE).update({"model": {"weight": tensor}}, epoch=0, mpcs=0.5)
+        with pytest.raises(
+            ValueError,
+            match=r"state\['model'\]\['weight'\] must be a whole tensor, but is a DTensor",
+        ):
+            CheckpointSelector(tmp_path / "shards", RULE).update(
+                {"model": {"weight": tensor}}, epoch=0, mpcs=0.5
+            )
         assert list((tmp_path / "shards").iterdir()) == []
 
     assert succeeded([forked(shard)])
@@ -326,7 +479,10 @@ def traced(function: Callable[[], object], at: int) -> int:
 
     def trace(frame: Any, event: str, argument: object) -> Any:
         nonlocal lines
-        if "mpcs_torch/learning" not in frame.f_code.co_filename and "mpcs_torch/io" not in frame.f_code.co_filename:
+        if (
+            "mpcs_torch/learning" not in frame.f_code.co_filename
+            and "mpcs_torch/io" not in frame.f_code.co_filename
+        ):
             return None
         if event == "line":
             lines += 1
@@ -342,13 +498,17 @@ def traced(function: Callable[[], object], at: int) -> int:
     return lines
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # files that nobody could close
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # files that nobody could close
 def test_an_interrupt_at_any_line_of_an_update_loses_nothing(tmp_path: Path) -> None:
     """The same selector goes on, as in a notebook; or another process does."""
 
     def begin(folder: Path) -> tuple[CheckpointSelector, Callable[[int, float], None]]:
         selector = CheckpointSelector(folder, RULE, keep_last=True, flush=False)
-        return selector, lambda epoch, mpcs: selector.update({"epoch": epoch}, epoch=epoch, mpcs=mpcs)
+        return selector, lambda epoch, mpcs: selector.update(
+            {"epoch": epoch}, epoch=epoch, mpcs=mpcs
+        )
 
     selector, update = begin(tmp_path / "whole")
     update(0, 0.9)
@@ -364,7 +524,10 @@ def test_an_interrupt_at_any_line_of_an_update_loses_nothing(tmp_path: Path) -> 
         for epoch, mpcs in ((1, 0.8), (2, 0.95), (3, 0.7), (4, 0.85)):
             update(epoch, mpcs)
         opened = CheckpointSelector.open(selector.folder)
-        assert [each.number for each in opened.epochs] in ([0, 1, 2, 3, 4], [0, 1, 1, 2, 3, 4])
+        assert [each.number for each in opened.epochs] in (
+            [0, 1, 2, 3, 4],
+            [0, 1, 1, 2, 3, 4],
+        )
         assert (selector.load_best(), opened.load_best()) == ({"epoch": 3}, {"epoch": 3})
         files = sorted(path.name for path in selector.folder.iterdir())
         assert files == ["epoch-00003.pt", "epoch-00004.pt", checkpoint_files.MANIFEST]
@@ -396,7 +559,9 @@ def test_several_validations_of_an_epoch_are_told_apart(tmp_path: Path) -> None:
     assert selector.load_best() == {"part": 0}
 
 
-def test_a_folder_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_gone_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     selector = CheckpointSelector("here", RULE)
     selector.update({}, epoch=0, mpcs=0.5)
@@ -404,7 +569,9 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path / "elsewhere")
     selector.update({}, epoch=1, mpcs=0.4)
     (tmp_path / "here").rename(tmp_path / "moved")
-    with pytest.raises(FileNotFoundError, match="the manifest is gone: the folder was moved or emptied"):
+    with pytest.raises(
+        FileNotFoundError, match="the manifest is gone: the folder was moved or emptied"
+    ):
         selector.update({}, epoch=2, mpcs=0.3)
     assert CheckpointSelector.open(tmp_path / "moved").last_epoch == 1
 
@@ -413,7 +580,10 @@ def test_only_own_temporary_files_are_deleted(tmp_path: Path) -> None:
     for name in (".gitkeep", ".epoch-notes.tmp", ".epoch-00001.pt.tmp"):
         (tmp_path / name).touch()
     CheckpointSelector(tmp_path, RULE).update({}, epoch=7, mpcs=0.5)
-    assert sorted(path.name for path in tmp_path.glob(".*")) == [".epoch-notes.tmp", ".gitkeep"]
+    assert sorted(path.name for path in tmp_path.glob(".*")) == [
+        ".epoch-notes.tmp",
+        ".gitkeep",
+    ]
 
 
 def test_metrics_may_not_be_called_as_arguments_are(tmp_path: Path) -> None:
@@ -426,8 +596,14 @@ def test_states_without_numbers_or_end_are_refused(tmp_path: Path) -> None:
     endless: list[Any] = []
     endless.append(endless)
     for state, message in (
-        ({"w": torch.zeros(2, device="meta")}, r"state\['w'\] must have values, but is on the meta device"),
-        (endless, "state must not contain itself or be nested deeper than Python's recursion limit"),
+        (
+            {"w": torch.zeros(2, device="meta")},
+            r"state\['w'\] must have values, but is on the meta device",
+        ),
+        (
+            endless,
+            "state must not contain itself or be nested deeper than Python's recursion limit",
+        ),
         ({"a": 2**5000}, r"state\['a'\], a builtins.int, cannot be loaded again"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -438,11 +614,16 @@ def test_states_without_numbers_or_end_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "refusal"),
     [
-        ({"keep_at_most": 1, "top_k": 2}, Refused("at_least", "keep_at_most", 1, minimum=2)),
+        (
+            {"keep_at_most": 1, "top_k": 2},
+            Refused("at_least", "keep_at_most", 1, minimum=2),
+        ),
         ({"patience": 0}, Refused("at_least", "patience", 0, minimum=1)),
     ],
 )
-def test_wrong_settings_are_refused(tmp_path: Path, settings: dict[str, Any], refusal: Refused) -> None:
+def test_wrong_settings_are_refused(
+    tmp_path: Path, settings: dict[str, Any], refusal: Refused
+) -> None:
     with refusal:
         CheckpointSelector(tmp_path, RULE, **settings)
 
@@ -451,12 +632,25 @@ def test_wrong_settings_are_refused(tmp_path: Path, settings: dict[str, Any], re
 def test_ten_thousand_updates_take_less_than_a_minute(tmp_path: Path) -> None:
     import time
 
-    falling, within = RULE, SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within={"accuracy": 0.5})
-    for rule, options in ((falling, {}), (within, {"keep_at_most": 5, "keep_best_by": ("accuracy",)})):
-        selector = CheckpointSelector(tmp_path / rule.by / str(len(options)), rule, flush=False, **options)  # type: ignore[arg-type]
+    falling, within = (
+        RULE,
+        SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within={"accuracy": 0.5}),
+    )
+    for rule, options in (
+        (falling, {}),
+        (within, {"keep_at_most": 5, "keep_best_by": ("accuracy",)}),
+    ):
+        selector = CheckpointSelector(
+            tmp_path / rule.by / str(len(options)), rule, flush=False, **options
+        )  # type: ignore[arg-type]
         began = time.monotonic()
         for epoch in range(10_000):
-            selector.update({"w": torch.zeros(1)}, epoch=epoch, mpcs=1 / (epoch + 1), accuracy=epoch / 10_000)
+            selector.update(
+                {"w": torch.zeros(1)},
+                epoch=epoch,
+                mpcs=1 / (epoch + 1),
+                accuracy=epoch / 10_000,
+            )
         assert time.monotonic() - began < 60
         began = time.monotonic()
         assert CheckpointSelector.open(selector.folder).best == selector.best

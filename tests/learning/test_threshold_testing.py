@@ -17,7 +17,9 @@ from mpcs_torch.learning import UnattainableLimitError
 from tests.learning.risk_threshold import risk_threshold
 
 SCORES = st.lists(
-    st.tuples(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5, 0.9, np.inf]), st.booleans()), min_size=1, max_size=60
+    st.tuples(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5, 0.9, np.inf]), st.booleans()),
+    min_size=1,
+    max_size=60,
 )
 
 
@@ -25,20 +27,26 @@ def most_losses(samples: int, rate: float, confidence: float) -> int:
     """Return how many of the samples are decided if all of their decisions are wrong; -1 if no limit is possible."""
     risk = torch.arange(samples, dtype=torch.float64)
     try:
-        found = risk_threshold(risk, torch.ones(samples), max_loss=rate, confidence=confidence)
+        found = risk_threshold(
+            risk, torch.ones(samples), max_loss=rate, confidence=confidence
+        )
     except UnattainableLimitError:
         return -1
     return int((risk < found.threshold).sum())
 
 
 @given(st.integers(1, 5000), st.floats(0.001, 0.9), st.floats(0.1, 0.999))
-def test_the_binomial_bound_is_that_of_scipy(samples: int, rate: float, confidence: float) -> None:
+def test_the_binomial_bound_is_that_of_scipy(
+    samples: int, rate: float, confidence: float
+) -> None:
     k, level = most_losses(samples, rate, confidence), 1 - confidence
     assert k < 0 or binom.cdf(k, samples, rate) <= level * (1 + 1e-9)
     assert binom.cdf(k + 1, samples, rate) > level * (1 - 1e-9)
 
 
-RATES = st.integers(2, 60).flatmap(lambda q: st.integers(1, q - 1).map(lambda p: Fraction(p, q)))
+RATES = st.integers(2, 60).flatmap(
+    lambda q: st.integers(1, q - 1).map(lambda p: Fraction(p, q))
+)
 
 
 @given(st.integers(0, 40), st.integers(1, 80), RATES)
@@ -46,7 +54,9 @@ RATES = st.integers(2, 60).flatmap(lambda q: st.integers(1, q - 1).map(lambda p:
 @example(5, 12, Fraction(1, 2))
 @example(3, 40, Fraction(1, 10))
 @example(3, 4997, Fraction(1, 1000))
-def test_a_binomial_probability_that_meets_the_level_exactly_is_within_it(k: int, others: int, rate: Fraction) -> None:
+def test_a_binomial_probability_that_meets_the_level_exactly_is_within_it(
+    k: int, others: int, rate: Fraction
+) -> None:
     """In whole numbers; a level that is lower by a billionth allows one loss less."""
     samples = k + others
     parts = [comb(samples, i) * rate**i * (1 - rate) ** (samples - i) for i in range(k + 1)]
@@ -54,13 +64,25 @@ def test_a_binomial_probability_that_meets_the_level_exactly_is_within_it(k: int
     assume(Fraction(1, 1000) < level < 1 - Fraction(1, 10**6))
     assume(parts[-1] > level / 10**6)
     assert most_losses(samples, float(rate), float(1 - level)) == k
-    assert most_losses(samples, float(rate), float(1 - level * (1 - Fraction(1, 10**9)))) == k - 1
+    assert (
+        most_losses(samples, float(rate), float(1 - level * (1 - Fraction(1, 10**9))))
+        == k - 1
+    )
 
 
-LOSSES = st.sampled_from([Fraction(n, d) for n, d in ((0, 1), (1, 10**6), (1, 10), (1, 4), (3, 10), (2, 3), (1, 1))])
+LOSSES = st.sampled_from(
+    [
+        Fraction(n, d)
+        for n, d in ((0, 1), (1, 10**6), (1, 10), (1, 4), (3, 10), (2, 3), (1, 1))
+    ]
+)
 
 
-@given(RATES, st.lists(LOSSES, max_size=60), st.sampled_from([Fraction(1, 3), Fraction(1), Fraction(10)]))
+@given(
+    RATES,
+    st.lists(LOSSES, max_size=60),
+    st.sampled_from([Fraction(1, 3), Fraction(1), Fraction(10)]),
+)
 @example(Fraction(29, 100), [Fraction(1)] * 99, Fraction(1))
 @example(Fraction(1, 49), [Fraction(0)] * 48, Fraction(1))
 @example(Fraction(1, 49), [Fraction(0)] * 47, Fraction(1))
@@ -83,12 +105,16 @@ def test_losses_that_meet_the_limit_in_expectation_exactly_are_within_it(
     assert (risk < risk_threshold(risk, loss, **settings).threshold).sum() == decided
 
 
-@given(RATES, st.integers(1, 40), st.sampled_from([Fraction(1, 3), Fraction(1), Fraction(10)]))
+@given(
+    RATES, st.integers(1, 40), st.sampled_from([Fraction(1, 3), Fraction(1), Fraction(10)])
+)
 @example(Fraction(1, 2), 2, Fraction(1))
 @example(Fraction(1, 4), 3, Fraction(1))
 @example(Fraction(1, 49), 1, Fraction(1))
 @example(Fraction(1, 50), 1, Fraction(1))
-def test_a_message_asks_for_no_sample_too_many_or_too_few(share: Fraction, samples: int, highest: Fraction) -> None:
+def test_a_message_asks_for_no_sample_too_many_or_too_few(
+    share: Fraction, samples: int, highest: Fraction
+) -> None:
     """In whole numbers, where so many samples meet the limit exactly."""
 
     def needed(**settings: float) -> int:
@@ -96,14 +122,22 @@ def test_a_message_asks_for_no_sample_too_many_or_too_few(share: Fraction, sampl
             risk_threshold(torch.rand(0), torch.rand(0), **settings)
         return told.value.needed
 
-    assert needed(max_loss=float(share * highest), highest_loss=float(highest)) == ceil(1 / share) - 1
+    assert (
+        needed(max_loss=float(share * highest), highest_loss=float(highest))
+        == ceil(1 / share) - 1
+    )
     level = (1 - share) ** samples
     if level > Fraction(1, 1000):
         assert needed(max_loss=float(share), confidence=float(1 - level)) == samples
-        assert needed(max_loss=float(share), confidence=float(1 - level * Fraction(999, 1000))) == samples + 1
+        assert (
+            needed(max_loss=float(share), confidence=float(1 - level * Fraction(999, 1000)))
+            == samples + 1
+        )
 
 
-def brute(pairs: list[tuple[float, bool]], *, max_loss: float, confidence: float | None) -> float | None:
+def brute(
+    pairs: list[tuple[float, bool]], *, max_loss: float, confidence: float | None
+) -> float | None:
     """Look at every threshold that makes a difference."""
     n = len(pairs)
     best = None
@@ -112,14 +146,20 @@ def brute(pairs: list[tuple[float, bool]], *, max_loss: float, confidence: float
         if confidence is None:
             holds = losses + 1 <= max_loss * (n + 1) + 1e-9
         else:
-            holds = binom.cdf(losses, n, max_loss) <= (1 - confidence) * (1 + 1e-12)  # scipy may round a tie up
+            holds = binom.cdf(losses, n, max_loss) <= (1 - confidence) * (
+                1 + 1e-12
+            )  # scipy may round a tie up
         if holds:
             best = threshold
     return best
 
 
-@given(SCORES, st.sampled_from([0.05, 0.1, 0.25, 0.5]), st.sampled_from([None, 0.5, 0.8, 0.95]))
-@example([(0.0, False)] * 8 + [(0.0, True)] * 7, 0.5, 0.5).via("a tie, whose probability is rounded up")
+@given(
+    SCORES, st.sampled_from([0.05, 0.1, 0.25, 0.5]), st.sampled_from([None, 0.5, 0.8, 0.95])
+)
+@example([(0.0, False)] * 8 + [(0.0, True)] * 7, 0.5, 0.5).via(
+    "a tie, whose probability is rounded up"
+)
 def test_the_threshold_is_the_highest_that_holds(
     pairs: list[tuple[float, bool]], max_loss: float, confidence: float | None
 ) -> None:
@@ -127,14 +167,21 @@ def test_the_threshold_is_the_highest_that_holds(
     loss = torch.tensor([loss for _, loss in pairs])
     expected = brute(pairs, max_loss=max_loss, confidence=confidence)
     if expected is None:
-        with pytest.raises(ValueError, match=f"max_loss {max_loss:g} .* cannot be guaranteed by {len(pairs)} samples"):
+        with pytest.raises(
+            ValueError,
+            match=f"max_loss {max_loss:g} .* cannot be guaranteed by {len(pairs)} samples",
+        ):
             risk_threshold(risk, loss, max_loss=max_loss, confidence=confidence)
         return
     found = risk_threshold(risk, loss, max_loss=max_loss, confidence=confidence)
     assert torch.equal(risk < found.threshold, risk < expected)
-    assert not (risk == found.threshold)[risk.isfinite()].any(), "it is midway between two risks"
+    assert not (risk == found.threshold)[risk.isfinite()].any(), (
+        "it is midway between two risks"
+    )
     assert found.coverage.item() == pytest.approx((risk < expected).double().mean().item())
-    assert found.loss.item() == pytest.approx((loss & (risk < expected)).double().mean().item())
+    assert found.loss.item() == pytest.approx(
+        (loss & (risk < expected)).double().mean().item()
+    )
 
 
 def world(samples: int, generator: np.random.Generator) -> tuple[Tensor, Tensor]:
@@ -160,7 +207,10 @@ def test_with_confidence_the_true_loss_exceeds_the_limit_in_few_worlds() -> None
 
 def test_in_expectation_the_true_loss_meets_the_limit_closely() -> None:
     generator = np.random.default_rng(1)
-    losses = [true_loss(risk_threshold(*world(200, generator), max_loss=0.05).threshold.item()) for _ in range(2000)]
+    losses = [
+        true_loss(risk_threshold(*world(200, generator), max_loss=0.05).threshold.item())
+        for _ in range(2000)
+    ]
     error = 2 * np.std(losses) / np.sqrt(len(losses))
     assert 0.05 - 1 / 201 - error <= np.mean(losses) <= 0.05 + error
 
@@ -168,23 +218,42 @@ def test_in_expectation_the_true_loss_meets_the_limit_closely() -> None:
 def test_what_cannot_be_met_says_what_can() -> None:
     risk, loss = torch.rand(500), torch.zeros(500)
     with pytest.raises(
-        ValueError, match=r"confidence 0.95 .* by 500 .* guarantee 0.00598. A limit of 0.002 needs 1497"
+        ValueError,
+        match=r"confidence 0.95 .* by 500 .* guarantee 0.00598. A limit of 0.002 needs 1497",
     ):
         risk_threshold(risk, loss, max_loss=0.002, confidence=0.95)
-    assert risk_threshold(torch.rand(1497), torch.zeros(1497), max_loss=0.002, confidence=0.95).coverage == 1
-    with pytest.raises(ValueError, match=r"in expectation .* by 499 .* guarantee 0.002. A limit of 0.001 needs 999"):
+    assert (
+        risk_threshold(
+            torch.rand(1497), torch.zeros(1497), max_loss=0.002, confidence=0.95
+        ).coverage
+        == 1
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"in expectation .* by 499 .* guarantee 0.002. A limit of 0.001 needs 999",
+    ):
         risk_threshold(torch.rand(499), torch.zeros(499), max_loss=0.001)
     assert risk_threshold(torch.rand(999), torch.zeros(999), max_loss=0.001).coverage == 1
 
 
 @given(st.integers(0, 600), st.sampled_from([None, 0.5, 0.95, 0.999]))
-def test_the_limit_that_a_message_offers_can_be_guaranteed(samples: int, confidence: float | None) -> None:
+def test_the_limit_that_a_message_offers_can_be_guaranteed(
+    samples: int, confidence: float | None
+) -> None:
     def guarantee(max_loss: float, number: int) -> None:
-        risk_threshold(torch.rand(number), torch.zeros(number), max_loss=max_loss, confidence=confidence)
+        risk_threshold(
+            torch.rand(number),
+            torch.zeros(number),
+            max_loss=max_loss,
+            confidence=confidence,
+        )
 
     with pytest.raises(UnattainableLimitError) as told:
         guarantee(0.001, samples)
-    offered = re.search(r"They can guarantee ([0-9.e-]+)\. A limit of 0.001 needs (\d+) samples", str(told.value))
+    offered = re.search(
+        r"They can guarantee ([0-9.e-]+)\. A limit of 0.001 needs (\d+) samples",
+        str(told.value),
+    )
     assert offered is not None
     if float(offered[1]) < 1:
         guarantee(float(offered[1]), samples)

@@ -27,7 +27,14 @@ def soft_batch(size: int, seed: int) -> Batch:
 
 
 def flat(preds: Tensor, target: Tensor, scale: Scale = "logits") -> Samples:
-    return flatten_samples(preds, target, num_classes=CLASSES, scale=scale, ignore_index=None, sample_weight=None)
+    return flatten_samples(
+        preds,
+        target,
+        num_classes=CLASSES,
+        scale=scale,
+        ignore_index=None,
+        sample_weight=None,
+    )
 
 
 HARD = Fed(
@@ -37,18 +44,35 @@ HARD = Fed(
     ignoring={"ignore_index": -1},
     ignored=(torch.zeros(2, CLASSES), torch.tensor([-1, -1])),
 )
-WIDE = replace(HARD, draw=lambda size, seed: (random_batch(size, seed)[0].double(), random_batch(size, seed)[1]))
+WIDE = replace(
+    HARD,
+    draw=lambda size, seed: (
+        random_batch(size, seed)[0].double(),
+        random_batch(size, seed)[1],
+    ),
+)
 PROBABILITIES = replace(
     HARD,
-    draw=lambda size, seed: (random_batch(size, seed)[0].softmax(1), random_batch(size, seed)[1]),
+    draw=lambda size, seed: (
+        random_batch(size, seed)[0].softmax(1),
+        random_batch(size, seed)[1],
+    ),
     bad=(torch.full((2, CLASSES), 1 / CLASSES), torch.tensor([0, CLASSES])),
 )
 SOFT = Fed(
     draw=soft_batch,
-    bad=(torch.full((2, CLASSES), 0.5), torch.tensor([[1.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]])),
+    bad=(
+        torch.full((2, CLASSES), 0.5),
+        torch.tensor([[1.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]]),
+    ),
     refusal=Refused("degrees", "target", [2, 0, 0, 0], sample=1),
     ignoring={},
-    ignored=(torch.zeros(2, CLASSES), torch.zeros(2, CLASSES), None, torch.ones(2, CLASSES, dtype=torch.bool)),
+    ignored=(
+        torch.zeros(2, CLASSES),
+        torch.zeros(2, CLASSES),
+        None,
+        torch.ones(2, CLASSES, dtype=torch.bool),
+    ),
 )
 
 # Class 0 is true, predicted and certain.

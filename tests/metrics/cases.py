@@ -12,14 +12,27 @@ from tests.metrics.soft.cases import SOFT_CASES
 from tests.monitoring.cases import MONITORS
 
 CASES = {**CONCERN_CASES, **QUALITY, **SOFT_CASES, **PROBABILITY, **DETECTION}
-BY_NAME = {**{kind.__name__: case for kind, case in CASES.items()}, **MORE_PROBABILITY, **MORE_DETECTION, **MONITORS}
+BY_NAME = {
+    **{kind.__name__: case for kind, case in CASES.items()},
+    **MORE_PROBABILITY,
+    **MORE_DETECTION,
+    **MONITORS,
+}
 
 
-def values_of(computed: Tensor | dict[str, Tensor] | ErrorRates | Reading) -> dict[str, float]:
+def values_of(
+    computed: Tensor | dict[str, Tensor] | ErrorRates | Reading,
+) -> dict[str, float]:
     if isinstance(computed, Tensor) and computed.ndim:
-        return {str(index): value for index, value in enumerate(computed.flatten().tolist())}
+        return {
+            str(index): value for index, value in enumerate(computed.flatten().tolist())
+        }
     if isinstance(computed, ErrorRates | Reading):
-        return {k: v for name, part in computed._asdict().items() for k, v in enumerated(name, part.reshape(-1))}
+        return {
+            k: v
+            for name, part in computed._asdict().items()
+            for k, v in enumerated(name, part.reshape(-1))
+        }
     named = computed if isinstance(computed, dict) else {"": computed}
     return {name: value.item() for name, value in named.items()}
 

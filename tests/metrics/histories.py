@@ -34,8 +34,22 @@ class History:
 
     def run(self) -> None:
         """Take up to 60 steps, and compare the value after each of them with that of a fresh metric at the end."""
-        steps: list[Callable[[], None]] = [self.update, self.update, self.forward, self.be_refused, self.be_refused]
-        steps += [self.clone, self.pickle, self.save_and_load, self.merge, self.move, self.sync, self.compute]
+        steps: list[Callable[[], None]] = [
+            self.update,
+            self.update,
+            self.forward,
+            self.be_refused,
+            self.be_refused,
+        ]
+        steps += [
+            self.clone,
+            self.pickle,
+            self.save_and_load,
+            self.merge,
+            self.move,
+            self.sync,
+            self.compute,
+        ]
         for _ in range(self.draw.randint(1, MAX_STEPS)):
             if self.draw.random() < 0.03:
                 self.reset()
@@ -45,7 +59,9 @@ class History:
         self.compare()
 
     def batch(self) -> Batch:
-        return self.case.fed.draw(self.draw.choice([1, 2, 5, 17]), self.draw.randrange(1000))
+        return self.case.fed.draw(
+            self.draw.choice([1, 2, 5, 17]), self.draw.randrange(1000)
+        )
 
     def update(self) -> None:
         self.add(lambda batch: self.metric.update(*batch))
@@ -64,7 +80,9 @@ class History:
             self.draw.choice([self.metric.update, self.metric])(*self.case.fed.bad)
 
     def clone(self) -> None:
-        self.metric = self.draw.choice([self.metric.clone(), copy.deepcopy(self.metric), copy.copy(self.metric)])
+        self.metric = self.draw.choice(
+            [self.metric.clone(), copy.deepcopy(self.metric), copy.copy(self.metric)]
+        )
 
     def pickle(self) -> None:
         self.metric = pickle.loads(pickle.dumps(self.metric))
@@ -82,11 +100,16 @@ class History:
         self.good.append(batch)
 
     def move(self) -> None:
-        self.metric = self.draw.choice([self.metric.to("cpu"), self.metric.half(), self.metric.set_dtype(torch.half)])
+        self.metric = self.draw.choice(
+            [self.metric.to("cpu"), self.metric.half(), self.metric.set_dtype(torch.half)]
+        )
 
     def sync(self) -> None:
         once = self.draw.choice(["unsync", "reset", "state_dict"])
-        self.metric.sync(dist_sync_fn=lambda state, group=None: [state, state], distributed_available=lambda: True)
+        self.metric.sync(
+            dist_sync_fn=lambda state, group=None: [state, state],
+            distributed_available=lambda: True,
+        )
         assert self.metric.batch_count == 2 * len(self.good)
         if once == "reset":
             self.metric.reset()
@@ -118,7 +141,10 @@ class History:
 
     def states(self) -> dict[str, list[bytes]]:
         states = self.metric.metric_state.items()
-        return {name: [part.numpy().tobytes() for part in (s if isinstance(s, list) else [s])] for name, s in states}
+        return {
+            name: [part.numpy().tobytes() for part in (s if isinstance(s, list) else [s])]
+            for name, s in states
+        }
 
     def compare(self) -> None:
         fresh = self.case.make()
@@ -126,7 +152,9 @@ class History:
             fresh.update(*batch)
         if self.good:
             expected = values_of(fresh.compute())
-            assert values_of(self.metric.compute()) == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True)
+            assert values_of(self.metric.compute()) == pytest.approx(
+                expected, rel=1e-9, abs=1e-12, nan_ok=True
+            )
 
 
 def main() -> None:

@@ -23,7 +23,11 @@ VARIANTS: dict[Any, list[dict[str, Any]]] = {
         {"cells": 20_000, "epsilon": 0.2},
     ],
     MetaPatternConcernScore: [{}, {"k": 2}, {"k": 2, "t": 20}, {"concern": WEIGHTS}],
-    ExpectedConcern: [{}, {"concern": WEIGHTS}, {"priors": torch.tensor([0.1, 0.2, 0.3, 0.4])}],
+    ExpectedConcern: [
+        {},
+        {"concern": WEIGHTS},
+        {"priors": torch.tensor([0.1, 0.2, 0.3, 0.4])},
+    ],
     DangerousErrors: [{}, {"normalize": "samples"}, {"normalize": "errors"}],
     BrierScore: [{}, {"over_classes": "mean"}],
 }
@@ -31,7 +35,9 @@ VARIANTS: dict[Any, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("metric", VARIANTS, ids=str)
-def test_entries_with_other_settings_have_the_values_of_their_own_groups(metric: Any) -> None:
+def test_entries_with_other_settings_have_the_values_of_their_own_groups(
+    metric: Any,
+) -> None:
     registered = next(entry for entry in BY_NAME.values() if entry.of == metric)
     key = "measured_decisiveness" if registered.key is not None else None
     entries = [
@@ -39,13 +45,19 @@ def test_entries_with_other_settings_have_the_values_of_their_own_groups(metric:
         for place, settings in enumerate(VARIANTS[metric])
     ]
     logits, target = random_batch(240, seed=5)
-    preds = logits.argmax(1) if registered.takes == "decisions" else logits.double().softmax(1)
+    preds = (
+        logits.argmax(1) if registered.takes == "decisions" else logits.double().softmax(1)
+    )
     found = []
     for chosen in (entries, *([entry] for entry in entries)):
         values = dict[str, float]()
         for group in metric_groups(chosen, 4):
-            computed = group.values(group.first.named(group.first.sums(group.first.rows(preds, target))))
-            values |= {entry.name: entry.number(computed[entry.name]) for entry in group.entries}
+            computed = group.values(
+                group.first.named(group.first.sums(group.first.rows(preds, target)))
+            )
+            values |= {
+                entry.name: entry.number(computed[entry.name]) for entry in group.entries
+            }
         found.append(values)
     together, *alone = found
     assert together == {name: value for each in alone for name, value in each.items()}

@@ -19,12 +19,16 @@ POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=3.0)]
 WITH_CLASSES: dict[str, Any] = {
     "confusion matrix": metrics.ConfusionMatrix,
     "rates of classes": metrics.Accuracy,
-    "decisions": lambda size: metrics.DangerousErrors(size, concern=ConcernSpec(size, releases=[[0, 1]])),
+    "decisions": lambda size: metrics.DangerousErrors(
+        size, concern=ConcernSpec(size, releases=[[0, 1]])
+    ),
     "costs": metrics.ExpectedConcern,
     "scores of classes": lambda size: metrics.MetaPatternConcernScore(size, average="none"),
     "scale": metrics.MetaPatternConcernScore,
     "reliability": metrics.ProbabilityAccuracy,
-    "DET": lambda size: metrics.ActualDetectionCost(POINTS, num_classes=size, average="none"),
+    "DET": lambda size: metrics.ActualDetectionCost(
+        POINTS, num_classes=size, average="none"
+    ),
     "ROC": lambda size: metrics.PartialAUC(num_classes=size),
     "Bayes errors": metrics.Cllr,
 }
@@ -79,7 +83,9 @@ def test_the_matrix_of_many_classes_is_an_image_of_shares() -> None:
 
 def test_weights_that_are_not_whole_are_shown_with_three_digits() -> None:
     metric = metrics.ConfusionMatrix(2)
-    metric.update(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 0]), torch.tensor([1.23456, 2.0, 0.5]))
+    metric.update(
+        torch.tensor([0, 1, 1]), torch.tensor([0, 1, 0]), torch.tensor([1.23456, 2.0, 0.5])
+    )
     axes = Figure().add_subplot()
     metric.plot(ax=axes)
     assert [text.get_text() for text in axes.texts] == ["1.23", "0.5", "0", "2"]
@@ -89,14 +95,21 @@ def test_weights_that_are_not_whole_are_shown_with_three_digits() -> None:
 def test_the_worst_classes_are_drawn_and_the_title_says_so() -> None:
     scores, target = samples(9)
     scores[:, [2, 5]] = (
-        torch.randn(len(target), 2, generator=torch.Generator().manual_seed(3)) + torch.eye(9)[target][:, [2, 5]]
+        torch.randn(len(target), 2, generator=torch.Generator().manual_seed(3))
+        + torch.eye(9)[target][:, [2, 5]]
     )
     metric = metrics.EqualErrorRate(9, average="none")
     metric.update(scores, target)
     figure, axes = metric.plot()
-    drawn = [int(line.get_label().split()[1][:-1]) for line in axes.lines if str(line.get_label()).startswith("class")]
+    drawn = [
+        int(line.get_label().split()[1][:-1])
+        for line in axes.lines
+        if str(line.get_label()).startswith("class")
+    ]
     assert drawn == metric.compute().argsort(descending=True)[:7].tolist()
-    assert "(worst 7 of 9 classes by equal error rate)" in figure.get_suptitle().replace("\n", " ")
+    assert "(worst 7 of 9 classes by equal error rate)" in figure.get_suptitle().replace(
+        "\n", " "
+    )
     pyplot.close(figure)
 
 
@@ -117,8 +130,12 @@ def marked(axes: Any) -> list[tuple[float, float]]:
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_the_rates_of_a_metric_are_marked(metric: SumMetric, rates: tuple[float, float]) -> None:
-    metric.update(torch.tensor([0.1, 0.4, 0.3, 0.5, 0.6, 0.7]), torch.tensor([0, 0, 1, 1, 1, 1]))
+def test_the_rates_of_a_metric_are_marked(
+    metric: SumMetric, rates: tuple[float, float]
+) -> None:
+    metric.update(
+        torch.tensor([0.1, 0.4, 0.3, 0.5, 0.6, 0.7]), torch.tensor([0, 0, 1, 1, 1, 1])
+    )
     axes = Figure().add_subplot()
     metric.plot(ax=axes)
     assert marked(axes) == [pytest.approx(rates)]
@@ -133,13 +150,19 @@ def test_references_are_the_values_of_such_predictions() -> None:
         metrics.Robustness(3, from_logits=False),
     ]
     for metric in kinds:
-        guess, perfect = metric(probs, target).item(), metric(torch.eye(3).double()[target], target).item()
+        guess, perfect = (
+            metric(probs, target).item(),
+            metric(torch.eye(3).double()[target], target).item(),
+        )
         found = metric._references()
         assert list(found.values()) == pytest.approx([perfect, guess], abs=1e-12)
 
 
 def test_a_scale_says_which_way_is_better() -> None:
-    for metric, better in ((metrics.BrierScore(3), "lower is better"), (metrics.Robustness(3), "higher is better")):
+    for metric, better in (
+        (metrics.BrierScore(3), "lower is better"),
+        (metrics.Robustness(3), "higher is better"),
+    ):
         axes = Figure().add_subplot()
         fed(metric, 3).plot(ax=axes)
         assert axes.get_xlabel() == better
@@ -166,7 +189,12 @@ def test_a_metric_without_samples_has_no_figure() -> None:
         metrics.Accuracy(3).plot()
 
 
-def test_without_matplotlib_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ModuleNotFoundError, match=r"plot needs matplotlib: pip install 'mpcs_torch\[plot\]'"):
+    with pytest.raises(
+        ModuleNotFoundError,
+        match=r"plot needs matplotlib: pip install 'mpcs_torch\[plot\]'",
+    ):
         fed(metrics.Accuracy(3), 3).plot()

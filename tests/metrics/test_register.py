@@ -20,7 +20,14 @@ from mpcs_torch.functional.quality.scores import ClassErrorRates
 from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 from mpcs_torch.metrics.metric_groups import metric_groups
-from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS, OF_CURVES, MetricEntry, Takes
+from mpcs_torch.metrics.register import (
+    BY_NAME,
+    ENTRIES,
+    OF_CLASS,
+    OF_CURVES,
+    MetricEntry,
+    Takes,
+)
 from tests.refused import Refused
 
 NO_SCALAR = {
@@ -42,9 +49,13 @@ OF_TRIALS = [entry for entry in ENTRIES if entry.takes == "trials"]
 def test_names_are_unique_and_every_public_metric_is_registered() -> None:
     assert len(BY_NAME) == len(ENTRIES)
     public = {getattr(metrics, name) for name in metrics.__all__} - NO_SCALAR
-    defined = {getattr(metric, "of", f"mpcs_torch.metrics:{metric.__name__}") for metric in public}
+    defined = {
+        getattr(metric, "of", f"mpcs_torch.metrics:{metric.__name__}") for metric in public
+    }
     ours = {entry.of for entry in ENTRIES if not str(entry.of).startswith("torchmetrics")}
-    by_cells = {ProbabilityAccuracy: "mpcs_torch.metrics:ProbabilityAccuracy"}  # the Metric also keeps all scores
+    by_cells = {
+        ProbabilityAccuracy: "mpcs_torch.metrics:ProbabilityAccuracy"
+    }  # the Metric also keeps all scores
     ours |= {OF_CLASS["net_benefit"].of}
     assert {by_cells.get(measure, measure) for measure in ours - {RocArea}} == defined
 
@@ -66,7 +77,9 @@ def test_settings_of_the_surroundings_reach_the_metrics_that_have_them() -> None
     assert (measure.k, measure.t, measure.from_logits) == (2, 50, False)
     assert measure.weights is not None
     assert torch.equal(measure.weights, CONCERN.mpcs_weights())
-    own = MetricEntry("mpcs_k3", MetaPatternConcernScore, "probabilities", {"k": 3}).make(3, k=2)
+    own = MetricEntry("mpcs_k3", MetaPatternConcernScore, "probabilities", {"k": 3}).make(
+        3, k=2
+    )
     assert own.k == 3, "an entry's own settings win"
 
 
@@ -77,16 +90,34 @@ def test_an_entry_of_trials_makes_a_metric_like_the_public_one(entry: MetricEntr
     values = []
     for metric in (entry.make(3), public(num_classes=3, **entry.settings)):
         metric.update(LOGITS, TARGET)
-        values.append((metric.compute(), metric.higher_is_better, metric.plot_upper_bound, metric.settings.tolist()))
+        values.append(
+            (
+                metric.compute(),
+                metric.higher_is_better,
+                metric.plot_upper_bound,
+                metric.settings.tolist(),
+            )
+        )
     assert values[0] == values[1]
-    with pytest.warns(UserWarning, match=f"^{entry.class_name} needs targets and non-targets, but has seen no targets"):
+    with pytest.warns(
+        UserWarning,
+        match=f"^{entry.class_name} needs targets and non-targets, but has seen no targets",
+    ):
         assert entry.make(3)(LOGITS, TARGET.clamp(max=1)).isnan()
 
 
 @pytest.mark.parametrize("entry", OF_TRIALS, ids=lambda entry: entry.name)
-def test_an_instance_of_a_metric_of_trials_is_measured_as_its_entry(entry: MetricEntry) -> None:
-    instance = entry_of_metric(getattr(metrics, entry.class_name)(num_classes=3, **entry.settings), entry.name)
-    assert (instance.of, instance.takes, instance.direction) == (entry.of, "trials", entry.direction)
+def test_an_instance_of_a_metric_of_trials_is_measured_as_its_entry(
+    entry: MetricEntry,
+) -> None:
+    instance = entry_of_metric(
+        getattr(metrics, entry.class_name)(num_classes=3, **entry.settings), entry.name
+    )
+    assert (instance.of, instance.takes, instance.direction) == (
+        entry.of,
+        "trials",
+        entry.direction,
+    )
     values = []
     for each in (entry, instance):
         metric = each.make(3)
@@ -96,13 +127,25 @@ def test_an_instance_of_a_metric_of_trials_is_measured_as_its_entry(entry: Metri
 
 
 def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:
-    own = [BY_NAME[name] for name in ("accuracy", "macro_f1", "mcc", "macro_recall", "dangerous")]
+    own = [
+        BY_NAME[name]
+        for name in ("accuracy", "macro_f1", "mcc", "macro_recall", "dangerous")
+    ]
     own += [BY_NAME[name] for name in ("dangerous_rate", "mpcs", "mpcs_count")]
     groups = [{*group.members} for group in metric_groups(own, 3, concern=CONCERN)]
-    counts, dangerous = {"accuracy", "macro_f1", "mcc", "macro_recall"}, {"dangerous", "dangerous_rate"}
+    counts, dangerous = (
+        {"accuracy", "macro_f1", "mcc", "macro_recall"},
+        {"dangerous", "dangerous_rate"},
+    )
     assert groups == [counts, dangerous, {"mpcs"}, {"mpcs_count"}]
-    foreign = [MetricEntry(f"error_{n}", CALIBRATION, "probabilities", {"n_bins": n}) for n in (5, 50)]
-    few, many = (group.first(LOGITS.softmax(1), TARGET) for group in metric_groups(foreign, 3, concern=CONCERN))
+    foreign = [
+        MetricEntry(f"error_{n}", CALIBRATION, "probabilities", {"n_bins": n})
+        for n in (5, 50)
+    ]
+    few, many = (
+        group.first(LOGITS.softmax(1), TARGET)
+        for group in metric_groups(foreign, 3, concern=CONCERN)
+    )
     assert few != many
 
 
@@ -119,7 +162,9 @@ def test_a_measure_has_the_same_value_in_a_group_as_alone() -> None:
     for group in metric_groups(own, 3, concern=CONCERN, k=2, t=50):
         target = TARGET if group.entries[0].takes_classes else torch.eye(3)[TARGET]
         measure = group.first
-        values = group.values(measure.named(measure.sums(measure.rows(inputs[group.takes], target))))
+        values = group.values(
+            measure.named(measure.sums(measure.rows(inputs[group.takes], target)))
+        )
         for entry in group.entries:
             value = entry.number(values[entry.name])
             alone = entry.make(3, concern=CONCERN, k=2, t=50)(inputs[entry.takes], target)
@@ -132,33 +177,55 @@ OF_PAIRS = (SeverityMeasure, ExpectedConcern, RiskGap)
 
 @pytest.mark.parametrize("classes", [1000, 50_257])
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_many_classes_take_little_memory_or_are_refused(entry: MetricEntry, classes: int) -> None:
+def test_many_classes_take_little_memory_or_are_refused(
+    entry: MetricEntry, classes: int
+) -> None:
     refused = Refused("matrix_too_large", "num_classes", limit=2.0)
     if entry.of == KAPPA:
         pytest.skip("it holds a matrix, and is measured for up to 10 000 classes alone")
-    is_of_pairs = entry.of in OF_CURVES or (not isinstance(entry.of, str) and issubclass(entry.of, OF_PAIRS))
+    is_of_pairs = entry.of in OF_CURVES or (
+        not isinstance(entry.of, str) and issubclass(entry.of, OF_PAIRS)
+    )
     with refused if classes > 10_000 and is_of_pairs else nullcontext():
         made = entry.make(classes)
         if isinstance(made, Measure):
             assert 8 * made.width <= 400 * classes
         elif not entry.is_of_ranks:
             states = made.metric_state.values()
-            assert sum(state.nbytes for state in states if isinstance(state, torch.Tensor)) <= 400 * classes
+            assert (
+                sum(state.nbytes for state in states if isinstance(state, torch.Tensor))
+                <= 400 * classes
+            )
 
 
 def test_a_users_metric_is_found_by_import_path() -> None:
     entry = find_entry("torchmetrics.classification:MulticlassCalibrationError")
-    assert (entry.name, entry.takes, entry.direction) == ("MulticlassCalibrationError", "probabilities", "min")
+    assert (entry.name, entry.takes, entry.direction) == (
+        "MulticlassCalibrationError",
+        "probabilities",
+        "min",
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "refusal"),
     [
-        ("xyz", Refused("metric_name", "metric", "xyz", names=[*BY_NAME, *(f"{name}[CLASS]" for name in OF_CLASS)])),
+        (
+            "xyz",
+            Refused(
+                "metric_name",
+                "metric",
+                "xyz",
+                names=[*BY_NAME, *(f"{name}[CLASS]" for name in OF_CLASS)],
+            ),
+        ),
         (
             "acuracy",
             Refused(
-                "unknown_metric", "metric", "acuracy", suggestion="did you mean accuracy or top_k_accuracy or auroc?"
+                "unknown_metric",
+                "metric",
+                "acuracy",
+                suggestion="did you mean accuracy or top_k_accuracy or auroc?",
             ),
         ),
         ("torch:nothing", Refused("import_fails", "path", "torch:nothing")),
@@ -178,5 +245,7 @@ def test_a_metric_that_is_no_scalar_is_refused_when_it_is_recorded() -> None:
 
 def test_the_table_of_the_register_says_what_each_metric_computes() -> None:
     rows = register_table(code="").rows
-    assert [row[0] for row in rows] == [entry.name for entry in (*ENTRIES, *OF_CLASS.values())]
+    assert [row[0] for row in rows] == [
+        entry.name for entry in (*ENTRIES, *OF_CLASS.values())
+    ]
     assert all(row[-1] for row in rows)

@@ -17,11 +17,15 @@ DRAWN = ("Accuracy", "EqualErrorRate", "RiskCoverageArea", "BrierScore")
 """One for each way in which metrics keep their states."""
 
 
-def values_of_two_processes(batches: dict[str, list[Batch | None]]) -> list[dict[str, dict[str, float]]]:
+def values_of_two_processes(
+    batches: dict[str, list[Batch | None]],
+) -> list[dict[str, dict[str, float]]]:
     """Give each process its batch of each metric; return the values of each process by the name of the metric."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        assert succeeded(forked_world(folder, 2, lambda world: _work(world, folder, batches)))
+        assert succeeded(
+            forked_world(folder, 2, lambda world: _work(world, folder, batches))
+        )
         return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
 
 
@@ -33,7 +37,9 @@ def _work(world: World, folder: Path, batches: dict[str, list[Batch | None]]) ->
         if batch is not None:
             metric.update(*batch)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torchmetrics warns where a process had no batch
+            warnings.simplefilter(
+                "ignore"
+            )  # torchmetrics warns where a process had no batch
             values[name] = values_of(metric.compute())
             if name in DRAWN:
                 axes = Figure().add_subplot()
@@ -43,5 +49,7 @@ def _work(world: World, folder: Path, batches: dict[str, list[Batch | None]]) ->
                     sum(len(b[1]) for b in batches[name] if b),
                 )
                 assert axes.get_title() == titled(name, metric.compute())
-        assert metric.batch_count == (batch is not None), "the states of other processes are given back"
+        assert metric.batch_count == (batch is not None), (
+            "the states of other processes are given back"
+        )
     (folder / f"{world.rank}.json").write_text(json.dumps(values))

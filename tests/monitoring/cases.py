@@ -29,7 +29,9 @@ def evidence(errors: float, samples: float, limit: float) -> float:
     for number in range(25):
         odds = 1.2 * (40 / 1.2) ** (number / 24) * limit / (1 - limit)
         rate = odds / (1 + odds)
-        ratios.append((rate / limit) ** errors * ((1 - rate) / (1 - limit)) ** (samples - errors))
+        ratios.append(
+            (rate / limit) ** errors * ((1 - rate) / (1 - limit)) ** (samples - errors)
+        )
     return sum(ratios) / 25
 
 
@@ -38,7 +40,9 @@ def interval(errors: float, samples: float) -> tuple[float, float]:
 
     def excess(rate: float) -> float:
         mixed = betaln(errors + 0.5, samples - errors + 0.5) - betaln(0.5, 0.5)
-        return float(mixed - xlogy(errors, rate) - xlogy(samples - errors, 1 - rate) + log(0.05))
+        return float(
+            mixed - xlogy(errors, rate) - xlogy(samples - errors, 1 - rate) + log(0.05)
+        )
 
     if not samples:
         return 0.0, 1.0
@@ -52,13 +56,18 @@ def counts_of(pairs: list[tuple[int, int]]) -> list[tuple[int, int, float]]:
     dangerous = [true != guess and (true, guess) not in RELEASED for true, guess in pairs]
     of_1 = [guess != 1 for true, guess in pairs if true == 1]
     as_2 = [true != 2 for true, guess in pairs if guess == 2]
-    return [(sum(errors), len(errors), limit) for errors, limit in zip((dangerous, of_1, as_2), AT_MOST, strict=True)]
+    return [
+        (sum(errors), len(errors), limit)
+        for errors, limit in zip((dangerous, of_1, as_2), AT_MOST, strict=True)
+    ]
 
 
 def alarms_at_once(evidences: list[float]) -> list[bool]:
     """Return which evidences raise an alarm together."""
     strongest = sorted(evidences, reverse=True)
-    passed = [e for rank, e in enumerate(strongest, 1) if e >= len(evidences) / (rank * 0.05)]
+    passed = [
+        e for rank, e in enumerate(strongest, 1) if e >= len(evidences) / (rank * 0.05)
+    ]
     return [bool(passed) and e >= min(passed) for e in evidences]
 
 
@@ -75,7 +84,11 @@ def risk_oracle(batch: Batch) -> dict[str, float]:
         row = {"rate": errors / samples if samples else nan, "low": low, "high": high}
         row |= {"evidence": evidence(errors, samples, limit), "is_alarm": raised[place]}
         values |= {f"{name} {place}": value for name, value in row.items()}
-    return {**values, "total 0": sum(values[f"evidence {place}"] for place in range(len(raised))) / len(raised)}
+    return {
+        **values,
+        "total 0": sum(values[f"evidence {place}"] for place in range(len(raised)))
+        / len(raised),
+    }
 
 
 WATCHING = RiskMonitor(CONCERN, LIMITS)
@@ -87,7 +100,9 @@ MONITORS = {
         make_other=lambda: RiskMonitor(ConcernSpec(CLASSES), LIMITS),
         agreeing_batch=CERTAIN,
         oracle=risk_oracle,
-        given_core=lambda preds, target: WATCHING.batch_values(preds, target)[0].weight.flatten(),
+        given_core=lambda preds, target: WATCHING.batch_values(preds, target)[
+            0
+        ].weight.flatten(),
         fed=HARD,
     ),
 }

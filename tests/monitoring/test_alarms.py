@@ -51,13 +51,18 @@ class Stream:
         """Add the samples from ``start`` to ``stop``; for a `DriftMonitor`, errors are decisions that are rare."""
         rows, extra = slice(start, stop), dict[str, Any]()
         if isinstance(monitor, RiskMonitor):
-            extra = {"target": torch.zeros_like(self.wrong[rows]), "groups": {"site": self.sites[rows]}}
+            extra = {
+                "target": torch.zeros_like(self.wrong[rows]),
+                "groups": {"site": self.sites[rows]},
+            }
         monitor.update(self.wrong[rows], **extra)
 
     def values(self, monitor: Any) -> Any:
         if isinstance(monitor, DriftMonitor):
             return monitor.batch_values(self.wrong)[0]
-        return monitor.batch_values(self.wrong, torch.zeros_like(self.wrong), None, {"site": self.sites})[0]
+        return monitor.batch_values(
+            self.wrong, torch.zeros_like(self.wrong), None, {"site": self.sites}
+        )[0]
 
 
 def read_every(monitor: Monitor, stream: Stream, step: int) -> list[list[bool]]:
@@ -69,9 +74,15 @@ def read_every(monitor: Monitor, stream: Stream, step: int) -> list[list[bool]]:
     return readings
 
 
-@pytest.mark.parametrize("make", [risk, change, lambda: change(100), drift], ids=["risk", "change", "often", "drift"])
+@pytest.mark.parametrize(
+    "make",
+    [risk, change, lambda: change(100), drift],
+    ids=["risk", "change", "often", "drift"],
+)
 @pytest.mark.parametrize("seed", range(3))
-def test_reading_every_row_every_ten_rows_or_once_gives_the_same_alarms(make: Any, seed: int) -> None:
+def test_reading_every_row_every_ten_rows_or_once_gives_the_same_alarms(
+    make: Any, seed: int
+) -> None:
     stream, whole = Stream(seed=seed), make()
     evidence = whole.follow(stream.values(whole), torch.arange(len(stream.wrong)))
     is_beyond = whole.is_alarm(evidence)
@@ -114,7 +125,9 @@ def test_the_first_sample_of_an_alarm_is_found_in_large_batches(make: Any) -> No
 
 
 @pytest.mark.parametrize("make", [risk, change, drift])
-def test_an_accelerator_raises_the_same_alarms(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_accelerator_raises_the_same_alarms(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream, monitor, other = Stream(), make(), make()
     first = monitor.add_values(stream.values(monitor))
     monkeypatch.setattr(Tensor, "is_cpu", False)  # as on any device except the CPU
@@ -129,15 +142,23 @@ def test_a_test_begins_again_after_its_alarm_is_acknowledged(make: Any) -> None:
     assert monitor.compute().is_alarm.tolist() == [True, False, False]
     monitor.acknowledge()
     assert monitor.compute().is_alarm.tolist() == [False, False, False]
-    assert monitor.compute().evidence.tolist() == pytest.approx([1, *before[1:].tolist()]), "other tests go on"
-    assert monitor.compute().rate[0] == monitor.loss[0] / monitor.samples[0], "the rate is that of all samples"
+    assert monitor.compute().evidence.tolist() == pytest.approx(
+        [1, *before[1:].tolist()]
+    ), "other tests go on"
+    assert monitor.compute().rate[0] == monitor.loss[0] / monitor.samples[0], (
+        "the rate is that of all samples"
+    )
     stream.add(monitor, 400)
     stream.add(fresh, 400)
     assert monitor.evidence_now()[0] == fresh.evidence_now()[0]
     again = Stream(250, worst=1.0)
     for each in (monitor, fresh):
         again.add(each)
-    assert monitor.compute().is_alarm.tolist() == fresh.compute().is_alarm.tolist() == [True, False, False]
+    assert (
+        monitor.compute().is_alarm.tolist()
+        == fresh.compute().is_alarm.tolist()
+        == [True, False, False]
+    )
 
 
 def test_alarms_are_acknowledged_by_name() -> None:
@@ -176,7 +197,9 @@ def test_merged_monitors_have_the_alarms_of_all_parts_and_of_the_sums() -> None:
     Stream(6000, seed=7, worst=0.0).add(quiet)
     wrong = torch.ones(2, dtype=torch.int64)
     for monitor in (other, quiet):
-        monitor.update(wrong[:1], torch.zeros_like(wrong[:1]), groups={"site": torch.tensor([1])})
+        monitor.update(
+            wrong[:1], torch.zeros_like(wrong[:1]), groups={"site": torch.tensor([1])}
+        )
     quiet.merge_state(one)
     assert quiet.compute().is_alarm.tolist() == [True, False, False]
     assert not other.compute().is_alarm.any()
@@ -213,7 +236,11 @@ def test_forward_goes_on_with_the_evidence_of_earlier_batches(make: Any) -> None
         alone.update(stream.wrong[rows], target, groups={"site": stream.sites[rows]})
         assert value.evidence.tolist() == alone.compute().evidence.tolist()
     assert by_forward.update_count == 10
-    assert by_forward.compute().is_alarm.tolist() == by_update.compute().is_alarm.tolist() == [True, False, False]
+    assert (
+        by_forward.compute().is_alarm.tolist()
+        == by_update.compute().is_alarm.tolist()
+        == [True, False, False]
+    )
     for name, state in by_update.metric_state.items():
         assert torch.equal(by_forward.metric_state[name], state)
 
@@ -232,9 +259,15 @@ def test_monitors_with_other_rules_of_alarms_share_no_state(one: Any, other: Any
     wrong = torch.zeros(20, dtype=torch.int64)
     collection.update(wrong, wrong, groups={"site": wrong})
     wrong = (torch.arange(60) % 10 == 0).long()
-    collection.update(wrong, torch.zeros_like(wrong), groups={"site": torch.zeros_like(wrong)})
-    collection.update(wrong, torch.zeros_like(wrong), groups={"site": torch.zeros_like(wrong)})
-    assert [bool(monitor.raised[0]) for monitor in (collection["one"], collection["other"])] == [True, False]
+    collection.update(
+        wrong, torch.zeros_like(wrong), groups={"site": torch.zeros_like(wrong)}
+    )
+    collection.update(
+        wrong, torch.zeros_like(wrong), groups={"site": torch.zeros_like(wrong)}
+    )
+    assert [
+        bool(monitor.raised[0]) for monitor in (collection["one"], collection["other"])
+    ] == [True, False]
     if isinstance(one, ChangeMonitor):
         return
     with Refused("other_settings", "the state", type="RiskMonitor"):

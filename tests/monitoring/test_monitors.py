@@ -20,7 +20,9 @@ from mpcs_torch.monitoring.alarm import Monitor, Values
 from tests.refused import Refused
 
 TWO = ConcernSpec(["good", "bad"])
-COSTS = ConcernSpec(["good", "bad", "worse"], weights=[[0, 1, 20], [1, 0, 5], [2, 1, 0]], refer=0.5)
+COSTS = ConcernSpec(
+    ["good", "bad", "worse"], weights=[[0, 1, 20], [1, 0, 5], [2, 1, 0]], refer=0.5
+)
 STREAMS, LENGTH = 100, 2000
 MOST = 0.05 + 2 * sqrt(0.05 * 0.95 / STREAMS)
 
@@ -42,7 +44,11 @@ def alarms_ever(monitor: RiskMonitor, losses: Tensor) -> bool:
 
 def test_streams_at_the_limit_hardly_ever_raise_an_alarm_however_often_one_looks() -> None:
     streams = errors(0.01, (STREAMS, LENGTH))
-    assert sum(alarms_ever(RiskMonitor(TWO, Limit(0.01)), stream) for stream in streams) / STREAMS <= MOST
+    assert (
+        sum(alarms_ever(RiskMonitor(TWO, Limit(0.01)), stream) for stream in streams)
+        / STREAMS
+        <= MOST
+    )
 
 
 def test_limits_of_a_reference_keep_the_false_alarms_of_both() -> None:
@@ -57,9 +63,13 @@ def test_limits_of_a_reference_keep_the_false_alarms_of_both() -> None:
 
 
 @pytest.mark.parametrize(("rate", "level"), [(0.04, 0.05), (0.1, 0.05), (0.04, 0.005)])
-def test_the_planned_number_of_labels_is_the_median_delay(rate: float, level: float) -> None:
+def test_the_planned_number_of_labels_is_the_median_delay(
+    rate: float, level: float
+) -> None:
     streams = errors(rate, (STREAMS, LENGTH), 1).cumsum(dim=1)
-    evidence = anytime_evidence(streams, torch.arange(1, LENGTH + 1).expand_as(streams), limit=0.01)
+    evidence = anytime_evidence(
+        streams, torch.arange(1, LENGTH + 1).expand_as(streams), limit=0.01
+    )
     delays = torch.where(evidence >= 1 / level, 1, 0).argmax(dim=1) + 1
     planned = labels_to_alarm(rate, limit=0.01, level=level)
     below = (delays <= planned).double().mean().item()
@@ -93,7 +103,9 @@ def test_one_image_of_each_patient_needs_its_chance() -> None:
         chance = torch.from_numpy(1 / sizes)
         assert (sizes * 0.045 * hard).sum() / sizes.sum() > 0.02
         for has_chance in (False, True):
-            monitor = RiskMonitor(TWO, Limit(0.01), least_chance=1 / 60 if has_chance else 1.0)
+            monitor = RiskMonitor(
+                TWO, Limit(0.01), least_chance=1 / 60 if has_chance else 1.0
+            )
             monitor.update(wrong, torch.zeros_like(wrong), chance if has_chance else None)
             alarms[has_chance] += int(monitor.compute().is_alarm)
     assert alarms[False] <= 4
@@ -127,7 +139,9 @@ def test_samples_that_are_always_labelled_are_weighted_down() -> None:
 def test_a_mean_cost_is_monitored_on_its_scale() -> None:
     monitor = RiskMonitor(COSTS, Limit(2.0, "cost", confidence=None))
     target = torch.zeros(1000, dtype=torch.int64)
-    monitor.update(torch.where(torch.arange(1000) % 10 == 0, 2, -1), target)  # one in ten costs 20, the others refer
+    monitor.update(
+        torch.where(torch.arange(1000) % 10 == 0, 2, -1), target
+    )  # one in ten costs 20, the others refer
     reading = monitor.compute()
     assert reading.rate.item() == pytest.approx(2.0, rel=1e-6)
 
@@ -136,12 +150,16 @@ def test_groups_alarm_together_and_the_one_that_fails_is_named() -> None:
     names = [f"site {number}" for number in range(10)]
     monitor = RiskMonitor(TWO, Limit(0.01, by="site"), groups={"site": names})
     sites = [names[number % 10] for number in range(5000)]
-    losses = errors(0.005, (5000,)) | (errors(0.1, (5000,), 3) * torch.tensor([site == "site 3" for site in sites]))
+    losses = errors(0.005, (5000,)) | (
+        errors(0.1, (5000,), 3) * torch.tensor([site == "site 3" for site in sites])
+    )
     monitor.update(losses, torch.zeros_like(losses), groups={"site": sites})
     reading = monitor.compute()
-    assert [name for name, is_alarm in zip(monitor.names, reading.is_alarm.tolist(), strict=True) if is_alarm] == [
-        "dangerous errors of samples, site site 3"
-    ]
+    assert [
+        name
+        for name, is_alarm in zip(monitor.names, reading.is_alarm.tolist(), strict=True)
+        if is_alarm
+    ] == ["dangerous errors of samples, site site 3"]
     assert reading.total >= monitor.threshold
     with Refused("one_of", "site", "site 77"):
         monitor.update(losses[:1], losses[:1], groups={"site": ["site 77"]})
@@ -150,17 +168,27 @@ def test_groups_alarm_together_and_the_one_that_fails_is_named() -> None:
 def test_ten_groups_at_the_limit_hardly_ever_raise_an_alarm() -> None:
     falls = 0
     for seed in range(STREAMS):
-        monitor = RiskMonitor(TWO, Limit(0.01, by="site"), groups={"site": [str(site) for site in range(10)]})
+        monitor = RiskMonitor(
+            TWO, Limit(0.01, by="site"), groups={"site": [str(site) for site in range(10)]}
+        )
         losses, sites = errors(0.01, (LENGTH,), seed), torch.arange(LENGTH) % 10
-        values, _ = monitor.batch_values(losses, torch.zeros_like(losses), groups={"site": sites})
+        values, _ = monitor.batch_values(
+            losses, torch.zeros_like(losses), groups={"site": sites}
+        )
         falls += bool((path_of(monitor, values).mean(dim=1) >= monitor.threshold).any())
     assert falls / STREAMS <= MOST
 
 
 def test_evidence_after_each_sample_is_that_of_the_samples_so_far() -> None:
-    limits = [Limit(0.05), Limit(0.05, "any", of="bad"), Limit(0.1, "any", of="decided worse")]
+    limits = [
+        Limit(0.05),
+        Limit(0.05, "any", of="bad"),
+        Limit(0.1, "any", of="decided worse"),
+    ]
     generator = torch.Generator().manual_seed(0)
-    decisions, target = (torch.randint(low, 3, (60,), generator=generator) for low in (-1, 0))
+    decisions, target = (
+        torch.randint(low, 3, (60,), generator=generator) for low in (-1, 0)
+    )
     whole = RiskMonitor(COSTS, limits)
     path = path_of(whole, whole.batch_values(decisions, target)[0])
     for place in (0, 7, 31, 59):
@@ -170,13 +198,26 @@ def test_evidence_after_each_sample_is_that_of_the_samples_so_far() -> None:
 
 
 @settings(max_examples=20)
-@given(st.lists(st.integers(1, 299), unique=True, max_size=4), st.sampled_from([RiskMonitor, ChangeMonitor]))
-def test_pieces_give_the_states_of_one_pass_to_the_last_bit(cuts: list[int], kind: Any) -> None:
-    limits, edges = [Limit(2.0, "cost", confidence=None), Limit(0.05, of="bad")], [0, *sorted(cuts), 300]
+@given(
+    st.lists(st.integers(1, 299), unique=True, max_size=4),
+    st.sampled_from([RiskMonitor, ChangeMonitor]),
+)
+def test_pieces_give_the_states_of_one_pass_to_the_last_bit(
+    cuts: list[int], kind: Any
+) -> None:
+    limits, edges = (
+        [Limit(2.0, "cost", confidence=None), Limit(0.05, of="bad")],
+        [0, *sorted(cuts), 300],
+    )
     generator = torch.Generator().manual_seed(1)
-    decisions, target = (torch.randint(low, 3, (300,), generator=generator) for low in (-1, 0))
+    decisions, target = (
+        torch.randint(low, 3, (300,), generator=generator) for low in (-1, 0)
+    )
     chance = 0.1 + 0.9 * torch.rand(300, generator=generator)
-    whole, pieces = kind(COSTS, limits, least_chance=0.1), kind(COSTS, limits, least_chance=0.1)
+    whole, pieces = (
+        kind(COSTS, limits, least_chance=0.1),
+        kind(COSTS, limits, least_chance=0.1),
+    )
     whole.update(decisions, target, chance)
     for start, stop in pairwise(edges):
         pieces.update(decisions[start:stop], target[start:stop], chance[start:stop])
@@ -186,7 +227,10 @@ def test_pieces_give_the_states_of_one_pass_to_the_last_bit(cuts: list[int], kin
 
 def test_a_late_change_is_seen_soon_only_by_the_monitor_that_starts_again() -> None:
     before, after = errors(0.002, (40_000,)), errors(0.02, (1500,), 2)
-    monitors = RiskMonitor(TWO, Limit(0.005)), ChangeMonitor(TWO, Limit(0.005), run_length=400_000)
+    monitors = (
+        RiskMonitor(TWO, Limit(0.005)),
+        ChangeMonitor(TWO, Limit(0.005), run_length=400_000),
+    )
     for monitor in monitors:
         for losses in (before, after):
             monitor.update(losses, torch.zeros_like(losses))
@@ -198,7 +242,9 @@ def test_false_alarms_of_restarts_are_at_least_the_run_length_apart() -> None:
     for seed in range(30):
         monitor = ChangeMonitor(TWO, Limit(0.02), run_length=run_length)
         losses = errors(0.02, (4 * run_length,), seed)
-        path = path_of(monitor, monitor.batch_values(losses, torch.zeros_like(losses))[0]).mean(dim=1)
+        path = path_of(
+            monitor, monitor.batch_values(losses, torch.zeros_like(losses))[0]
+        ).mean(dim=1)
         is_alarm = path >= monitor.threshold
         delays.append(int(is_alarm.int().argmax()) + 1 if is_alarm.any() else len(losses))
     assert sum(delays) / len(delays) >= run_length
@@ -211,7 +257,9 @@ def test_restarts_are_those_of_the_naive_sum_over_starts() -> None:
     for place in (0, 99, 100, 230, 349):
         starts = range(0, place + 1, 100)
         naive = [
-            anytime_evidence(losses[start : place + 1].sum(), torch.tensor(place + 1 - start), limit=0.02)
+            anytime_evidence(
+                losses[start : place + 1].sum(), torch.tensor(place + 1 - start), limit=0.02
+            )
             for start in starts
         ]
         assert path[place].item() == pytest.approx(sum(naive).item(), rel=1e-9)
@@ -236,8 +284,14 @@ def test_shares_of_decisions_are_compared_with_a_reference_on_both_sides() -> No
 
 
 def test_coarse_answers_have_the_names_of_the_concern() -> None:
-    lights = ConcernSpec(["red", "yellow", "green"], answers={"red or yellow": 0.3}, refer=0.5)
-    assert DriftMonitor(lights).names[2:5] == ["decided green", "decided red or yellow", "referred"]
+    lights = ConcernSpec(
+        ["red", "yellow", "green"], answers={"red or yellow": 0.3}, refer=0.5
+    )
+    assert DriftMonitor(lights).names[2:5] == [
+        "decided green",
+        "decided red or yellow",
+        "referred",
+    ]
 
 
 def test_arguments_that_break_their_rules_are_refused() -> None:
@@ -247,9 +301,18 @@ def test_arguments_that_break_their_rules_are_refused() -> None:
         (Refused("some_limits", "limits"), {"limits": []}),
         (Refused("some_limits", "limits"), {"limits": "any <= 0.1"}),
         (Refused("per_sample", "limits"), {"limits": Limit(0.1, per="cluster")}),
-        (Refused("groups_of_column", "groups", column="site"), {"limits": Limit(0.1, by="site")}),
-        (Refused("open_between", "confidence", 1.0), {"limits": Limit(0.1), "confidence": 1.0}),
-        (Refused("above_at_most", "least_chance", 0.0), {"limits": Limit(0.1), "least_chance": 0.0}),
+        (
+            Refused("groups_of_column", "groups", column="site"),
+            {"limits": Limit(0.1, by="site")},
+        ),
+        (
+            Refused("open_between", "confidence", 1.0),
+            {"limits": Limit(0.1), "confidence": 1.0},
+        ),
+        (
+            Refused("above_at_most", "least_chance", 0.0),
+            {"limits": Limit(0.1), "least_chance": 0.0},
+        ),
         (
             Refused("same_arguments", "reference", type="RiskMonitor"),
             {"limits": Limit(0.1, "any"), "reference": DriftMonitor(TWO)},
@@ -258,12 +321,22 @@ def test_arguments_that_break_their_rules_are_refused() -> None:
             Refused("same_arguments", "reference", type="RiskMonitor"),
             {"limits": Limit(0.1, of="bad"), "reference": other},
         ),
-        (Refused("comparable_costs", "costs", highest=1e7), {"limits": Limit(0.1, "cost", confidence=None)}),
-        (Refused("below_highest_cost", "limits", 2.0, highest=1), {"limits": Limit(2.0, "cost", confidence=None)}),
+        (
+            Refused("comparable_costs", "costs", highest=1e7),
+            {"limits": Limit(0.1, "cost", confidence=None)},
+        ),
+        (
+            Refused("below_highest_cost", "limits", 2.0, highest=1),
+            {"limits": Limit(2.0, "cost", confidence=None)},
+        ),
     ]
     for refusal, arguments in wrong:
         has_small_costs = refusal.code == "comparable_costs"
-        concern = ConcernSpec(["good", "bad"], weights=[[0, 1], [1e7, 0]]) if has_small_costs else TWO
+        concern = (
+            ConcernSpec(["good", "bad"], weights=[[0, 1], [1e7, 0]])
+            if has_small_costs
+            else TWO
+        )
         with refusal:
             RiskMonitor(concern, **arguments)
     with Refused("chance", "chance", 0.05, sample=1):
@@ -278,15 +351,21 @@ def test_arguments_that_break_their_rules_are_refused() -> None:
 
 def test_values_of_nothing_change_nothing() -> None:
     monitor = RiskMonitor(TWO, Limit(0.01))
-    assert isinstance(monitor.batch_values(torch.empty(0).long(), torch.empty(0).long())[0], Values)
+    assert isinstance(
+        monitor.batch_values(torch.empty(0).long(), torch.empty(0).long())[0], Values
+    )
     monitor.update(torch.empty(0).long(), torch.empty(0).long())
     assert (monitor.compute().low, monitor.compute().high) == (0, 1)
 
 
-def test_costs_of_a_reference_have_the_bound_of_bounded_values_even_where_their_sum_is_whole() -> None:
+def test_costs_of_a_reference_have_the_bound_of_bounded_values_even_where_their_sum_is_whole() -> (
+    None
+):
     limit = Limit(2.0, "cost", confidence=None)
     reference = RiskMonitor(COSTS, limit)
-    reference.update(torch.tensor([2, 0, 2, 0]), torch.zeros(4, dtype=torch.int64))  # costs of 20, 0, 20, 0
+    reference.update(
+        torch.tensor([2, 0, 2, 0]), torch.zeros(4, dtype=torch.int64)
+    )  # costs of 20, 0, 20, 0
     bound = RiskMonitor(COSTS, limit, reference=reference).limits[1]
     assert bound.item() == pytest.approx(
         chernoff_interval(torch.tensor(2), torch.tensor(4), confidence=0.95).high.item()

@@ -18,12 +18,23 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.functional import anytime_interval
 from mpcs_torch.learning import DecisionRule, Limit
-from mpcs_torch.monitoring.watch import CHANGE, RISK, LogRows, Settings, StateError, Watch, names_of_groups, read_log
+from mpcs_torch.monitoring.watch import (
+    CHANGE,
+    RISK,
+    LogRows,
+    Settings,
+    StateError,
+    Watch,
+    names_of_groups,
+    read_log,
+)
 from tests.refused import Refused
 
 CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
 SITES = {"site": ["north", "south"]}
-SETTINGS = Settings("0" * 64, ["any <= 0.05 of bad by site", "any <= 0.05"], SITES, run_length=10_000)
+SETTINGS = Settings(
+    "0" * 64, ["any <= 0.05 of bad by site", "any <= 0.05"], SITES, run_length=10_000
+)
 HEADER = ["time", "site", "decision", "risk", "target"]
 
 
@@ -33,13 +44,25 @@ def rows(number: int, *, rate: float = 0.02, seed: int = 0) -> list[list[str]]:
     for place in range(number):
         label = draw.choice(["good", "bad"])
         other = "good" if label == "bad" else "bad"
-        decision = "refer" if draw.random() < 0.1 else other if draw.random() < rate else label
+        decision = (
+            "refer" if draw.random() < 0.1 else other if draw.random() < rate else label
+        )
         shown = label if draw.random() < 0.7 else ""
-        made.append([f"day {place}", draw.choice(["north", "south"]), decision, f"{draw.random():.3f}", shown])
+        made.append(
+            [
+                f"day {place}",
+                draw.choice(["north", "south"]),
+                decision,
+                f"{draw.random():.3f}",
+                shown,
+            ]
+        )
     return made
 
 
-def write(path: Path, content: Sequence[Sequence[str]], header: Sequence[str] = HEADER) -> Path:
+def write(
+    path: Path, content: Sequence[Sequence[str]], header: Sequence[str] = HEADER
+) -> Path:
     with path.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([header, *content])
     return path
@@ -77,8 +100,14 @@ def test_a_log_that_grows_gives_the_state_of_one_pass(tmp_path: Path) -> None:
 
 
 def test_a_state_after_kills_is_that_of_one_pass(tmp_path: Path) -> None:
-    logs = [write(tmp_path / f"log{number}.csv", rows(40, seed=number)) for number in range(40)]
-    state, begun, whole = tmp_path / "state.json", time.perf_counter(), Watch(SETTINGS, CONCERN)
+    logs = [
+        write(tmp_path / f"log{number}.csv", rows(40, seed=number)) for number in range(40)
+    ]
+    state, begun, whole = (
+        tmp_path / "state.json",
+        time.perf_counter(),
+        Watch(SETTINGS, CONCERN),
+    )
     for log in logs:
         go_on(whole, log, state=tmp_path / "whole.json")
     took = time.perf_counter() - begun
@@ -86,12 +115,16 @@ def test_a_state_after_kills_is_that_of_one_pass(tmp_path: Path) -> None:
     while True:
         child = os.fork()
         if child == 0:
-            watch = Watch.load(state, CONCERN) if state.exists() else Watch(SETTINGS, CONCERN)
+            watch = (
+                Watch.load(state, CONCERN) if state.exists() else Watch(SETTINGS, CONCERN)
+            )
             for log in logs:
                 go_on(watch, log, state=state)
             watch.save(state)
             os._exit(0)
-        time.sleep(draw.uniform(0, took / 6 if kills < 4 else 2 * took))  # what was read is read again, to be checked
+        time.sleep(
+            draw.uniform(0, took / 6 if kills < 4 else 2 * took)
+        )  # what was read is read again, to be checked
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         kills += os.WIFSIGNALED(status)
@@ -115,15 +148,27 @@ def test_parquet_files_that_grow_are_read_as_csv_files_are(tmp_path: Path) -> No
 
 
 def test_an_alarm_names_the_first_row_that_shows_it_and_stays(tmp_path: Path) -> None:
-    content = [*rows(400, rate=0.01), *rows(160, rate=0.4, seed=1), *rows(6000, rate=0.0, seed=2)]
+    content = [
+        *rows(400, rate=0.01),
+        *rows(160, rate=0.4, seed=1),
+        *rows(6000, rate=0.0, seed=2),
+    ]
     watch = go_on(Watch(SETTINGS, CONCERN), write(tmp_path / "log.csv", content))
-    alarm = next(alarm for alarm in watch.alarms if (alarm.kind, alarm.name) == (RISK, "errors of samples"))
+    alarm = next(
+        alarm
+        for alarm in watch.alarms
+        if (alarm.kind, alarm.name) == (RISK, "errors of samples")
+    )
     assert 400 < alarm.row < 600
     assert alarm.time == content[alarm.row - 1][0]
     before = Watch(SETTINGS, CONCERN)
     go_on(before, write(tmp_path / "before.csv", content[: alarm.row - 1]))
-    assert (RISK, "errors of samples") not in {(one.kind, one.name) for one in before.alarms}
-    assert not watch.monitors[RISK].evidence_now()[2] >= watch.monitors[RISK].threshold, "it is over, but was raised"
+    assert (RISK, "errors of samples") not in {
+        (one.kind, one.name) for one in before.alarms
+    }
+    assert not watch.monitors[RISK].evidence_now()[2] >= watch.monitors[RISK].threshold, (
+        "it is over, but was raised"
+    )
 
 
 def test_acknowledged_alarms_are_cleared_and_may_be_raised_again(tmp_path: Path) -> None:
@@ -141,7 +186,9 @@ def test_acknowledged_alarms_are_cleared_and_may_be_raised_again(tmp_path: Path)
     assert watch.alarms == others, "without new rows there is no new alarm"
     go_on(watch, write(path, [*bad, *rows(400, rate=0.4, seed=1)]))
     again = [alarm for alarm in watch.alarms if alarm not in others]
-    assert {(alarm.kind, alarm.name) for alarm in again} == {(alarm.kind, alarm.name) for alarm in of_all}
+    assert {(alarm.kind, alarm.name) for alarm in again} == {
+        (alarm.kind, alarm.name) for alarm in of_all
+    }
     assert all(alarm.row > 400 for alarm in again)
     with Refused("monitored", "names", "errors of sample"):
         watch.acknowledge("errors of sample")
@@ -152,7 +199,11 @@ def test_acknowledged_alarms_are_cleared_and_may_be_raised_again(tmp_path: Path)
 
 def log_of(tmp_path: Path, content: Sequence[tuple[str, str]], number: int = 400) -> Watch:
     """Watch a log of so many rows of decision and label, in turn."""
-    path = write(tmp_path / "log.csv", [list(content[place % len(content)]) for place in range(number)], HEADER[2::2])
+    path = write(
+        tmp_path / "log.csv",
+        [list(content[place % len(content)]) for place in range(number)],
+        HEADER[2::2],
+    )
     settings = Settings("0" * 64, ["any <= 0.2 of bad", "any <= 0.2"])
     return go_on(Watch(settings, CONCERN), path)
 
@@ -162,12 +213,19 @@ def test_decisions_and_limits_without_labels_are_cautions(tmp_path: Path) -> Non
     assert log_of(tmp_path, alike).cautions() == []
     of_bad = log_of(tmp_path, [("good", ""), ("good", ""), ("good", ""), ("bad", "bad")])
     due = "labels stand for 0 of 300 rows decided good, where 75 are due"
-    assert of_bad.cautions()[0] == f"{due}: rates of rows with a label are not those of all rows."
+    assert (
+        of_bad.cautions()[0]
+        == f"{due}: rates of rows with a label are not those of all rows."
+    )
     assert "100 of 100 rows decided bad, where 25 are due" in of_bad.cautions()[1]
     of_bad.save(tmp_path / "state.json")
     assert Watch.load(tmp_path / "state.json", CONCERN).cautions() == of_bad.cautions()
-    assert log_of(tmp_path, [("good", "good")]).cautions() == ["no label has tested 'errors of bad'."]
-    assert log_of(tmp_path, [("good", "")]).cautions() == ["no label has tested 'errors of bad', 'errors of samples'."]
+    assert log_of(tmp_path, [("good", "good")]).cautions() == [
+        "no label has tested 'errors of bad'."
+    ]
+    assert log_of(tmp_path, [("good", "")]).cautions() == [
+        "no label has tested 'errors of bad', 'errors of samples'."
+    ]
     assert log_of(tmp_path, alike, 0).cautions() == []
 
 
@@ -176,25 +234,45 @@ def test_labels_are_counted_by_their_chance(tmp_path: Path) -> None:
         draw, content = random.Random(0), list[list[str]]()
         for _ in range(6000):
             is_labelled = draw.random() < audited or draw.random() < complaints
-            content.append(["refer", "bad", "1"] if draw.random() < 0.2 else ["good", "bad" * is_labelled, "0.1"])
+            content.append(
+                ["refer", "bad", "1"]
+                if draw.random() < 0.2
+                else ["good", "bad" * is_labelled, "0.1"]
+            )
         path = write(tmp_path / "log.csv", content, ["decision", "target", "chance"])
         settings = Settings("0" * 64, ["any <= 0.9"], least_chance=0.1)
         return go_on(Watch(settings, CONCERN), path).cautions()
 
     assert cautions(0.1, 0.0) == []
-    assert [text.split(", where")[0].split(" of ")[1] for text in cautions(0.1, 0.1)] == ["4752 rows decided good"]
+    assert [text.split(", where")[0].split(" of ")[1] for text in cautions(0.1, 0.1)] == [
+        "4752 rows decided good"
+    ]
     assert "rows decided good" in cautions(0.0, 0.0)[0]
 
 
 def test_audits_are_weighted_by_their_chance(tmp_path: Path) -> None:
-    content = [["good", "good" if place % 2 else "bad", "0.5" if place % 4 else "1"] for place in range(40)]
+    content = [
+        ["good", "good" if place % 2 else "bad", "0.5" if place % 4 else "1"]
+        for place in range(40)
+    ]
     path = write(tmp_path / "log.csv", content, ["decision", "target", "chance"])
-    watch = go_on(Watch(Settings("0" * 64, ["any <= 0.9"], least_chance=0.5), CONCERN), path)
+    watch = go_on(
+        Watch(Settings("0" * 64, ["any <= 0.9"], least_chance=0.5), CONCERN), path
+    )
     monitor = watch.monitors[RISK]
-    assert (monitor.loss.item(), monitor.samples.item()) == (10 * 1 + 10 * 0.5, 30 * 1 + 10 * 0.5)
-    with pytest.raises(PredictionsError, match=r"row 2, column chance: must be from 1 \(--least-chance\) to 1 where"):
+    assert (monitor.loss.item(), monitor.samples.item()) == (
+        10 * 1 + 10 * 0.5,
+        30 * 1 + 10 * 0.5,
+    )
+    with pytest.raises(
+        PredictionsError,
+        match=r"row 2, column chance: must be from 1 \(--least-chance\) to 1 where",
+    ):
         go_on(Watch(Settings("0" * 64, ["any <= 0.9"]), CONCERN), path)
-    with pytest.raises(PredictionsError, match="has no column 'chance' of --least-chance; it has time, site, decision"):
+    with pytest.raises(
+        PredictionsError,
+        match="has no column 'chance' of --least-chance; it has time, site, decision",
+    ):
         go_on(watch, write(tmp_path / "other.csv", rows(3)))
 
 
@@ -205,7 +283,10 @@ def test_groups_that_are_not_watched_count_only_for_the_whole(tmp_path: Path) ->
 
 
 def test_rows_without_a_group_are_a_group(tmp_path: Path) -> None:
-    log = write(tmp_path / "log.csv", [["t", site, "good", "0.5", "bad"] for site in ("", "north", "")])
+    log = write(
+        tmp_path / "log.csv",
+        [["t", site, "good", "0.5", "bad"] for site in ("", "north", "")],
+    )
     sites = names_of_groups(log, "site")
     assert sites == ["(none)", "north"]
     settings = Settings("0" * 64, SETTINGS.limits, {"site": sites})
@@ -213,14 +294,22 @@ def test_rows_without_a_group_are_a_group(tmp_path: Path) -> None:
 
 
 BAD: list[tuple[dict[int, str], str]] = [
-    ({2: "maybe"}, "row 3, column decision: must be one of good, bad, refer, but is 'maybe'"),
-    ({4: "ugly"}, "row 3, column target: must be a class, one of good, bad .*, but is 'ugly'"),
+    (
+        {2: "maybe"},
+        "row 3, column decision: must be one of good, bad, refer, but is 'maybe'",
+    ),
+    (
+        {4: "ugly"},
+        "row 3, column target: must be a class, one of good, bad .*, but is 'ugly'",
+    ),
     ({2: "good;"}, "column decision: must be one of"),
 ]
 
 
 @pytest.mark.parametrize(("changed", "message"), BAD)
-def test_a_bad_row_is_named_and_nothing_is_counted(tmp_path: Path, changed: dict[int, str], message: str) -> None:
+def test_a_bad_row_is_named_and_nothing_is_counted(
+    tmp_path: Path, changed: dict[int, str], message: str
+) -> None:
     content: list[Any] = rows(5)
     for place, value in changed.items():
         content[2][place] = value
@@ -243,7 +332,10 @@ def test_what_was_read_must_stay_as_it_was(tmp_path: Path, kind: str) -> None:
     content = rows(50)
     watch = go_on(Watch(SETTINGS, CONCERN), written(content))
     unlabelled = next(place for place, row in enumerate(content) if not row[4])
-    filled = [[*row[:4], "good"] if place == unlabelled else row for place, row in enumerate(content)]
+    filled = [
+        [*row[:4], "good"] if place == unlabelled else row
+        for place, row in enumerate(content)
+    ]
     for other in (content[:20], rows(60, seed=9), [*filled, *rows(5)]):
         with pytest.raises(
             PredictionsError,
@@ -254,13 +346,20 @@ def test_what_was_read_must_stay_as_it_was(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_log_without_a_column_of_labels_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "log.csv", [["good", "1"], ["good", "0"]], ["decision", "Outcome"])
-    with pytest.raises(PredictionsError, match=r"must have a column of labels.*--label-column COLUMN names it"):
+    path = write(
+        tmp_path / "log.csv", [["good", "1"], ["good", "0"]], ["decision", "Outcome"]
+    )
+    with pytest.raises(
+        PredictionsError,
+        match=r"must have a column of labels.*--label-column COLUMN names it",
+    ):
         rows_of(path)
     assert rows_of(path, ReadOptions("Outcome")).target.tolist() == [1, 0]
 
 
-def test_the_same_log_by_another_path_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_log_by_another_path_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(tmp_path / "log.csv", rows(30))
     monkeypatch.chdir(tmp_path)
     watch = go_on(go_on(Watch(SETTINGS, CONCERN), path), Path("log.csv"))
@@ -298,16 +397,26 @@ def test_logs_with_semicolons_and_decimal_commas_are_read_alike(tmp_path: Path) 
     watch.read(tmp_path / "other.csv", ReadOptions(), told.append)
     assert watch.plain()["monitors"] == by_comma.plain()["monitors"]
     dialect = "separated by semicolons, decimal commas"
-    assert told == [f'other.csv ({dialect}): labels "target"; predicted labels "decision"; not used: risk']
+    assert told == [
+        f'other.csv ({dialect}): labels "target"; predicted labels "decision"; not used: risk'
+    ]
 
 
-def test_rows_without_decisions_can_be_left_out_and_keep_their_numbers(tmp_path: Path) -> None:
+def test_rows_without_decisions_can_be_left_out_and_keep_their_numbers(
+    tmp_path: Path,
+) -> None:
     content = [["good", "bad"], ["", "good"], ["bad", ""], ["bad", "bad"]]
     path = write(tmp_path / "log.csv", content, ["decision", "target"])
-    with pytest.raises(PredictionsError, match=r"row 2, column decision: must be one of good, bad, refer"):
+    with pytest.raises(
+        PredictionsError, match=r"row 2, column decision: must be one of good, bad, refer"
+    ):
         rows_of(path)
     new = rows_of(path, ReadOptions(missing="drop"))
-    assert (new.numbers.tolist(), new.target.tolist(), new.position(3)[0]) == ([1, 3, 4], [1, -100, 1], 4)
+    assert (new.numbers.tolist(), new.target.tolist(), new.position(3)[0]) == (
+        [1, 3, 4],
+        [1, -100, 1],
+        4,
+    )
     watch = Watch(Settings("", ["any <= 0.5"]), CONCERN)
     for _ in range(2):
         watch.read(path, ReadOptions(missing="drop"), str)
@@ -321,7 +430,11 @@ def test_a_log_of_scores_alone_is_refused(tmp_path: Path) -> None:
 
 
 def test_labels_may_all_come_later(tmp_path: Path) -> None:
-    path = write(tmp_path / "log.csv", [["good", ""]] * 300 + [["good", "bad"]], ["decision", "label"])
+    path = write(
+        tmp_path / "log.csv",
+        [["good", ""]] * 300 + [["good", "bad"]],
+        ["decision", "label"],
+    )
     assert rows_of(path).target.tolist() == [-100] * 300 + [1]
 
 
@@ -351,7 +464,11 @@ def estimated_rows(number: int, *, seed: int, heat: float = 1.0) -> list[list[st
     return [
         [names[decision], f"{risk:.6g}", f"{cost:.6g}", names[true] if known else ""]
         for decision, risk, cost, true, known in zip(
-            *(values.tolist() for values in (*assessed[:1], *assessed[2:4], label, is_known)), strict=True
+            *(
+                values.tolist()
+                for values in (*assessed[:1], *assessed[2:4], label, is_known)
+            ),
+            strict=True,
         )
     ]
 
@@ -363,8 +480,13 @@ def test_rows_without_an_estimate_are_counted(tmp_path: Path) -> None:
     content = estimated_rows(600, seed=0)
     for row in content[:50]:
         row[1:3] = ["", "nan"]
-    decided = sum(row[0] != "refer" for row in content[:50])  # a referral has a price without an estimate
-    watch = go_on(Watch(Settings("0" * 64, ["any <= 0.5"]), CONCERN), write(tmp_path / "log.csv", content, ESTIMATED))
+    decided = sum(
+        row[0] != "refer" for row in content[:50]
+    )  # a referral has a price without an estimate
+    watch = go_on(
+        Watch(Settings("0" * 64, ["any <= 0.5"]), CONCERN),
+        write(tmp_path / "log.csv", content, ESTIMATED),
+    )
     for estimate in watch.estimates():
         assert (estimate.samples, estimate.without) == (600 - decided, decided)
         assert f"(of {600 - decided}; no estimate of {decided} more)" in str(estimate)
@@ -398,13 +520,21 @@ def test_risks_and_costs_that_are_none_are_refused(
 def test_costs_of_rows_are_estimated_but_not_compared(tmp_path: Path) -> None:
     path = write(tmp_path / "log.csv", estimated_rows(600, seed=0), ESTIMATED)
     plain, of_rows = (
-        go_on(Watch(Settings("0" * 64, ["any <= 0.5"], has_row_costs=each), CONCERN), path).estimates()
+        go_on(
+            Watch(Settings("0" * 64, ["any <= 0.5"], has_row_costs=each), CONCERN), path
+        ).estimates()
         for each in (False, True)
     )
     assert plain[0] == of_rows[0]
     assert plain[1].labelled > 0
-    assert (of_rows[1].value, of_rows[1].samples, of_rows[1].labelled) == (plain[1].value, 600, 0)
-    assert "not compared with labels, because logs do not have the costs of rows: " in str(of_rows[1])
+    assert (of_rows[1].value, of_rows[1].samples, of_rows[1].labelled) == (
+        plain[1].value,
+        600,
+        0,
+    )
+    assert "not compared with labels, because logs do not have the costs of rows: " in str(
+        of_rows[1]
+    )
 
 
 def test_estimates_are_means_of_the_logged_risks_and_costs(tmp_path: Path) -> None:
@@ -425,24 +555,44 @@ def test_estimates_are_means_of_the_logged_risks_and_costs(tmp_path: Path) -> No
     assert dangerous.labelled == cost.labelled == len(known)
     wrong = [
         rows[place][0] != "refer"
-        and bool(CONCERN.dangerous_pairs()[names.index(rows[place][3]), names.index(rows[place][0])])
+        and bool(
+            CONCERN.dangerous_pairs()[
+                names.index(rows[place][3]), names.index(rows[place][0])
+            ]
+        )
         for place in known
     ]
-    assert dangerous.difference == pytest.approx((sum(wrong) - sum(risks[place] for place in known)) / len(known))
+    assert dangerous.difference == pytest.approx(
+        (sum(wrong) - sum(risks[place] for place in known)) / len(known)
+    )
     low, high = anytime_interval(torch.tensor(sum(wrong)), torch.tensor(len(known)))
     estimated = sum(risks[place] for place in known) / len(known)
-    assert (dangerous.low, dangerous.high) == pytest.approx((low.item() - estimated, high.item() - estimated))
+    assert (dangerous.low, dangerous.high) == pytest.approx(
+        (low.item() - estimated, high.item() - estimated)
+    )
     assert dangerous.sure == "95 %, at any time"
-    without = write(tmp_path / "other.csv", [[row[0], row[3]] for row in content], ["decision", "target"])
-    assert go_on(Watch(Settings("0" * 64, ["any <= 0.5"]), CONCERN), without).estimates() == []
+    without = write(
+        tmp_path / "other.csv",
+        [[row[0], row[3]] for row in content],
+        ["decision", "target"],
+    )
+    assert (
+        go_on(Watch(Settings("0" * 64, ["any <= 0.5"]), CONCERN), without).estimates() == []
+    )
 
 
-def test_a_broken_calibration_raises_an_alarm_and_a_sound_one_does_not(tmp_path: Path) -> None:
+def test_a_broken_calibration_raises_an_alarm_and_a_sound_one_does_not(
+    tmp_path: Path,
+) -> None:
     """Of 40 logs, read ten times each, at most one of a calibrated rule ever has an alarm; all others have one."""
     ever = {1.0: 0, 3.0: 0}
     for heat in ever:
         for seed in range(20):
-            watch, path, alarms = Watch(Settings("0" * 64, ["any <= 0.5"]), CONCERN), tmp_path / f"{heat}{seed}.csv", 0
+            watch, path, alarms = (
+                Watch(Settings("0" * 64, ["any <= 0.5"]), CONCERN),
+                tmp_path / f"{heat}{seed}.csv",
+                0,
+            )
             content = estimated_rows(2000, seed=seed, heat=heat)
             for end in range(200, 2001, 200):
                 write(path, content[:end], ESTIMATED)

@@ -42,5 +42,8 @@ def score(
     correct_concern: str = "sum",
 ) -> float:
     """Compute line 23: the mean over the samples."""
-    scores = [score_of_sample(p, y, k, t, concern, correct_concern) for p, y in zip(probs, labels, strict=True)]
+    scores = [
+        score_of_sample(p, y, k, t, concern, correct_concern)
+        for p, y in zip(probs, labels, strict=True)
+    ]
     return sum(scores) / len(scores)

@@ -36,8 +36,14 @@ def quality(scores: list[list[float]], target: list[int], classes: int) -> dict:
     macro_p = sum(_ratio(tp, tp + fp) for tp, fp, _, _ in counts) / classes
     macro_r = sum(_ratio(tp, tp + fn) for tp, _, fn, _ in counts) / classes
     return {
-        "average_accuracy": sum((tp + tn) / sum(count) for count in counts for tp, _, _, tn in [count]) / classes,
-        "error_rate": sum((fp + fn) / sum(count) for count in counts for _, fp, fn, _ in [count]) / classes,
+        "average_accuracy": sum(
+            (tp + tn) / sum(count) for count in counts for tp, _, _, tn in [count]
+        )
+        / classes,
+        "error_rate": sum(
+            (fp + fn) / sum(count) for count in counts for _, fp, fn, _ in [count]
+        )
+        / classes,
         "micro_precision": micro_p,
         "micro_recall": micro_r,
         "micro_fscore": _ratio(2 * micro_p * micro_r, micro_p + micro_r),
@@ -45,17 +51,24 @@ def quality(scores: list[list[float]], target: list[int], classes: int) -> dict:
         "macro_recall": macro_r,
         "macro_fscore": _ratio(2 * macro_p * macro_r, macro_p + macro_r),
         "weighted_error_rate": sum(t != p for t, p in pairs) / len(pairs),
-        "balanced_error_rate": sum(1 - _ratio(tp, tp + fn) for tp, _, fn, _ in counts) / classes,
-        "class_error_rates": [fn / (tp + fn) if tp + fn else math.nan for tp, _, fn, _ in counts],
+        "balanced_error_rate": sum(1 - _ratio(tp, tp + fn) for tp, _, fn, _ in counts)
+        / classes,
+        "class_error_rates": [
+            fn / (tp + fn) if tp + fn else math.nan for tp, _, fn, _ in counts
+        ],
         "accuracy": sum(t == p for t, p in pairs) / len(pairs),
-        "macro_f1": _mean([2 * tp / (2 * tp + fp + fn) for tp, fp, fn, _ in counts if tp + fp + fn]),
+        "macro_f1": _mean(
+            [2 * tp / (2 * tp + fp + fn) for tp, fp, fn, _ in counts if tp + fp + fn]
+        ),
         "matthews_correlation": _matthews_correlation(pairs, classes),
     }
 
 
 def _matthews_correlation(pairs: list[tuple[int, int]], classes: int) -> float:
     """Compute the correlation of the one-hot labels and decisions (Gorodkin 2004, Eq. 2)."""
-    true, predicted = ([[float(pair[i] == c) for pair in pairs] for c in range(classes)] for i in range(2))
+    true, predicted = (
+        [[float(pair[i] == c) for pair in pairs] for c in range(classes)] for i in range(2)
+    )
     of_both, of_true, of_predicted = (
         sum(_covariance(xs, ys) for xs, ys in zip(a, b, strict=True))
         for a, b in ((true, predicted), (true, true), (predicted, predicted))
@@ -74,11 +87,15 @@ def _mean(values: list[float]) -> float:
 def overconfidence(probs: list[list[float]], target: list[int]) -> float:
     """Subtract the accuracy from the mean confidence (Guo et al. 2017)."""
     confidence = sum(map(max, probs)) / len(probs)
-    right = sum(row.index(max(row)) == label for row, label in zip(probs, target, strict=True))
+    right = sum(
+        row.index(max(row)) == label for row, label in zip(probs, target, strict=True)
+    )
     return confidence - right / len(probs)
 
 
-def risk_gap(probs: list[list[float]], target: list[int], losses: list[list[float]]) -> float:
+def risk_gap(
+    probs: list[list[float]], target: list[int], losses: list[list[float]]
+) -> float:
     """Subtract the mean conditional risk of the most probable class from its mean loss (Duda, Hart, Stork, 2.2)."""
     gaps = []
     for row, label in zip(probs, target, strict=True):
@@ -90,7 +107,12 @@ def risk_gap(probs: list[list[float]], target: list[int], losses: list[list[floa
 
 def brier_score(probs: list[list[float]], target: list[int]) -> float:
     """Compute the mean over samples of the sum over classes of squared differences (Brier 1950)."""
-    return _mean([sum((p - (c == y)) ** 2 for c, p in enumerate(row)) for row, y in zip(probs, target, strict=True)])
+    return _mean(
+        [
+            sum((p - (c == y)) ** 2 for c, p in enumerate(row))
+            for row, y in zip(probs, target, strict=True)
+        ]
+    )
 
 
 def cross_entropy(probs: list[list[float]], target: list[int]) -> float:
@@ -98,24 +120,34 @@ def cross_entropy(probs: list[list[float]], target: list[int]) -> float:
     return _mean([-math.log(row[y]) for row, y in zip(probs, target, strict=True)])
 
 
-def macro_soft_fbeta(preds: list[list[float]], target: list[list[float]], beta: float) -> float:
+def macro_soft_fbeta(
+    preds: list[list[float]], target: list[list[float]], beta: float
+) -> float:
     """Compute the mean over classes of soft F; precision for beta 0, recall for an infinite beta."""
     values = []
-    for p_column, y_column in zip(zip(*preds, strict=True), zip(*target, strict=True), strict=True):
+    for p_column, y_column in zip(
+        zip(*preds, strict=True), zip(*target, strict=True), strict=True
+    ):
         shared = sum(map(min, p_column, y_column))
         if beta == 0:
             values.append(shared / sum(p_column))
         elif beta == math.inf:
             values.append(shared / sum(y_column))
         else:
-            values.append((1 + beta**2) * shared / (beta**2 * sum(y_column) + sum(p_column)))
+            values.append(
+                (1 + beta**2) * shared / (beta**2 * sum(y_column) + sum(p_column))
+            )
     return sum(values) / len(values)
 
 
-def macro_hard_f1(preds: list[list[float]], target: list[list[float]], threshold: float) -> float:
+def macro_hard_f1(
+    preds: list[list[float]], target: list[list[float]], threshold: float
+) -> float:
     """Compute the mean over classes of the F1 of predictions above a threshold against labels above 0.5."""
     values = []
-    for p_column, y_column in zip(zip(*preds, strict=True), zip(*target, strict=True), strict=True):
+    for p_column, y_column in zip(
+        zip(*preds, strict=True), zip(*target, strict=True), strict=True
+    ):
         pairs = [(p > threshold, y > 0.5) for p, y in zip(p_column, y_column, strict=True)]
         values.append(_ratio(2 * pairs.count((True, True)), sum(p + y for p, y in pairs)))
     return sum(values) / len(values)
@@ -123,34 +155,62 @@ def macro_hard_f1(preds: list[list[float]], target: list[list[float]], threshold
 
 def soft_kl_divergence(preds: list[list[float]], target: list[list[float]]) -> float:
     """Compute the mean binary divergence of elements strictly between 0 and 1."""
-    pairs = [(p, y) for ps, ys in zip(preds, target, strict=True) for p, y in zip(ps, ys, strict=True)]
-    return sum(y * math.log(y / p) + (1 - y) * math.log((1 - y) / (1 - p)) for p, y in pairs) / len(pairs)
+    pairs = [
+        (p, y)
+        for ps, ys in zip(preds, target, strict=True)
+        for p, y in zip(ps, ys, strict=True)
+    ]
+    return sum(
+        y * math.log(y / p) + (1 - y) * math.log((1 - y) / (1 - p)) for p, y in pairs
+    ) / len(pairs)
 
 
-def generalized_mean(values: list[float], power: float, epsilon: float, weights: list[float] | None = None) -> float:
+def generalized_mean(
+    values: list[float], power: float, epsilon: float, weights: list[float] | None = None
+) -> float:
     weights = weights or [1.0] * len(values)
     floored = [max(value, epsilon) for value in values]
     if power == 0:
-        mean = sum(w * math.log(v) for w, v in zip(weights, floored, strict=True)) / sum(weights)
+        mean = sum(w * math.log(v) for w, v in zip(weights, floored, strict=True)) / sum(
+            weights
+        )
         return math.exp(mean)
-    return (sum(w * v**power for w, v in zip(weights, floored, strict=True)) / sum(weights)) ** (1 / power)
+    return (
+        sum(w * v**power for w, v in zip(weights, floored, strict=True)) / sum(weights)
+    ) ** (1 / power)
 
 
-def probability_accuracy(probs: list[list[float]], target: list[int], n_bins: int, epsilon: float) -> dict[str, float]:
+def probability_accuracy(
+    probs: list[list[float]], target: list[int], n_bins: int, epsilon: float
+) -> dict[str, float]:
     """Compute the reported and measured means without cells of singularities, and the slope."""
     correct = sorted(row[label] for row, label in zip(probs, target, strict=True))
-    incorrect = [p for row, label in zip(probs, target, strict=True) for j, p in enumerate(row) if j != label]
+    incorrect = [
+        p
+        for row, label in zip(probs, target, strict=True)
+        for j, p in enumerate(row)
+        if j != label
+    ]
     incorrect = [p for p in incorrect if correct[0] <= p <= correct[-1]]
     bins = min(n_bins, len(correct))
-    edges = sorted({correct[g * len(correct) // bins] for g in range(1, bins)} - {correct[0]})
+    edges = sorted(
+        {correct[g * len(correct) // bins] for g in range(1, bins)} - {correct[0]}
+    )
     n, m = [0] * (len(edges) + 1), [0] * (len(edges) + 1)
     for counts, values in ((n, correct), (m, incorrect)):
         for value in values:
             counts[sum(edge <= value for edge in edges)] += 1
     rates = [a / (a + b) for a, b in zip(n, m, strict=True)]
     result = {}
-    for kind, values, weights in (("reported", correct, None), ("measured", rates, [float(count) for count in n])):
-        for name, power in (("geometric_accuracy", 0.0), ("decisiveness", 1.0), ("robustness", -2 / 3)):
+    for kind, values, weights in (
+        ("reported", correct, None),
+        ("measured", rates, [float(count) for count in n]),
+    ):
+        for name, power in (
+            ("geometric_accuracy", 0.0),
+            ("decisiveness", 1.0),
+            ("robustness", -2 / 3),
+        ):
             result[f"{kind}_{name}"] = generalized_mean(values, power, epsilon, weights)
     spread = result["reported_decisiveness"] - result["reported_robustness"]
     measured = result["measured_decisiveness"] - result["measured_robustness"]

@@ -18,12 +18,18 @@ def curve(scores: list[float], labels: list[bool]) -> list[tuple[float, float, f
     targets = [s for s, is_target in zip(scores, labels, strict=True) if is_target]
     nontargets = [s for s, is_target in zip(scores, labels, strict=True) if not is_target]
     return [
-        (sum(s < t for s in targets) / len(targets), sum(s >= t for s in nontargets) / len(nontargets), t)
+        (
+            sum(s < t for s in targets) / len(targets),
+            sum(s >= t for s in nontargets) / len(nontargets),
+            t,
+        )
         for t in [*sorted(set(scores)), math.inf]
     ]
 
 
-def cost_interval(misses: tuple[int, int], alarms: tuple[int, int], weights: Sequence[float]) -> tuple[float, float]:
+def cost_interval(
+    misses: tuple[int, int], alarms: tuple[int, int], weights: Sequence[float]
+) -> tuple[float, float]:
     """Return the interval of a cost by square-and-add (Zou and Donner, 2008), from errors and trials of each kind."""
     cost, below, above = 0.0, 0.0, 0.0
     for (errors, trials), weight in zip((misses, alarms), weights, strict=True):
@@ -64,8 +70,12 @@ def best_threshold(scores: list[float], labels: list[bool], point: Point) -> flo
     p, c_miss, c_fa = map(Fraction, point)
     places = [-math.inf, *sorted(set(scores)), math.inf]
     intervals = []
-    for low, high in pairwise(places):  # all thresholds above `low` and up to `high` accept the same trials
-        misses = Fraction(sum(s < high for s, y in zip(scores, labels, strict=True) if y), sum(labels))
+    for low, high in pairwise(
+        places
+    ):  # all thresholds above `low` and up to `high` accept the same trials
+        misses = Fraction(
+            sum(s < high for s, y in zip(scores, labels, strict=True) if y), sum(labels)
+        )
         accepted = sum(s >= high for s, y in zip(scores, labels, strict=True) if not y)
         false_alarms = Fraction(accepted, len(labels) - sum(labels))
         intervals.append((c_miss * p * misses + c_fa * (1 - p) * false_alarms, low, high))
@@ -75,7 +85,9 @@ def best_threshold(scores: list[float], labels: list[bool], point: Point) -> flo
     return low if math.isinf(low) else high if math.isinf(high) else (low + high) / 2
 
 
-def widest_of_best(intervals: Sequence[tuple[Fraction, float, float]]) -> tuple[float, float]:
+def widest_of_best(
+    intervals: Sequence[tuple[Fraction, float, float]],
+) -> tuple[float, float]:
     """Join neighbours with the lowest value, and return the ends of the widest bounded one, of which the lowest.
 
     Without a bounded one, it is the lowest.
@@ -85,7 +97,9 @@ def widest_of_best(intervals: Sequence[tuple[Fraction, float, float]]) -> tuple[
         parts = list(run)
         joined += [(parts[0][1], parts[-1][2])] if is_best else []
     bounded = [ends for ends in joined if not any(map(math.isinf, ends))]
-    return max(bounded, key=lambda ends: ends[1] - ends[0]) if bounded else joined[0]  # `max` takes the first of equals
+    return (
+        max(bounded, key=lambda ends: ends[1] - ends[0]) if bounded else joined[0]
+    )  # `max` takes the first of equals
 
 
 def nearest_to_equal(scores: list[float], labels: list[bool]) -> tuple[float, float, float]:
@@ -93,22 +107,36 @@ def nearest_to_equal(scores: list[float], labels: list[bool]) -> tuple[float, fl
     targets, nontargets = sum(labels), len(labels) - sum(labels)
     found = []
     for low, high in pairwise([-math.inf, *sorted(set(scores)), math.inf]):
-        miss = Fraction(sum(s < high for s, y in zip(scores, labels, strict=True) if y), targets)
-        fa = Fraction(sum(s >= high for s, y in zip(scores, labels, strict=True) if not y), nontargets)
+        miss = Fraction(
+            sum(s < high for s, y in zip(scores, labels, strict=True) if y), targets
+        )
+        fa = Fraction(
+            sum(s >= high for s, y in zip(scores, labels, strict=True) if not y), nontargets
+        )
         found.append((abs(miss - fa), low, high, float((miss + fa) / 2)))
     _, low, high, rate = min(found)
     return rate, low, high
 
 
-def cost_at(scores: list[float], labels: list[bool], threshold: float, point: Point) -> float:
-    miss = sum(s < threshold for s, y in zip(scores, labels, strict=True) if y) / sum(labels)
-    fa = sum(s >= threshold for s, y in zip(scores, labels, strict=True) if not y) / (len(labels) - sum(labels))
+def cost_at(
+    scores: list[float], labels: list[bool], threshold: float, point: Point
+) -> float:
+    miss = sum(s < threshold for s, y in zip(scores, labels, strict=True) if y) / sum(
+        labels
+    )
+    fa = sum(s >= threshold for s, y in zip(scores, labels, strict=True) if not y) / (
+        len(labels) - sum(labels)
+    )
     return cost(miss, fa, point)
 
 
 def cllr(scores: list[float], labels: list[bool]) -> float:
-    targets = [math.log2(1 + math.exp(-s)) for s, y in zip(scores, labels, strict=True) if y]
-    nontargets = [math.log2(1 + math.exp(s)) for s, y in zip(scores, labels, strict=True) if not y]
+    targets = [
+        math.log2(1 + math.exp(-s)) for s, y in zip(scores, labels, strict=True) if y
+    ]
+    nontargets = [
+        math.log2(1 + math.exp(s)) for s, y in zip(scores, labels, strict=True) if not y
+    ]
     return (sum(targets) / len(targets) + sum(nontargets) / len(nontargets)) / 2
 
 
@@ -118,7 +146,10 @@ def min_cllr(scores: list[float], labels: list[bool]) -> float:
     for score in sorted(set(scores)):
         tied = [y for s, y in zip(scores, labels, strict=True) if s == score]
         blocks.append([sum(tied), len(tied)])
-        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
+        while (
+            len(blocks) > 1
+            and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]
+        ):
             targets, trials = blocks.pop()
             blocks[-1] = [blocks[-1][0] + targets, blocks[-1][1] + trials]
     all_targets = sum(labels)
@@ -145,7 +176,10 @@ def miss_at_false_alarm(scores: list[float], labels: list[bool], limit: float) -
 
 def break_even(scores: list[float], labels: list[bool]) -> float:
     """Return the equal error rate of a curve in numbers of errors: the largest Bayes error where both cost alike."""
-    points = [(miss * sum(labels), fa * (len(labels) - sum(labels))) for miss, fa, _ in curve(scores, labels)]
+    points = [
+        (miss * sum(labels), fa * (len(labels) - sum(labels)))
+        for miss, fa, _ in curve(scores, labels)
+    ]
     shares = [0.5]
     for (miss, fa), (other_miss, other_fa) in combinations(points, 2):
         rise, fall = other_miss - miss, fa - other_fa
@@ -159,12 +193,17 @@ def h_measure(scores: list[float], labels: list[bool]) -> float:
     share, points = sum(labels) / len(labels), curve(scores, labels)
 
     def least(cost: float) -> float:
-        return min(cost * (1 - share) * fa + (1 - cost) * share * miss for miss, fa, _ in points)
+        return min(
+            cost * (1 - share) * fa + (1 - cost) * share * miss for miss, fa, _ in points
+        )
 
     def expected(value: Callable[[float], float], turns: list[float]) -> float:
         density = beta(1 + share, 2 - share).pdf
         ends = [0.0, *sorted(turns), 1.0]
-        return sum(quad(lambda c: value(c) * density(c), *pair, epsabs=1e-12)[0] for pair in pairwise(ends))
+        return sum(
+            quad(lambda c: value(c) * density(c), *pair, epsabs=1e-12)[0]
+            for pair in pairwise(ends)
+        )
 
     turns = set()
     for (miss, fa, _), (other_miss, other_fa, _) in combinations(points, 2):

@@ -14,9 +14,15 @@ def lowest_versions(pyproject: str) -> list[str]:
     requirements = [*project["dependencies"]]
     for extra in FOR_USERS:
         requirements += project["optional-dependencies"][extra]
-    bounds = (re.fullmatch(r"([\w-]+)>=([\d.]+)", requirement) for requirement in requirements)
+    bounds = (
+        re.fullmatch(r"([\w-]+)>=([\d.]+)", requirement) for requirement in requirements
+    )
     return [f"{bound[1]}=={bound[2]}" for bound in bounds if bound]
 
 
 if __name__ == "__main__":
-    print("\n".join(lowest_versions((Path(__file__).parents[2] / "pyproject.toml").read_text())))
+    print(
+        "\n".join(
+            lowest_versions((Path(__file__).parents[2] / "pyproject.toml").read_text())
+        )
+    )

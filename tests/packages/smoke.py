@@ -41,18 +41,31 @@ def check_wheel(wheel: Path) -> None:
 def main(folder: Path) -> None:
     """Build, install the wheel without extras and with each, and run the README and some commands."""
     folder.mkdir(parents=True)
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MPCS_DATA_ROOT")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "MPCS_DATA_ROOT")
+    }
 
     def run(*command: object) -> None:
-        print("$", *(str(part).replace(str(folder), "FOLDER") for part in command), flush=True)
-        subprocess.run([str(part) for part in command], cwd=folder, env=environment, check=True)
+        print(
+            "$", *(str(part).replace(str(folder), "FOLDER") for part in command), flush=True
+        )
+        subprocess.run(
+            [str(part) for part in command], cwd=folder, env=environment, check=True
+        )
 
     run(sys.executable, "-m", "build", "--outdir", folder / "dist", ROOT)
-    wheel, sdist = next((folder / "dist").glob("*.whl")), next((folder / "dist").glob("*.tar.gz"))
+    wheel, sdist = (
+        next((folder / "dist").glob("*.whl")),
+        next((folder / "dist").glob("*.tar.gz")),
+    )
     check_wheel(wheel)
     (folder / "scores.csv").write_text(SCORES)
     (folder / "trials.csv").write_text(TRIALS)
-    for number, example in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)):
+    for number, example in enumerate(
+        re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    ):
         (folder / f"readme_{number}.py").write_text(example)
     run(sys.executable, "-m", "venv", "venv")
     python, mpcs = folder / "venv" / "bin" / "python", folder / "venv" / "bin" / "mpcs"

@@ -3,17 +3,34 @@
 import pytest
 from scipy import stats
 
-from mpcs_torch.paper.published_values import BENCHMARKS, mean_interval, seed_intervals, spearman, table_2
+from mpcs_torch.paper.published_values import (
+    BENCHMARKS,
+    mean_interval,
+    seed_intervals,
+    spearman,
+    table_2,
+)
 from mpcs_torch.trainer.result import Record
 
-VALUES = {"mpcs_count": [3, 1, 4, 1, 5, 9, 2, 6], "accuracy": [0.5, 0.5, 0.1, 0.9, 0.2, 0.2, 0.2, 0.3]}
+VALUES = {
+    "mpcs_count": [3, 1, 4, 1, 5, 9, 2, 6],
+    "accuracy": [0.5, 0.5, 0.1, 0.9, 0.2, 0.2, 0.2, 0.3],
+}
 
 
 def records(columns: dict[str, list[float]]) -> list[Record]:
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return [
+        dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+    ]
 
 
-RUN = records({**VALUES, "mpcs": VALUES["mpcs_count"], **dict.fromkeys(BENCHMARKS, VALUES["accuracy"])})
+RUN = records(
+    {
+        **VALUES,
+        "mpcs": VALUES["mpcs_count"],
+        **dict.fromkeys(BENCHMARKS, VALUES["accuracy"]),
+    }
+)
 RHO = stats.spearmanr(VALUES["mpcs_count"], VALUES["accuracy"]).statistic
 
 
@@ -33,7 +50,10 @@ def test_an_experiment_that_the_table_lacks_stands_alone() -> None:
 
 
 def test_an_interval_holds_its_mean_and_narrows_with_more_runs() -> None:
-    few, many = mean_interval([1.0, 2.0, 4.0, 5.0]), mean_interval([1.0, 2.0, 4.0, 5.0] * 10)
+    few, many = (
+        mean_interval([1.0, 2.0, 4.0, 5.0]),
+        mean_interval([1.0, 2.0, 4.0, 5.0] * 10),
+    )
     assert few.mean == many.mean == 3.0
     assert few.low < many.low < 3.0 < many.high < few.high
     assert (few.runs, few.lowest, few.highest) == (4, 1.0, 5.0)

@@ -18,7 +18,10 @@ def test_every_metric_takes_time_and_the_forward_pass_does_too(tmp_path: Path) -
     run, _ = run_in_folder(toy_config(), toy_data(), tmp_path / "toy")
     measured = measure_costs(run)
     assert set(measured.alone) == set(TIMED)
-    assert all(0 < milliseconds < 1000 for milliseconds in (measured.forward, *measured.alone.values()))
+    assert all(
+        0 < milliseconds < 1000
+        for milliseconds in (measured.forward, *measured.alone.values())
+    )
 
 
 def test_a_metric_costs_its_own_time_and_the_pass_as_a_multiple_of_accuracys() -> None:

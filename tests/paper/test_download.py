@@ -30,7 +30,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    return sorted(
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()
+    )
 
 
 def published(root: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,21 +40,32 @@ def published(root: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(downloads.CHECKSUMS, name, checksum(DATASETS[name](root)))
 
 
-def test_mnist_is_downloaded_once_and_unpacked(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mnist_is_downloaded_once_and_unpacked(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_mnist(tmp_path / "theirs")
     published(tmp_path / "theirs", "mnist", monkeypatch)
-    packed = {file: gzip.compress((tmp_path / "theirs" / file).read_bytes()) for file in MNIST_FILES}
+    packed = {
+        file: gzip.compress((tmp_path / "theirs" / file).read_bytes())
+        for file in MNIST_FILES
+    }
     archives = {f"{Path(file).name}.gz": content for file, content in packed.items()}
     server.files.update({f"/{name}": content for name, content in archives.items()})
-    hashes = [(name, hashlib.md5(content).hexdigest()) for name, content in archives.items()]
+    hashes = [
+        (name, hashlib.md5(content).hexdigest()) for name, content in archives.items()
+    ]
     monkeypatch.setattr(MNIST, "resources", hashes)
     for _ in range(2):
         get("mnist", tmp_path / "mine")
         assert len(server.requests) == 4
     for file in MNIST_FILES:
-        assert (tmp_path / "mine" / file).read_bytes() == (tmp_path / "theirs" / file).read_bytes()
+        assert (tmp_path / "mine" / file).read_bytes() == (
+            tmp_path / "theirs" / file
+        ).read_bytes()
     write_mnist(tmp_path / "mine", labels=(0, 9, 2))
-    with pytest.raises(DataError, match=r"MNIST does not have the published values: move it away"):
+    with pytest.raises(
+        DataError, match=r"MNIST does not have the published values: move it away"
+    ):
         get("mnist", tmp_path / "mine")
     assert len(server.requests) == 4
 
@@ -63,7 +76,9 @@ def test_add_comes_from_the_authors_repository_and_files_that_are_there_are_kept
     theirs = write_add(tmp_path).parent.rename(tmp_path / "theirs")
     contents = {path.name: path.read_bytes() for path in theirs.iterdir()}
     server.files.update({f"/{name}": content for name, content in contents.items()})
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    hashes = {
+        name: hashlib.sha256(content).hexdigest() for name, content in contents.items()
+    }
     monkeypatch.setattr(downloads, "ADD_FILES", hashes)
     with pytest.raises(DataError, match=r"ADD does not have the published values"):
         get("add", tmp_path)
@@ -72,7 +87,10 @@ def test_add_comes_from_the_authors_repository_and_files_that_are_there_are_kept
     assert sorted(server.requests) == sorted(server.files), "each is downloaded once"
     mine = tmp_path / "ADD" / "X_test.npy"
     mine.write_bytes(b"mine")
-    with pytest.raises(DataError, match=r"cannot be downloaded from .*: X_test.npy needs to update .*ADD/X_test.npy"):
+    with pytest.raises(
+        DataError,
+        match=r"cannot be downloaded from .*: X_test.npy needs to update .*ADD/X_test.npy",
+    ):
         get("add", tmp_path)
     assert mine.read_bytes() == b"mine"
 
@@ -84,7 +102,10 @@ def test_a_wrong_hash_a_missing_file_and_a_missing_network_are_named(
     with pytest.raises(DataError, match="404"):
         get("add", tmp_path)
     server.files["/X_test.npy"] = b"array"
-    with pytest.raises(DataError, match=r"X_test.npy cannot be downloaded from .* does not match the known hash"):
+    with pytest.raises(
+        DataError,
+        match=r"X_test.npy cannot be downloaded from .* does not match the known hash",
+    ):
         get("add", tmp_path)
     monkeypatch.setattr(downloads, "ADD_URL", "http://127.0.0.1:9/")
     with pytest.raises(DataError, match=r"cannot be downloaded from http://127.0.0.1:9/: "):
@@ -104,12 +125,16 @@ def zipped(**members: str) -> bytes:
 
 
 def test_a_ucr_set_is_its_two_parts_of_the_zip(server: Server, tmp_path: Path) -> None:
-    server.files["/Toy.zip"] = zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES, readme="no series")
+    server.files["/Toy.zip"] = zipped(
+        Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES, readme="no series"
+    )
     for _ in range(2):
         get("ucr/Toy", tmp_path)
         assert names(tmp_path) == ["UCR/Toy/Toy_TEST.ts", "UCR/Toy/Toy_TRAIN.ts"]
         assert len(server.requests) == 1
-    assert np.array_equal(load_ucr(tmp_path, set="Toy").train.inputs.squeeze(-1), [[1, 2, 3], [4, 5, 6]])
+    assert np.array_equal(
+        load_ucr(tmp_path, set="Toy").train.inputs.squeeze(-1), [[1, 2, 3], [4, 5, 6]]
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,14 +142,33 @@ def test_a_ucr_set_is_its_two_parts_of_the_zip(server: Server, tmp_path: Path) -
     [
         (b"no zip", "Toy.zip cannot be downloaded from .*: File is not a zip file"),
         (zipped(Toy_TRAIN_ts=SERIES), "must hold Toy_TEST.tsv or .ts"),
-        (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts="@data\n1,?,3:a\n"), "could not convert string to float: '\\?'"),
-        (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES).replace(b"1,2,3:a", b"9,2,3:a"), "Bad CRC-32"),
-        (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES), "Toy does not have the published values"),
+        (
+            zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts="@data\n1,?,3:a\n"),
+            "could not convert string to float: '\\?'",
+        ),
+        (
+            zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES).replace(b"1,2,3:a", b"9,2,3:a"),
+            "Bad CRC-32",
+        ),
+        (
+            zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES),
+            "Toy does not have the published values",
+        ),
     ],
-    ids=["no zip", "no test part", "a missing value", "damaged", "other values"],  # a zip has the time of writing
+    ids=[
+        "no zip",
+        "no test part",
+        "a missing value",
+        "damaged",
+        "other values",
+    ],  # a zip has the time of writing
 )
 def test_a_zip_that_is_not_the_set_leaves_nothing(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes, message: str
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    body: bytes,
+    message: str,
 ) -> None:
     monkeypatch.setitem(downloads.CHECKSUMS, "ucr/Toy", "0" * 64)
     server.files["/Toy.zip"] = body
@@ -144,7 +188,9 @@ def test_a_set_of_the_user_is_never_replaced(server: Server, tmp_path: Path) -> 
     assert server.requests == []
 
 
-@pytest.mark.parametrize("name", ["Toy", "ucr/", "ucr/..", "ucr/a b", "ucr/../Toy", "iris", "ucr/a\n"])
+@pytest.mark.parametrize(
+    "name", ["Toy", "ucr/", "ucr/..", "ucr/a b", "ucr/../Toy", "iris", "ucr/a\n"]
+)
 def test_an_unknown_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match=r"data sets to get are mnist, add and ucr/NAME"):
         get(name, tmp_path)

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.paper.experiments import COLUMNS, comparison_configs, ratios, ratios_table, seeds_table
+from mpcs_torch.paper.experiments import (
+    COLUMNS,
+    comparison_configs,
+    ratios,
+    ratios_table,
+    seeds_table,
+)
 from mpcs_torch.plots.trends import figure_6
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.result import read_records
@@ -15,11 +21,20 @@ def test_ratios_are_of_sums_over_epochs() -> None:
     plain = [dict.fromkeys(COLUMNS.values(), 1.0), dict.fromkeys(COLUMNS.values(), 3.0)]
     other = [dict.fromkeys(COLUMNS.values(), 2.0), dict.fromkeys(COLUMNS.values(), 1.0)]
     assert ratios(plain, other) == dict.fromkeys(COLUMNS, 0.75)
-    assert ratios_table(ratios(plain, other)).rows[2] == ["mpcs", "0.7500", "0.9838", "-0.2338"]
+    assert ratios_table(ratios(plain, other)).rows[2] == [
+        "mpcs",
+        "0.7500",
+        "0.9838",
+        "-0.2338",
+    ]
 
 
 def test_seeds_that_speak_for_mpcs_are_counted_by_direction() -> None:
-    seeds = [dict.fromkeys(COLUMNS, 0.9), dict.fromkeys(COLUMNS, 1.1), dict.fromkeys(COLUMNS, 0.8)]
+    seeds = [
+        dict.fromkeys(COLUMNS, 0.9),
+        dict.fromkeys(COLUMNS, 1.1),
+        dict.fromkeys(COLUMNS, 0.8),
+    ]
     better = {row[0]: row[-1] for row in seeds_table(seeds).rows}
     assert better == {
         "train_accuracy": "1 of 3",
@@ -34,16 +49,30 @@ def test_the_runs_differ_in_their_loss_scale_alone() -> None:
     assert (plain.seed, plain.epochs.count, plain.epochs.when) == (3, 300, "before")
     assert with_mpcs.training.loss_scale == "mpcs_count"
     scaled = plain.training.model_copy(update={"loss_scale": "mpcs_count"})
-    assert plain.model_copy(update={"name": with_mpcs.name, "training": scaled}) == with_mpcs
-    assert [config.name for config in comparison_configs(7)] == ["figure6-plain-seed07", "figure6-mpcs-seed07"]
+    assert (
+        plain.model_copy(update={"name": with_mpcs.name, "training": scaled}) == with_mpcs
+    )
+    assert [config.name for config in comparison_configs(7)] == [
+        "figure6-plain-seed07",
+        "figure6-mpcs-seed07",
+    ]
 
 
-def test_both_runs_begin_as_one_and_part_at_the_second_epoch(tmp_path: Path, data_root: Path) -> None:
+def test_both_runs_begin_as_one_and_part_at_the_second_epoch(
+    tmp_path: Path, data_root: Path
+) -> None:
     columns = []
     for config in comparison_configs():
-        short = config.model_copy(update={"epochs": config.epochs.model_copy(update={"count": 3})})
+        short = config.model_copy(
+            update={"epochs": config.epochs.model_copy(update={"count": 3})}
+        )
         run_in_folder(short, short.data.load(data_root), tmp_path / short.name)
-        columns.append([record["cross_entropy"] for record in read_records(tmp_path / short.name / "records.csv")])
+        columns.append(
+            [
+                record["cross_entropy"]
+                for record in read_records(tmp_path / short.name / "records.csv")
+            ]
+        )
     assert columns[0][0] == columns[1][0]
     assert columns[0][1:] != pytest.approx(columns[1][1:], rel=1e-9)
 

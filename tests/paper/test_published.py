@@ -33,7 +33,9 @@ def test_figure_5() -> None:
         printed = PAPER["figure_5"][f"turn_{epoch}"]
         assert matrix == printed["matrix"]
         assert CASE_STUDY_ERRORS[epoch] == (printed["errors"], printed["dangerous"])
-        assert {metric for metric, pick in CASE_STUDY_PICKS.items() if pick == epoch} == set(printed["picked_by"])
+        assert {
+            metric for metric, pick in CASE_STUDY_PICKS.items() if pick == epoch
+        } == set(printed["picked_by"])
 
 
 def test_every_experiment_has_its_config() -> None:
@@ -41,4 +43,6 @@ def test_every_experiment_has_its_config() -> None:
 
 
 def test_figure_6() -> None:
-    assert {name: value for name, value in PAPER["figure_6"].items() if name != "note"} == FIGURE_6
+    assert {
+        name: value for name, value in PAPER["figure_6"].items() if name != "note"
+    } == FIGURE_6

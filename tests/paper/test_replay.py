@@ -7,7 +7,12 @@ import pytest
 
 from mpcs_torch.cli import experiments
 from mpcs_torch.cli.experiments import reproduce_one
-from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_run, picks_table
+from mpcs_torch.paper.experiments import (
+    FinishedRun,
+    experiment_config,
+    finish_run,
+    picks_table,
+)
 from mpcs_torch.paper.published_values import RECORD_FILES, Agreement, compare
 from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.data import load_mnist
@@ -22,11 +27,15 @@ FIGURE_5 = load_oracle("paper_tables")["figure_5"]
 
 def replay(name: str, folder: Path, data_root: Path, epochs: int) -> FinishedRun:
     config = experiment_config(name)
-    config = config.model_copy(update={"epochs": config.epochs.model_copy(update={"count": epochs})})
+    config = config.model_copy(
+        update={"epochs": config.epochs.model_copy(update={"count": epochs})}
+    )
     return finish_run(config, config.data.load(data_root), folder / name)
 
 
-def test_exp03_replays_its_first_epochs(tmp_path: Path, data_root: Path, published_records: Path) -> None:
+def test_exp03_replays_its_first_epochs(
+    tmp_path: Path, data_root: Path, published_records: Path
+) -> None:
     run = replay("exp03", tmp_path, data_root, 20)
     published = read_records(published_records / RECORD_FILES["exp03"])
     assert compare(run.records, published[:20]) == Agreement(20, 20, 20, None)
@@ -34,14 +43,17 @@ def test_exp03_replays_its_first_epochs(tmp_path: Path, data_root: Path, publish
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "epochs"), [pytest.param("exp05", 15, marks=pytest.mark.exhaustive), ("exp07", 15), ("exp09", 6)]
+    ("name", "epochs"),
+    [pytest.param("exp05", 15, marks=pytest.mark.exhaustive), ("exp07", 15), ("exp09", 6)],
 )
 def test_other_experiments_replay_until_rounding_parts_them(
     tmp_path: Path, data_root: Path, published_records: Path, name: str, epochs: int
 ) -> None:
     run = replay(name, tmp_path, data_root, epochs)
     published = read_records(published_records / RECORD_FILES[name])
-    assert compare(run.records, published[:epochs]) == Agreement(epochs, epochs, epochs, None)
+    assert compare(run.records, published[:epochs]) == Agreement(
+        epochs, epochs, epochs, None
+    )
 
 
 @pytest.mark.slow
@@ -59,10 +71,20 @@ def test_the_command_replays_the_case_study_and_its_picks(
         return finished[-1]
 
     monkeypatch.setattr(experiments, "reproduce_one", kept)
-    arguments = ("--data-root", data_root, "--records", published_records, "--out", tmp_path)
+    arguments = (
+        "--data-root",
+        data_root,
+        "--records",
+        published_records,
+        "--out",
+        tmp_path,
+    )
     assert run("reproduce", "case-study", *arguments) == 0
     printed = capsys.readouterr().out
-    assert "of 150 epochs agree with the published record in all columns at 4 decimals" in printed
+    assert (
+        "of 150 epochs agree with the published record in all columns at 4 decimals"
+        in printed
+    )
     assert printed.count("100 of 100 cells") == 2
     assert "mpcs picks epoch 133 (paper: 133)" in printed
     folder = tmp_path / "case-study"
@@ -84,13 +106,23 @@ def test_the_command_replays_the_case_study_and_its_picks(
     assert selector.best.number == 133
     prepared.model.load_state_dict(selector.load_best()["model"])
     values = prepared.measure(prepared.split).values
-    assert values == pytest.approx({name: selector.best.values[name] for name in values}, rel=1e-6)
-    assert {"epoch": 133, **selector.best.values} == read_records(folder / "records.csv")[132]
+    assert values == pytest.approx(
+        {name: selector.best.values[name] for name in values}, rel=1e-6
+    )
+    assert {"epoch": 133, **selector.best.values} == read_records(folder / "records.csv")[
+        132
+    ]
 
 
 def test_a_difference_is_counted_and_named() -> None:
-    ours = [{"epoch": 1, "accuracy": 0.50004, "mpcs_count": 1.0}, {"epoch": 2, "accuracy": 0.7, "mpcs_count": 0.9}]
-    theirs = [{"epoch": 1, "accuracy": 0.5, "mpcs": 1.0}, {"epoch": 2, "accuracy": 0.7, "mpcs": 0.8}]
+    ours = [
+        {"epoch": 1, "accuracy": 0.50004, "mpcs_count": 1.0},
+        {"epoch": 2, "accuracy": 0.7, "mpcs_count": 0.9},
+    ]
+    theirs = [
+        {"epoch": 1, "accuracy": 0.5, "mpcs": 1.0},
+        {"epoch": 2, "accuracy": 0.7, "mpcs": 0.8},
+    ]
     agreement = compare(ours, theirs)
     assert agreement == Agreement(2, 1, 1, "epoch 2, mpcs 0.9000 for 0.8000")
     assert str(agreement).startswith("1 of 2 epochs agree")
@@ -98,10 +130,15 @@ def test_a_difference_is_counted_and_named() -> None:
 
 def test_epochs_are_counted_from_the_first_to_the_first_difference() -> None:
     ours = [{"epoch": epoch, "accuracy": 0.5} for epoch in (1, 2, 3, 4)]
-    theirs = [{"epoch": epoch, "accuracy": 0.6 if epoch == 3 else 0.5} for epoch in (1, 2, 3, 4)]
+    theirs = [
+        {"epoch": epoch, "accuracy": 0.6 if epoch == 3 else 0.5} for epoch in (1, 2, 3, 4)
+    ]
     agreement = compare(ours, theirs)
     assert (agreement.agreeing, agreement.from_first) == (3, 2)
-    assert "including the first 2; first difference: epoch 3, accuracy 0.5000 for 0.6000" in str(agreement)
+    assert (
+        "including the first 2; first difference: epoch 3, accuracy 0.5000 for 0.6000"
+        in str(agreement)
+    )
 
 
 def test_zero_has_no_sign_at_four_decimals() -> None:

@@ -13,7 +13,9 @@ NAMES = ["red", "yellow", "green"]
 
 def places(figure: Figure, collection: int) -> set[tuple[int, int]]:
     """Return the row and the column of each mark."""
-    boxes = [path.get_extents() for path in figure.axes[0].collections[collection].get_paths()]
+    boxes = [
+        path.get_extents() for path in figure.axes[0].collections[collection].get_paths()
+    ]
     return {(round((box.y0 + box.y1) / 2), round((box.x0 + box.x1) / 2)) for box in boxes}
 
 
@@ -21,8 +23,15 @@ def test_rows_are_true_classes_and_columns_predicted_ones() -> None:
     axes = confusion_matrix(COUNTS, RELEASED, NAMES, "title").axes[0]
     assert (axes.get_ylabel(), axes.get_xlabel()) == ("true", "predicted")
     assert [label.get_text() for label in axes.get_yticklabels()] == NAMES
-    numbers = {(round(text.get_position()[1]), round(text.get_position()[0])): text.get_text() for text in axes.texts}
-    assert all(numbers[row, column] == str(int(COUNTS[row, column])) for row in range(3) for column in range(3))
+    numbers = {
+        (round(text.get_position()[1]), round(text.get_position()[0])): text.get_text()
+        for text in axes.texts
+    }
+    assert all(
+        numbers[row, column] == str(int(COUNTS[row, column]))
+        for row in range(3)
+        for column in range(3)
+    )
     assert axes.yaxis_inverted()
 
 

@@ -27,7 +27,10 @@ def labels_of(figure: Figure) -> list[str]:
 def test_det_marks_the_minimum_costs_within_their_intervals() -> None:
     rates = detection_curve(SCORES, LABELS)
     assert len(det_curves({"one": rates}, points=POINTS[0]).axes[0].patches) == 1
-    figure = det_curves({"one": rates, "two": detection_curve(SCORES + LABELS.double(), LABELS)}, points=POINTS)
+    figure = det_curves(
+        {"one": rates, "two": detection_curve(SCORES + LABELS.double(), LABELS)},
+        points=POINTS,
+    )
     (axes,) = figure.axes
     assert len(axes.patches) == len(POINTS) * 2
     assert not det_curves({"one": rates}, points=POINTS, confidence=None).axes[0].patches
@@ -38,7 +41,11 @@ def test_det_marks_the_minimum_costs_within_their_intervals() -> None:
     assert (box.x0, box.x1, box.y0, box.y1) == pytest.approx((left, right, bottom, top))
     rate = equal_error_rate(SCORES, LABELS).item()
     assert labels_of(figure)[0] == f"one, equal error rate {100 * rate:.2f} %"
-    thirty = [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == ":" and len(line.get_xdata())]
+    thirty = [
+        line.get_xdata()[0]
+        for line in axes.lines
+        if line.get_linestyle() == ":" and len(line.get_xdata())
+    ]
     assert thirty[0] == 30 / 2000
     figure.canvas.draw()
 
@@ -51,7 +58,9 @@ def test_on_probit_axes_gaussian_scores_lie_on_a_line() -> None:
     figure = det_curves({"one": detection_curve(scores, labels)})
     axes = figure.axes[0]
     line = next(line for line in axes.lines if str(line.get_label()).startswith("one"))
-    inside = [(x, y) for x, y in line.get_xydata().tolist() if 0.01 < x < 0.5 and 0.01 < y < 0.5]
+    inside = [
+        (x, y) for x, y in line.get_xydata().tolist() if 0.01 < x < 0.5 and 0.01 < y < 0.5
+    ]
     x, y = (axes.transScale.transform(inside)[:, side] for side in (0, 1))
     slope = (y[-1] - y[0]) / (x[-1] - x[0])
     assert slope == pytest.approx(-0.5, abs=0.01)
@@ -59,7 +68,10 @@ def test_on_probit_axes_gaussian_scores_lie_on_a_line() -> None:
 
 
 def test_perfect_and_tiny_sets_can_be_drawn() -> None:
-    for scores, labels in ((torch.tensor([0.0, 1.0]), torch.tensor([0, 1])), (torch.zeros(4), torch.arange(4) % 2)):
+    for scores, labels in (
+        (torch.tensor([0.0, 1.0]), torch.tensor([0, 1])),
+        (torch.zeros(4), torch.arange(4) % 2),
+    ):
         det_curves({"one": detection_curve(scores, labels)}, points=POINTS).canvas.draw()
         roc_curves({"one": detection_curve(scores, labels)}, "one").canvas.draw()
         bayes_error_curves({"one": detection_curve(scores, labels)}, "one").canvas.draw()
@@ -67,8 +79,19 @@ def test_perfect_and_tiny_sets_can_be_drawn() -> None:
 
 
 def test_roc_shows_both_areas() -> None:
-    figure = roc_curves({"one": detection_curve(torch.tensor([1.0, 3.0, 2.0, 4.0]), torch.tensor([0, 0, 1, 1]))}, "one")
-    assert labels_of(figure) == ["ROC, area 0.7500", "convex hull, area 0.8750", "equal error rate 25.00 %"]
+    figure = roc_curves(
+        {
+            "one": detection_curve(
+                torch.tensor([1.0, 3.0, 2.0, 4.0]), torch.tensor([0, 0, 1, 1])
+            )
+        },
+        "one",
+    )
+    assert labels_of(figure) == [
+        "ROC, area 0.7500",
+        "convex hull, area 0.8750",
+        "equal error rate 25.00 %",
+    ]
 
 
 def test_bayes_error_curves_draw_the_loss_of_calibration() -> None:
@@ -81,7 +104,9 @@ def test_bayes_error_curves_draw_the_loss_of_calibration() -> None:
 
 def test_histograms_are_densities_and_take_infinite_scores() -> None:
     scores = torch.cat([SCORES, torch.tensor([math.inf, -math.inf])])
-    figure = score_histograms(detection_curve(scores, torch.cat([LABELS, torch.tensor([True, False])])), "one")
+    figure = score_histograms(
+        detection_curve(scores, torch.cat([LABELS, torch.tensor([True, False])])), "one"
+    )
     (axes,) = figure.axes
     for stairs in axes.patches:
         values, edges, _ = stairs.get_data()
@@ -96,8 +121,12 @@ def test_a_line_of_many_points_is_thinned_without_moving() -> None:
     assert len(kept_x) < 10_000
     assert (kept_x[0], kept_x[-1]) == (0, 1)
     assert all(b == a * a for a, b in zip(kept_x, kept_y, strict=True))
-    steps = torch.tensor([[0.0, 0.0, 0.5, 0.5, 0.5, 0.5], [0.0, 0.75, 0.75, 0.75, 0.75, 1.0]])
-    assert thinned(*steps) == tuple(steps[:, [0, 1, 2, 4, 5]].tolist()), "the first and the last point of each place"
+    steps = torch.tensor(
+        [[0.0, 0.0, 0.5, 0.5, 0.5, 0.5], [0.0, 0.75, 0.75, 0.75, 0.75, 1.0]]
+    )
+    assert thinned(*steps) == tuple(steps[:, [0, 1, 2, 4, 5]].tolist()), (
+        "the first and the last point of each place"
+    )
 
 
 def test_special_characters_in_names_are_shown() -> None:
@@ -112,8 +141,12 @@ def test_special_characters_in_names_are_shown() -> None:
 
 def test_histograms_cover_all_finite_floats() -> None:
     scores = torch.tensor([-1.7e308, -1e299, 1e299, 1.7e308], dtype=torch.float64)
-    figure = score_histograms(detection_curve(scores, torch.tensor([0, 0, 1, 1])), "far apart")
-    assert [int(stairs.get_data().values.argmax()) for stairs in figure.axes[0].patches] == [0, 99]
+    figure = score_histograms(
+        detection_curve(scores, torch.tensor([0, 0, 1, 1])), "far apart"
+    )
+    assert [
+        int(stairs.get_data().values.argmax()) for stairs in figure.axes[0].patches
+    ] == [0, 99]
     figure.canvas.draw()
 
 

@@ -19,7 +19,10 @@ def test_curves_are_drawn_in_percent_and_in_one_order_of_colours() -> None:
     assert first.get_xydata()[-1].tolist() == pytest.approx([100, 5])
     assert second.get_xydata()[-1].tolist() == pytest.approx([100, 10])
     assert [line.get_color() for line in (first, second)] == [BLUE, ORANGE]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["first", "second"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "first",
+        "second",
+    ]
     assert axes.get_ylim()[0] == 0
     figure.canvas.draw()
 
@@ -27,7 +30,9 @@ def test_curves_are_drawn_in_percent_and_in_one_order_of_colours() -> None:
 def test_a_single_sample_and_names_with_special_characters_can_be_drawn() -> None:
     one = torch.ones(1)
     risk_coverage_figure({"_a$_^$": (one, one)}).canvas.draw()
-    risk_coverage_figure({str(number): (COVERAGE, RISK) for number in range(9)}).canvas.draw()
+    risk_coverage_figure(
+        {str(number): (COVERAGE, RISK) for number in range(9)}
+    ).canvas.draw()
 
 
 def test_wrong_arguments_are_refused() -> None:

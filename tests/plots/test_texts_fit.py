@@ -24,9 +24,21 @@ from mpcs_torch.plots import (
     roc_curves,
     score_histograms,
 )
-from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
+from mpcs_torch.plots.bars import (
+    KINDS,
+    class_bars,
+    decision_shares,
+    paired_counts,
+    value_scale,
+)
 from mpcs_torch.plots.decisions import decision_curve_figure
-from mpcs_torch.plots.forest import MonitoredMean, Panel, forest_figure, result_figure, watched_means
+from mpcs_torch.plots.forest import (
+    MonitoredMean,
+    Panel,
+    forest_figure,
+    result_figure,
+    watched_means,
+)
 from mpcs_torch.plots.samples import samples_figure
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend
 from tests.plots.texts import text_faults
@@ -36,10 +48,17 @@ CLASSES, SYSTEMS, ONE = (2, 3, 10, 30), (1, 7), (1,)
 LONG = "An EMERGENCY vehicle that approaches from behind, with its siren on"
 GENERATOR = torch.Generator().manual_seed(0)
 LABELS = torch.arange(400) % 4 == 0
-CURVE = detection_curve(torch.randn(400, generator=GENERATOR, dtype=torch.float64) + 2 * LABELS, LABELS)
+CURVE = detection_curve(
+    torch.randn(400, generator=GENERATOR, dtype=torch.float64) + 2 * LABELS, LABELS
+)
 POINTS = [OperatingPoint(p) for p in (0.5, 0.01, 0.001)]
 RECORDS = [
-    {"epoch": epoch, **dict.fromkeys((*METRIC_LINES, "mpcs", "dangerous", "test_accuracy"), 100.0 / epoch**3)}
+    {
+        "epoch": epoch,
+        **dict.fromkeys(
+            (*METRIC_LINES, "mpcs", "dangerous", "test_accuracy"), 100.0 / epoch**3
+        ),
+    }
     for epoch in range(1, 30)
 ]
 
@@ -49,14 +68,20 @@ def names(size: int, *, is_long: bool) -> list[str]:
 
 
 def confusion(size: int, is_long: bool) -> Figure:
-    counts = torch.randint(0, 20_000 if size < 10 else 900, (size, size), generator=GENERATOR)
+    counts = torch.randint(
+        0, 20_000 if size < 10 else 900, (size, size), generator=GENERATOR
+    )
     released = torch.rand(size, size, generator=GENERATOR) < 0.4
     title = LONG if is_long else "confusion matrix"
-    return confusion_matrix(counts, released.fill_diagonal_(False), names(size, is_long=is_long), title)
+    return confusion_matrix(
+        counts, released.fill_diagonal_(False), names(size, is_long=is_long), title
+    )
 
 
 def plain_confusion(size: int, is_long: bool) -> Figure:
-    return confusion_matrix(torch.eye(size, dtype=torch.int64), None, names(size, is_long=is_long), "t")
+    return confusion_matrix(
+        torch.eye(size, dtype=torch.int64), None, names(size, is_long=is_long), "t"
+    )
 
 
 def reliability_of(size: int, is_long: bool) -> Figure:
@@ -65,9 +90,14 @@ def reliability_of(size: int, is_long: bool) -> Figure:
     return reliability(accuracy.bins(), accuracy.reported(), LONG if is_long else "t")
 
 
-def effects(size: int, is_long: bool) -> dict[str, tuple[tuple[float, float, float], tuple[float, float, float]]]:
+def effects(
+    size: int, is_long: bool
+) -> dict[str, tuple[tuple[float, float, float], tuple[float, float, float]]]:
     every = enumerate(names(size, is_long=is_long))
-    return {name: ((0.001 - n / 9000, -0.01, 0.02), (n / size, n / size - 0.1, n / size + 0.1)) for n, name in every}
+    return {
+        name: ((0.001 - n / 9000, -0.01, 0.02), (n / size, n / size - 0.1, n / size + 0.1))
+        for n, name in every
+    }
 
 
 def trend(size: int, is_long: bool) -> Figure:
@@ -81,32 +111,48 @@ def curves(size: int, *, is_long: bool) -> dict[str, ErrorRates]:
 
 def paired(size: int, is_long: bool) -> Figure:
     counts = torch.rand(2, size, generator=GENERATOR).mul(90).tolist()
-    return paired_counts(dict(zip(names(2, is_long=is_long), counts, strict=True)), ylabel="dangerous test errors")
+    return paired_counts(
+        dict(zip(names(2, is_long=is_long), counts, strict=True)),
+        ylabel="dangerous test errors",
+    )
 
 
 def conditions(size: int, is_long: bool) -> Figure:
     models, groups = names(3, is_long=is_long), names(size, is_long=is_long)
     values = torch.rand(len(groups), len(models), generator=GENERATOR).tolist()
     column = LONG if is_long else "device"
-    rows = {group: [(v, v - 0.1, v + 0.1) for v in of_models] for group, of_models in zip(groups, values, strict=True)}
-    return forest_figure(rows, ["equal error rate"], systems=dict.fromkeys(models, 0.5), subject=column)
+    rows = {
+        group: [(v, v - 0.1, v + 0.1) for v in of_models]
+        for group, of_models in zip(groups, values, strict=True)
+    }
+    return forest_figure(
+        rows, ["equal error rate"], systems=dict.fromkeys(models, 0.5), subject=column
+    )
 
 
 def results(size: int, is_long: bool) -> Figure:
     models, panels = names(size, is_long=is_long), list[Panel]()
     for name in names(5, is_long=is_long):
-        apart = {f"{b} - {a}": (0.1, -0.1, 0.3) for a, b in pairwise(models)} if len(panels) else {}
+        apart = (
+            {f"{b} - {a}": (0.1, -0.1, 0.3) for a, b in pairwise(models)}
+            if len(panels)
+            else {}
+        )
         panels.append(Panel(name, {"all rows": [(0.5, 0.4, 0.6)] * size}, apart))
     return result_figure(panels, models)
 
 
 def by_group(size: int, is_long: bool) -> Figure:
     rows = {group: [(0.5, 0.4, 0.6)] * 2 for group in names(size, is_long=is_long)}
-    return result_figure([Panel(LONG if is_long else "mpcs", rows, {})], names(2, is_long=is_long))
+    return result_figure(
+        [Panel(LONG if is_long else "mpcs", rows, {})], names(2, is_long=is_long)
+    )
 
 
 def referral(size: int, is_long: bool) -> Figure:
-    curve = risk_coverage_curve(torch.rand(100, generator=GENERATOR), torch.arange(100) % 9 == 0)
+    curve = risk_coverage_curve(
+        torch.rand(100, generator=GENERATOR), torch.arange(100) % 9 == 0
+    )
     systems = names(size, is_long=is_long)
     return risk_coverage_figure(dict.fromkeys(systems, curve))
 
@@ -120,7 +166,16 @@ def watched(size: int, *, is_long: bool) -> list[MonitoredMean]:
     limit = 200.0 if is_long else 0.01
     return [
         MonitoredMean(
-            name, limit * place / 3, limit * place / 4, limit * (place + 1) / 2, 1.0, 0.0, limit, 100.0, 1.0, place > 3
+            name,
+            limit * place / 3,
+            limit * place / 4,
+            limit * (place + 1) / 2,
+            1.0,
+            0.0,
+            limit,
+            100.0,
+            1.0,
+            place > 3,
         )
         for place, name in enumerate(names(size, is_long=is_long))
     ]
@@ -134,54 +189,112 @@ def decision_curve(size: int, is_long: bool) -> Figure:
     benefits = [(0.1 - at / 9, 0.08 - at / 9, 0.13 - at / 9) for at in thresholds]
     of = LONG if is_long else "a"
     curves = dict.fromkeys(names(size, is_long=is_long), benefits)
-    return decision_curve_figure(of, thresholds, curves, [0.1 - at for at in thresholds], (0.08, 0.2))
+    return decision_curve_figure(
+        of, thresholds, curves, [0.1 - at for at in thresholds], (0.08, 0.2)
+    )
 
 
 def thumbnails(size: int, is_long: bool) -> Figure:
     names = [f"{place}: {LONG * is_long}a, predicted b" for place in range(size)]
-    return samples_figure({name: torch.rand(40, 2) if is_long else torch.rand(1, 8, 8) for name in names})
+    return samples_figure(
+        {name: torch.rand(40, 2) if is_long else torch.rand(1, 8, 8) for name in names}
+    )
 
 
 FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     confusion_matrix: [(CLASSES, confusion), ((3, 200), plain_confusion)],
     class_bars: [((2, 30, 1000), bars)],
-    value_scale: [(ONE, lambda _, is_long: value_scale(0.4, {"guess": 1.5, "none": 0.0}, LONG * is_long, xlabel="x"))],
-    decision_shares: [(ONE, lambda _, is_long: decision_shares(dict.fromkeys(KINDS, 123456.7), LONG * is_long))],
+    value_scale: [
+        (
+            ONE,
+            lambda _, is_long: value_scale(
+                0.4, {"guess": 1.5, "none": 0.0}, LONG * is_long, xlabel="x"
+            ),
+        )
+    ],
+    decision_shares: [
+        (
+            ONE,
+            lambda _, is_long: decision_shares(
+                dict.fromkeys(KINDS, 123456.7), LONG * is_long
+            ),
+        )
+    ],
     reliability: [(ONE, reliability_of)],
     decision_curve_figure: [(SYSTEMS, decision_curve)],
     samples_figure: [((2, 12), thumbnails)],
     forest_figure: [
-        ((1, 14), lambda size, is_long: forest_figure(effects(size, is_long=is_long), ["errors, %", "points"])),
+        (
+            (1, 14),
+            lambda size, is_long: forest_figure(
+                effects(size, is_long=is_long), ["errors, %", "points"]
+            ),
+        ),
         ((1, 3, 40), conditions),
     ],
     result_figure: [((1, 2, 7), results), ((12, 40), by_group)],
     metric_trend: [(SYSTEMS, trend)],
     paired_counts: [((2, 30), paired)],
     risk_coverage_figure: [(SYSTEMS, referral)],
-    watched_means: [((1, 3, 30), lambda size, is_long: watched_means(watched(size, is_long=is_long), LONG * is_long))],
-    figure_4: [((1, 10), lambda size, is_long: figure_4(dict.fromkeys(names(size, is_long=is_long), RECORDS)))],
+    watched_means: [
+        (
+            (1, 3, 30),
+            lambda size, is_long: watched_means(
+                watched(size, is_long=is_long), LONG * is_long
+            ),
+        )
+    ],
+    figure_4: [
+        (
+            (1, 10),
+            lambda size, is_long: figure_4(
+                dict.fromkeys(names(size, is_long=is_long), RECORDS)
+            ),
+        )
+    ],
     figure_6: [(ONE, lambda *_: figure_6(RECORDS, RECORDS))],
-    det_curves: [(SYSTEMS, lambda size, is_long: det_curves(curves(size, is_long=is_long), points=POINTS))],
-    roc_curves: [(SYSTEMS, lambda size, is_long: roc_curves(curves(size, is_long=is_long), LONG))],
-    score_histograms: [(ONE, lambda _, is_long: score_histograms(CURVE, LONG if is_long else "scores"))],
-    bayes_error_curves: [(SYSTEMS, lambda size, is_long: bayes_error_curves(curves(size, is_long=is_long), LONG))],
+    det_curves: [
+        (
+            SYSTEMS,
+            lambda size, is_long: det_curves(curves(size, is_long=is_long), points=POINTS),
+        )
+    ],
+    roc_curves: [
+        (SYSTEMS, lambda size, is_long: roc_curves(curves(size, is_long=is_long), LONG))
+    ],
+    score_histograms: [
+        (ONE, lambda _, is_long: score_histograms(CURVE, LONG if is_long else "scores"))
+    ],
+    bayes_error_curves: [
+        (
+            SYSTEMS,
+            lambda size, is_long: bayes_error_curves(curves(size, is_long=is_long), LONG),
+        )
+    ],
 }
 
 
 def every_figure() -> Iterator[tuple[str, Callable[..., Figure]]]:
-    plots = [f"mpcs_torch.plots.{module.name}" for module in pkgutil.iter_modules(mpcs_torch.plots.__path__)]
+    plots = [
+        f"mpcs_torch.plots.{module.name}"
+        for module in pkgutil.iter_modules(mpcs_torch.plots.__path__)
+    ]
     for module in plots:
         loaded = importlib.import_module(module)
         for name, function in inspect.getmembers(loaded, inspect.isfunction):
             is_public = (
-                function.__module__ == loaded.__name__ and name[0] != "_" and module != "mpcs_torch.plots.canvas"
+                function.__module__ == loaded.__name__
+                and name[0] != "_"
+                and module != "mpcs_torch.plots.canvas"
             )
             if is_public and inspect.signature(function).return_annotation is Figure:
                 yield name, function
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", [function for _, function in every_figure()], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "function", [function for _, function in every_figure()], ids=lambda each: each.__name__
+)
 def test_texts_fit(function: Callable[..., Figure]) -> None:
     assert function in FIGURES, "draw it here at several sizes"
     faults = [

@@ -7,13 +7,22 @@ from mpcs_torch.plots.trends import metric_trend
 
 def test_a_mark_is_visible_where_another_metric_picks_the_same_epoch() -> None:
     records = [{"epoch": epoch, "mpcs": 1 / epoch} for epoch in (1, 2, 3)]
-    axes = metric_trend({"run": records}, "mpcs", {"run": {"picked": 3, "by accuracy": 3}}).axes[0]
-    [ring], [dot] = ([line for line in axes.lines if str(line.get_label()).startswith(by)] for by in ("pick", "by"))
+    axes = metric_trend(
+        {"run": records}, "mpcs", {"run": {"picked": 3, "by accuracy": 3}}
+    ).axes[0]
+    [ring], [dot] = (
+        [line for line in axes.lines if str(line.get_label()).startswith(by)]
+        for by in ("pick", "by")
+    )
     assert ring.get_fillstyle() == "none"
     assert not ring.get_clip_on(), "whole at the edge of the axes"
     assert ring.get_markersize() - 2 * ring.get_markeredgewidth() > dot.get_markersize()
-    runs = metric_trend(dict.fromkeys("AB", records), "mpcs", {"A": {"picked": 3}, "B": {"picked": 3}}).axes[0]
-    sizes = [line.get_markersize() for line in runs.lines if "picked" in str(line.get_label())]
+    runs = metric_trend(
+        dict.fromkeys("AB", records), "mpcs", {"A": {"picked": 3}, "B": {"picked": 3}}
+    ).axes[0]
+    sizes = [
+        line.get_markersize() for line in runs.lines if "picked" in str(line.get_label())
+    ]
     assert sizes[1] > sizes[0] + 2
 
 
@@ -25,7 +34,9 @@ def test_a_mark_is_visible_where_another_metric_picks_the_same_epoch() -> None:
         ([3.0, 2.0, 1.0, 0.0], "linear"),
     ],
 )
-def test_a_logarithmic_scale_is_for_values_that_become_small(values: list[float], scale: str) -> None:
+def test_a_logarithmic_scale_is_for_values_that_become_small(
+    values: list[float], scale: str
+) -> None:
     records = [{"epoch": epoch, "metric": value} for epoch, value in enumerate(values)]
     assert metric_trend({"run": records}, "metric", {}).axes[0].get_yscale() == scale
 
@@ -33,9 +44,13 @@ def test_a_logarithmic_scale_is_for_values_that_become_small(values: list[float]
 def test_a_flat_line_is_zoomed_to_its_later_and_its_marked_epochs() -> None:
     values = [0.1, 0.6, 0.93, 0.95, 0.94, 0.97, 0.96, 0.98]
     records = [{"epoch": epoch, "metric": value} for epoch, value in enumerate(values)]
-    low, high = metric_trend({"run": records}, "metric", {"run": {"picked": 2}}).axes[0].get_ylim()
+    low, high = (
+        metric_trend({"run": records}, "metric", {"run": {"picked": 2}}).axes[0].get_ylim()
+    )
     assert 0.9 < low < 0.93 < 0.98 < high < 1
-    low, _ = metric_trend({"run": records}, "metric", {"run": {"picked": 0}}).axes[0].get_ylim()
+    low, _ = (
+        metric_trend({"run": records}, "metric", {"run": {"picked": 0}}).axes[0].get_ylim()
+    )
     assert low < 0.1, "a marked epoch is always inside"
 
 

@@ -26,7 +26,10 @@ def drawn_texts(figure: Figure) -> list[tuple[str, Bbox]]:
     with patch.object(Text, "draw", noted):
         canvas.draw()
     shown = [text for text in found if text.get_visible() and text.get_text().strip()]
-    return [(text.get_text(), Text.get_window_extent(text, canvas.get_renderer())) for text in shown]
+    return [
+        (text.get_text(), Text.get_window_extent(text, canvas.get_renderer()))
+        for text in shown
+    ]
 
 
 def text_faults(figure: Figure) -> Iterator[str]:

@@ -16,7 +16,9 @@ from mpcs_torch.processes import ALONE, World
 def forked(function: Callable[[], object]) -> int:
     """Call a function in a child; return its number. The child exits with 1 if it raises an error."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns where a parent has threads
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # Python 3.12 warns where a parent has threads
         child = os.fork()
     if child:
         return child
@@ -35,14 +37,19 @@ def world_of(store: Path, rank: int, size: int) -> World:
     """Join the processes that meet at a file."""
     if size == 1:
         return ALONE
-    distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=size)
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{store}", rank=rank, world_size=size
+    )
     return World(rank, size)
 
 
 def forked_world(folder: Path, size: int, function: Callable[[World], object]) -> list[int]:
     """Call a function in several processes that know each other; return their numbers."""
     store = folder / f"store-{uuid4()}"
-    return [forked(lambda rank=rank: function(world_of(store, rank, size))) for rank in range(size)]
+    return [
+        forked(lambda rank=rank: function(world_of(store, rank, size)))
+        for rank in range(size)
+    ]
 
 
 def succeeded(children: list[int]) -> bool:

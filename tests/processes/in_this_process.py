@@ -7,5 +7,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-def in_this_process(function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
+def in_this_process(
+    function: Callable[[Task], Result], tasks: Sequence[Task]
+) -> Iterator[tuple[Task, Result]]:
     return ((task, function(task)) for task in tasks)

@@ -15,5 +15,7 @@ def sleep(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells ignore for jobs in the background
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # which shells ignore for jobs in the background
     list(run_in_processes(sleep, [Path(sys.argv[1])] * 2))

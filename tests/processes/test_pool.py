@@ -29,10 +29,18 @@ def is_running(process: int) -> bool:
         return False
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks processes up under /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="looks processes up under /proc"
+)
 @pytest.mark.parametrize(
     "number",
-    [signal.SIGKILL, *(pytest.param(other, marks=pytest.mark.exhaustive) for other in (signal.SIGTERM, signal.SIGINT))],
+    [
+        signal.SIGKILL,
+        *(
+            pytest.param(other, marks=pytest.mark.exhaustive)
+            for other in (signal.SIGTERM, signal.SIGINT)
+        ),
+    ],
 )
 def test_workers_end_with_their_parent(number: int, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.processes.sleepers", str(tmp_path)]
@@ -50,11 +58,19 @@ def test_workers_end_with_their_parent(number: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "killpg"), reason="sends a signal to a group of processes")
-def test_workers_say_nothing_when_a_terminal_interrupts_all_processes(tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    not hasattr(os, "killpg"), reason="sends a signal to a group of processes"
+)
+def test_workers_say_nothing_when_a_terminal_interrupts_all_processes(
+    tmp_path: Path,
+) -> None:
     command = [sys.executable, "-m", "tests.processes.sleepers", str(tmp_path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as parent:
-        assert soon(lambda: len(list(tmp_path.glob("*.worker"))) == min(2, processes._cores()), 60)
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        assert soon(
+            lambda: len(list(tmp_path.glob("*.worker"))) == min(2, processes._cores()), 60
+        )
         os.killpg(parent.pid, signal.SIGINT)
         _, told = parent.communicate(timeout=10)
     assert told.count("Traceback") == 1  # that of the parent
@@ -68,8 +84,12 @@ def test_an_error_stops_what_has_not_begun(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) < 30
 
 
-def test_there_is_a_process_with_one_thread_for_each_core_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {pid}, raising=False)  # one core
+def test_there_is_a_process_with_one_thread_for_each_core_that_may_be_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        os, "sched_getaffinity", lambda pid: {pid}, raising=False
+    )  # one core
     (found,) = {seen for _, seen in run_in_processes(process_and_threads, range(5))}
     process, threads = found
     assert process != os.getpid()

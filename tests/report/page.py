@@ -50,7 +50,11 @@ class Page(HTMLParser):
     @property
     def alts(self) -> list[str]:
         """The descriptions of figures, in which lines may end anywhere."""
-        return [_plain(str(attributes["alt"])) for tag, attributes in self.elements if tag == "img"]
+        return [
+            _plain(str(attributes["alt"]))
+            for tag, attributes in self.elements
+            if tag == "img"
+        ]
 
     @property
     def plain_text(self) -> str:

@@ -30,8 +30,13 @@ def report(*arguments: object) -> Page:
 def figures(page: Page) -> dict[str, str]:
     """Return the SVG of each figure, by the metric that it shows."""
     images = [attributes for tag, attributes in page.elements if tag == "img"]
-    svgs = [base64.b64decode(str(image["src"]).partition(",")[2]).decode() for image in images]
-    return {str(image["alt"]).partition(" over")[0]: svg for image, svg in zip(images, svgs, strict=True)}
+    svgs = [
+        base64.b64decode(str(image["src"]).partition(",")[2]).decode() for image in images
+    ]
+    return {
+        str(image["alt"]).partition(" over")[0]: svg
+        for image, svg in zip(images, svgs, strict=True)
+    }
 
 
 def test_the_page_of_a_folder_begins_with_the_pick_and_why() -> None:
@@ -42,7 +47,10 @@ def test_the_page_of_a_folder_begins_with_the_pick_and_why() -> None:
     assert title in page.plain_text
     [table] = page.tables
     expected = selector.explain()
-    assert (table.header, table.rows) == ([*expected.header], [[*row] for row in expected.rows])
+    assert (table.header, table.rows) == (
+        [*expected.header],
+        [[*row] for row in expected.rows],
+    )
     text = " ".join(page.plain_text.split())
     assert "this page cannot show test samples" in text
     assert "`mpcs score`" in text
@@ -56,7 +64,9 @@ def test_each_metric_is_drawn_over_the_epochs_with_the_picked_epoch() -> None:
     drawn = figures(page := report("skin"))
     assert [*drawn] == ["missed", "accuracy", "loss", "slow"]
     assert all("picked: epoch 1" in svg for svg in drawn.values())
-    assert page.alts[0] == "missed over the epochs. skin: 9 at the first epoch, 3 at the last."
+    assert (
+        page.alts[0] == "missed over the epochs. skin: 9 at the first epoch, 3 at the last."
+    )
 
 
 def test_a_metric_without_finite_values_is_not_drawn() -> None:
@@ -76,7 +86,10 @@ def test_of_a_repeated_epoch_the_picked_values_are_drawn() -> None:
     train(Path("skin"), EPOCHS[:2])
     selector = train(Path("skin"), [EPOCHS[0], {**EPOCHS[1], "missed": 90.0}], resume=True)
     assert [epoch.number for epoch in selector.epochs] == [0, 1, 1]
-    assert report("skin").alts[0] == "missed over the epochs. skin: 9 at the first epoch, 5 at the last."
+    assert (
+        report("skin").alts[0]
+        == "missed over the epochs. skin: 9 at the first epoch, 5 at the last."
+    )
 
 
 def test_seeds_are_summarized_and_all_of_them_are_drawn() -> None:
@@ -86,10 +99,15 @@ def test_seeds_are_summarized_and_all_of_them_are_drawn() -> None:
     page = Page(Path("runs/report.html"))
     margin = T_QUANTILES[4] * stdev(missed) / 5**0.5
     mean = f"{fmean(missed):g} [{6 - margin:.3g}, {6 + margin:.3g}]"
-    assert f"runs/seed-*: missed is {mean} at the picked epoch (mean of 5 seeds)." in page.plain_text
+    assert (
+        f"runs/seed-*: missed is {mean} at the picked epoch (mean of 5 seeds)."
+        in page.plain_text
+    )
     summary, picks = page.tables
     assert [row[:3] for row in summary.rows] == [["runs/seed-*", "5", mean]]
-    assert [row[:3] for row in picks.rows] == [[f"runs/seed-{i}", "1", f"{missed[i]:g}"] for i in range(5)]
+    assert [row[:3] for row in picks.rows] == [
+        [f"runs/seed-{i}", "1", f"{missed[i]:g}"] for i in range(5)
+    ]
     svg = figures(page)["missed"]
     assert len(re.findall(r"picked: epoch of each seed", svg)) == 1
     assert page.alts[0].count(" at the last") == 5
@@ -108,7 +126,10 @@ def test_settings_are_compared_in_one_row_each() -> None:
     train_seeds(Path("margin"), [4, 4, 3])
     page = report("plain", "margin")
     summary, picks = page.tables
-    assert [row[:2] for row in summary.rows] == [["plain/seed-*", "3"], ["margin/seed-*", "3"]]
+    assert [row[:2] for row in summary.rows] == [
+        ["plain/seed-*", "3"],
+        ["margin/seed-*", "3"],
+    ]
     assert len(picks.rows) == 6
 
 
@@ -121,7 +142,10 @@ def test_folders_that_are_no_seeds_are_compared_without_means() -> None:
 
 def test_seeds_of_a_run_are_summarized_by_their_test_metrics() -> None:
     selector = {"by": "cross_entropy", "keep_last": True}
-    folders = [trained(Path(f"runs/toy-{seed}"), seed=seed, selector=selector) for seed in (1, 2, 3)]
+    folders = [
+        trained(Path(f"runs/toy-{seed}"), seed=seed, selector=selector)
+        for seed in (1, 2, 3)
+    ]
     page = report("runs")
     results = [json.loads((folder / "result.json").read_text()) for folder in folders]
     dangerous = [result["values"]["test"]["dangerous"] for result in results]
@@ -132,14 +156,22 @@ def test_seeds_of_a_run_are_summarized_by_their_test_metrics() -> None:
     row = dict(zip(summary.header, summary.rows[0], strict=True))
     mean = fmean(dangerous)
     assert row["seeds"] == "3"
-    assert row["dangerous"].startswith(f"{mean:.6g} [{mean - margin:.3g}, {mean + margin:.3g}]")
+    assert row["dangerous"].startswith(
+        f"{mean:.6g} [{mean - margin:.3g}, {mean + margin:.3g}]"
+    )
     assert [row[1] for row in picks.rows] == [str(result["epoch"]) for result in results]
     (folders[1] / "result.json").unlink()
     assert run("report", "runs", "--out", "page.html", "--overwrite") == 2
 
 
 def test_names_in_a_manifest_are_no_markup() -> None:
-    train(Path("skin"), [{**EPOCHS[0], **dict.fromkeys(NAMES, 0.5)}, {**EPOCHS[1], **dict.fromkeys(NAMES, 0.7)}])
+    train(
+        Path("skin"),
+        [
+            {**EPOCHS[0], **dict.fromkeys(NAMES, 0.5)},
+            {**EPOCHS[1], **dict.fromkeys(NAMES, 0.7)},
+        ],
+    )
     page = report("skin")
     check(page)
     assert all(name in page.text for name in NAMES)

@@ -16,7 +16,9 @@ def test_all_files_are_written_and_hold_the_runs(tmp_path: Path) -> None:
         "exp02": replace(run, agreement=Agreement(3, 2, 1, "epoch 2"), seconds=1.25),
         "case-study": replace(run, seconds=0.5),
     }
-    write_evaluation(tmp_path / "evaluation", finished, {"exp02": [mean_interval([0.1, 0.3])] * 5})
+    write_evaluation(
+        tmp_path / "evaluation", finished, {"exp02": [mean_interval([0.1, 0.3])] * 5}
+    )
     assert {path.name for path in (tmp_path / "evaluation").iterdir()} == set(FILES)
     lines = (tmp_path / "evaluation" / "runs.md").read_text().splitlines()
     _, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
@@ -28,11 +30,22 @@ def test_all_files_are_written_and_hold_the_runs(tmp_path: Path) -> None:
     assert not re.findall(r"https?://|<script|<link", page)
 
 
-def test_figure_4_has_a_panel_for_each_run_with_every_metric_from_0_to_1(tmp_path: Path) -> None:
+def test_figure_4_has_a_panel_for_each_run_with_every_metric_from_0_to_1(
+    tmp_path: Path,
+) -> None:
     records = toy_run(tmp_path).records
-    figure = figure_4(dict.fromkeys(("exp01", "exp02", "exp03", "exp04", "exp05", "exp06"), records))
+    figure = figure_4(
+        dict.fromkeys(("exp01", "exp02", "exp03", "exp04", "exp05", "exp06"), records)
+    )
     shown = [axes for axes in figure.axes if axes.axison]
-    assert [axes.get_title() for axes in shown] == ["exp01", "exp02", "exp03", "exp04", "exp05", "exp06"]
+    assert [axes.get_title() for axes in shown] == [
+        "exp01",
+        "exp02",
+        "exp03",
+        "exp04",
+        "exp05",
+        "exp06",
+    ]
     for line in shown[0].lines:
         assert (min(line.get_ydata()), max(line.get_ydata())) in ((0, 1), (0, 0))
     assert len(shown[0].lines) == len(METRIC_LINES)

@@ -16,10 +16,14 @@ from tests.report.page import Page
 
 CLASSES = ["benign", "naevus", "keratosis", "malignant"]
 MISSED = [["malignant", name] for name in CLASSES[:3]]
-CONFUSION = torch.tensor([[900, 20, 4, 0], [30, 400, 10, 0], [10, 5, 145, 0], [9, 3, 2, 62]])
+CONFUSION = torch.tensor(
+    [[900, 20, 4, 0], [30, 400, 10, 0], [10, 5, 145, 0], [9, 3, 2, 62]]
+)
 
 
-def scores_of(confusion: Tensor, concern: ConcernSpec | None = None, names: list[str] = CLASSES) -> ClassifierScores:
+def scores_of(
+    confusion: Tensor, concern: ConcernSpec | None = None, names: list[str] = CLASSES
+) -> ClassifierScores:
     return evaluate_confusion(confusion, names, concern=concern).first
 
 
@@ -29,7 +33,9 @@ def test_errors_are_counted_in_the_rows_of_the_dangerous_class() -> None:
     assert told == "makes dangerous errors on 14 of 76 malignant (18.4 % [10.5, 29])."
     spec = ConcernSpec(CLASSES, dangerous=[*MISSED, ["naevus", "benign"]])
     told = harm_sentence(scores_of(CONFUSION, spec), spec)
-    assert told.endswith(", 30 of 440 naevus (6.82 % [4.65, 9.59]); 44 of 1600 rows (2.75 % [2.01, 3.67]) in all.")
+    assert told.endswith(
+        ", 30 of 440 naevus (6.82 % [4.65, 9.59]); 44 of 1600 rows (2.75 % [2.01, 3.67]) in all."
+    )
 
 
 def test_none_of_a_few_is_not_read_as_never() -> None:
@@ -42,10 +48,15 @@ def test_none_of_a_few_is_not_read_as_never() -> None:
 def test_patients_are_counted_before_rows() -> None:
     target, decisions = torch.tensor([0, 0, 3, 3, 3, 3]), torch.tensor([0, 0, 3, 0, 0, 3])
     spec = ConcernSpec(CLASSES, dangerous=MISSED)
-    scores = evaluate(decisions, target, concern=spec, clusters=["a", "a", "b", "c", "c", "c"]).first
+    scores = evaluate(
+        decisions, target, concern=spec, clusters=["a", "a", "b", "c", "c", "c"]
+    ).first
     told = harm_sentence(scores, spec)
     assert "1 of 2 clusters with malignant (50 % [1.26, 98.7]; 2 of 4 rows: 50 % [" in told
-    told = harm_sentence(evaluate(decisions, target, class_names=CLASSES, clusters=list("aabccc")).first, None)
+    told = harm_sentence(
+        evaluate(decisions, target, class_names=CLASSES, clusters=list("aabccc")).first,
+        None,
+    )
     assert "1 of 3 clusters (33.3 % [0.84, 90.6]; 2 of 6 rows: 33.3 % [" in told
 
 
@@ -55,11 +66,16 @@ def test_the_class_with_the_dearest_error_comes_first_however_rare() -> None:
     table = harm_table(dict.fromkeys(("one", "two"), scores_of(CONFUSION, spec)), spec)
     assert table is not None
     assert table.header[:4] == ["class", "model", "rows", "dangerous errors"]
-    assert [row[:3] for row in table.rows[:2]] == [["malignant", "one", "76"], ["malignant", "two", "76"]]
+    assert [row[:3] for row in table.rows[:2]] == [
+        ["malignant", "one", "76"],
+        ["malignant", "two", "76"],
+    ]
 
 
 def test_what_cannot_be_dangerous_has_no_rate_and_no_interval() -> None:
-    spec = ConcernSpec(CLASSES, dangerous=MISSED, class_groups={"lesion": ["keratosis", "malignant"]})
+    spec = ConcernSpec(
+        CLASSES, dangerous=MISSED, class_groups={"lesion": ["keratosis", "malignant"]}
+    )
     table = harm_table({"one": scores_of(CONFUSION, spec)}, spec)
     assert table is not None
     by_class = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
@@ -73,7 +89,9 @@ def test_what_cannot_be_dangerous_has_no_rate_and_no_interval() -> None:
 def test_of_many_classes_the_worst_are_listed() -> None:
     confusion = torch.eye(50, dtype=torch.int64) * 10
     confusion[7, 3] = 5
-    table = harm_table({"one": scores_of(confusion, None, [f"c{n}" for n in range(50)])}, None)
+    table = harm_table(
+        {"one": scores_of(confusion, None, [f"c{n}" for n in range(50)])}, None
+    )
     assert table is not None
     rows = table.rows
     assert rows[0][0] == "c7"
@@ -81,11 +99,23 @@ def test_of_many_classes_the_worst_are_listed() -> None:
 
 
 def test_nothing_is_claimed_of_a_dangerous_class_without_rows(tmp_path: Path) -> None:
-    (tmp_path / "concern.yaml").write_text("classes: [red, green, blue]\nreleases: [[red, green]]\n")
+    (tmp_path / "concern.yaml").write_text(
+        "classes: [red, green, blue]\nreleases: [[red, green]]\n"
+    )
     rows = [f"0.{6 - n % 3},0.3,0.{1 + n % 3},{n % 2}" for n in range(60)]
     (tmp_path / "p.csv").write_text("\n".join(["red,green,blue,target", *rows]) + "\n")
     page = tmp_path / "r.html"
-    assert run("score", tmp_path / "p.csv", "--concern", tmp_path / "concern.yaml", "--html", page) == 0
+    assert (
+        run(
+            "score",
+            tmp_path / "p.csv",
+            "--concern",
+            tmp_path / "concern.yaml",
+            "--html",
+            page,
+        )
+        == 0
+    )
     read = Page(page)
     assert "No row is blue: errors there are not known." in read.plain_text
     [table] = [table for table in read.tables if table.header[:2] == ["class", "rows"]]
@@ -93,10 +123,17 @@ def test_nothing_is_claimed_of_a_dangerous_class_without_rows(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("concern", [None, ConcernSpec(CLASSES)])
-def test_where_every_error_is_dangerous_all_are_counted(concern: ConcernSpec | None) -> None:
+def test_where_every_error_is_dangerous_all_are_counted(
+    concern: ConcernSpec | None,
+) -> None:
     scores = scores_of(CONFUSION, concern)
     assert [scores.outcomes[name].dangerous.item() for name in CLASSES] == [24, 40, 15, 14]
-    assert [*max_danger_costs(scores, concern)] == ["malignant", "keratosis", "naevus", "benign"]
+    assert [*max_danger_costs(scores, concern)] == [
+        "malignant",
+        "keratosis",
+        "naevus",
+        "benign",
+    ]
     assert {*max_danger_costs(scores, concern).values()} == {1.0}
 
 

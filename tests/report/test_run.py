@@ -37,7 +37,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     every = {"by": "cross_entropy", "keep_every": 1}
     return {
         "all": trained(root / "all", selector=every),
-        "best": trained(root / "best", selector={"by": "dangerous", "keep_best_by": []}, seed=6),
+        "best": trained(
+            root / "best", selector={"by": "dangerous", "keep_best_by": []}, seed=6
+        ),
         "none": trained(root / "none"),
     }
 
@@ -50,10 +52,18 @@ def opened(folder: Path) -> TrainedRun:
     return open_trained(folder, Path("data"))
 
 
-def test_the_report_has_all_parts_and_says_how_to_repeat_the_run(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_the_report_has_all_parts_and_says_how_to_repeat_the_run(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
     write_run_report([opened(folders["all"])], tmp_path / "r.html", data_root=Path("data"))
     text = text_of(tmp_path / "r.html")
-    for heading in ("Costliest confusions", "Worst test samples", "How sure decisions are", "Trends", "Repeat it"):
+    for heading in (
+        "Costliest confusions",
+        "Worst test samples",
+        "How sure decisions are",
+        "Trends",
+        "Repeat it",
+    ):
         assert heading in text
     assert f"mpcs train {folders['all']}/config.yaml --data-root data" in text
     assert (tmp_path / "r.html").stat().st_size < 3_000_000
@@ -68,38 +78,58 @@ def test_without_the_other_checkpoint_the_errors_of_the_picked_epoch_are_reporte
     assert f"Epoch {found.result.epoch} makes " in text
 
 
-def test_without_checkpoints_the_records_are_reported(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_without_checkpoints_the_records_are_reported(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
     write_run_report([opened(folders["none"])], tmp_path / "r.html", data_root=Path("data"))
     text = text_of(tmp_path / "r.html")
     assert "No checkpoint of the picked epoch was kept" in text
     assert "Costliest confusions" not in text
 
 
-def test_runs_without_checkpoints_are_not_compared(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_runs_without_checkpoints_are_not_compared(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
     runs = {name: opened(folders[name]) for name in ("all", "best", "none")}
     write_run_report(list(runs.values()), tmp_path / "r.html", data_root=Path("data"))
     text = text_of(tmp_path / "r.html")
     assert "compared sample by sample if they share" in text
-    errors = {name: f"{run.result.values['test']['dangerous']:g} dangerous test errors" for name, run in runs.items()}
-    title = "; ".join(f"{n} (epoch {run.result.epoch}): {errors[n]} of 360 samples" for n, run in runs.items())
+    errors = {
+        name: f"{run.result.values['test']['dangerous']:g} dangerous test errors"
+        for name, run in runs.items()
+    }
+    title = "; ".join(
+        f"{n} (epoch {run.result.epoch}): {errors[n]} of 360 samples"
+        for n, run in runs.items()
+    )
     assert f"{title}." in text, "the title has the numbers of all runs, those of the table"
     assert not [alt for alt in Page(tmp_path / "r.html").alts if "matrix" in alt]
 
 
-@pytest.mark.parametrize(("values", "is_told"), [([3.0, 2.0, 1.0], True), ([3.0, 1.0, 1.0], False)])
+@pytest.mark.parametrize(
+    ("values", "is_told"), [([3.0, 2.0, 1.0], True), ([3.0, 1.0, 1.0], False)]
+)
 def test_an_epoch_that_is_picked_last_of_all_is_remarked(
     folders: dict[str, Path], values: list[float], is_told: bool
 ) -> None:
     found = opened(folders["all"])
-    records = [{"epoch": epoch, "cross_entropy": value} for epoch, value in enumerate(values, start=1)]
-    told = run_verdict.last_picked(replace(found, records=records, result=replace(found.result, epoch=3)))
+    records = [
+        {"epoch": epoch, "cross_entropy": value}
+        for epoch, value in enumerate(values, start=1)
+    ]
+    told = run_verdict.last_picked(
+        replace(found, records=records, result=replace(found.result, epoch=3))
+    )
     sentence = (
-        "The last epoch, 3, was picked: cross_entropy was still getting better. More epochs may give a better model."
+        "The last epoch, 3, was picked: cross_entropy was still getting better. "
+        "More epochs may give a better model."
     )
     assert told == ([sentence] if is_told else [])
 
 
-def test_a_run_without_a_selector_has_no_remark_on_its_last_epoch(folders: dict[str, Path]) -> None:
+def test_a_run_without_a_selector_has_no_remark_on_its_last_epoch(
+    folders: dict[str, Path],
+) -> None:
     assert run_verdict.last_picked(opened(folders["none"])) == []
 
 
@@ -123,10 +153,18 @@ def test_the_command_writes_beside_the_run_and_replaces_only_on_request(
 
 @pytest.mark.parametrize(
     ("result", "told"),
-    [(None, "finish the run first"), ("[]", "is not the result of a run"), ('{"epoch": 1}', "is not the result")],
+    [
+        (None, "finish the run first"),
+        ("[]", "is not the result of a run"),
+        ('{"epoch": 1}', "is not the result"),
+    ],
 )
 def test_a_run_without_a_result_is_refused(
-    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], result: str | None, told: str
+    folders: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    result: str | None,
+    told: str,
 ) -> None:
     shutil.copytree(folders["none"], tmp_path / "run")
     path = tmp_path / "run" / "result.json"
@@ -147,13 +185,21 @@ def test_a_checkpoint_of_another_model_is_refused(
     assert json.loads((folder / "result.json").read_text())
 
 
-@pytest.mark.parametrize(("theirs", "told"), [(3, "which also makes 3."), (5, "which makes 5.")])
+@pytest.mark.parametrize(
+    ("theirs", "told"), [(3, "which also makes 3."), (5, "which makes 5.")]
+)
 def test_the_verdict_says_where_both_picks_make_equally_many_errors(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, theirs: int, told: str
 ) -> None:
     found = opened(folders["all"])
     other = found.result.epoch % 4 + 1
     monkeypatch.setattr(run_verdict, "other_pick", lambda _run: ("accuracy", other))
-    monkeypatch.setattr(run_verdict, "_dangerous", lambda _run, epoch, _judged: theirs if epoch == other else 3)
+    monkeypatch.setattr(
+        run_verdict,
+        "_dangerous",
+        lambda _run, epoch, _judged: theirs if epoch == other else 3,
+    )
     sentence = run_verdict.verdict_of_run(found, {})
-    assert sentence.endswith(f"makes 3 dangerous test errors; accuracy would have picked epoch {other}, {told}")
+    assert sentence.endswith(
+        f"makes 3 dangerous test errors; accuracy would have picked epoch {other}, {told}"
+    )

@@ -16,7 +16,10 @@ from tests.report.page import Page, PageTable
 from tests.report.rounded import is_rounded, numbers_in, shows
 from tests.report.test_run import opened, trained
 
-WEIGHTS = [[(3 * true + 5 * predicted) % 8 / 4 + 0.25 for predicted in range(10)] for true in range(10)]
+WEIGHTS = [
+    [(3 * true + 5 * predicted) % 8 / 4 + 0.25 for predicted in range(10)]
+    for true in range(10)
+]
 DANGEROUS_FROM = 1.25
 
 
@@ -34,11 +37,15 @@ class Counted:
         assert logits is not None
         rows = [[math.exp(value) for value in row] for row in logits.tolist()]
         confidences = [max(row) / sum(row) for row in rows]
-        return cls(run.test.labels.tolist(), [row.index(max(row)) for row in rows], confidences)
+        return cls(
+            run.test.labels.tolist(), [row.index(max(row)) for row in rows], confidences
+        )
 
     @property
     def confused(self) -> Counter[tuple[int, int]]:
-        return Counter((y, d) for y, d in zip(self.labels, self.decisions, strict=True) if y != d)
+        return Counter(
+            (y, d) for y, d in zip(self.labels, self.decisions, strict=True) if y != d
+        )
 
     @property
     def errors(self) -> int:
@@ -46,7 +53,11 @@ class Counted:
 
     @property
     def dangerous(self) -> int:
-        return sum(count for (y, d), count in self.confused.items() if WEIGHTS[y][d] >= DANGEROUS_FROM)
+        return sum(
+            count
+            for (y, d), count in self.confused.items()
+            if WEIGHTS[y][d] >= DANGEROUS_FROM
+        )
 
     @property
     def costs(self) -> dict[tuple[int, int], float]:
@@ -58,7 +69,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[TrainedRun]:
     """Two runs with all checkpoints, in which errors are many, and half of them dangerous."""
     root = tmp_path_factory.mktemp("runs")
     concern = {"weights": WEIGHTS, "dangerous": DANGEROUS_FROM}
-    settings = {"score": {"concern": concern}, "selector": {"by": "cross_entropy", "keep_every": 1}}
+    settings = {
+        "score": {"concern": concern},
+        "selector": {"by": "cross_entropy", "keep_every": 1},
+    }
     return [opened(trained(root / f"run{seed}", seed=seed, **settings)) for seed in (5, 6)]
 
 
@@ -74,38 +88,63 @@ def table_of(page: Page, caption: str) -> PageTable:
     return table
 
 
-def test_the_facts_at_the_top_are_counts_of_test_samples(runs: list[TrainedRun], page: Page) -> None:
+def test_the_facts_at_the_top_are_counts_of_test_samples(
+    runs: list[TrainedRun], page: Page
+) -> None:
     counted = Counted.of(runs[0], runs[0].result.epoch)
-    assert 0 < counted.dangerous < counted.errors < len(counted.labels), "else the counts are not told apart"
+    assert 0 < counted.dangerous < counted.errors < len(counted.labels), (
+        "else the counts are not told apart"
+    )
     facts, rows = dict(page.facts), len(counted.labels)
-    for title, count in (("wrong decisions", counted.errors), ("dangerous errors", counted.dangerous)):
-        assert facts.pop(title).startswith(f"{count} of {rows} rows {100 * count / rows:.3g} % [")
+    for title, count in (
+        ("wrong decisions", counted.errors),
+        ("dangerous errors", counted.dangerous),
+    ):
+        assert facts.pop(title).startswith(
+            f"{count} of {rows} rows {100 * count / rows:.3g} % ["
+        )
     relative = facts.pop("cost of errors", "")
     assert facts == {"epochs": "4", "classes": "10", "test samples": str(rows)}, relative
 
 
-def test_the_page_begins_with_the_dangerous_errors_of_the_classes(runs: list[TrainedRun], page: Page) -> None:
+def test_the_page_begins_with_the_dangerous_errors_of_the_classes(
+    runs: list[TrainedRun], page: Page
+) -> None:
     counted = Counted.of(runs[0], runs[0].result.epoch)
-    told = page.plain_text.split(f"Epoch {runs[0].result.epoch} of run5 makes dangerous errors on ")[1]
+    told = page.plain_text.split(
+        f"Epoch {runs[0].result.epoch} of run5 makes dangerous errors on "
+    )[1]
     of_classes = re.findall(r"(\d+) of (\d+) of class (\d) \(", told.split(" in all")[0])
     assert len(of_classes) == 3, "the others are not told"
     for number, rows, label in of_classes:
         assert int(rows) == counted.labels.count(int(label))
-        wrong = {pair: count for pair, count in counted.confused.items() if pair[0] == int(label)}
-        assert int(number) == sum(count for (y, d), count in wrong.items() if WEIGHTS[y][d] >= DANGEROUS_FROM)
+        wrong = {
+            pair: count for pair, count in counted.confused.items() if pair[0] == int(label)
+        }
+        assert int(number) == sum(
+            count for (y, d), count in wrong.items() if WEIGHTS[y][d] >= DANGEROUS_FROM
+        )
     assert f"; {counted.dangerous} of {len(counted.labels)} test samples (" in told
 
 
-def test_the_verdict_names_the_dangerous_errors_of_both_picks(runs: list[TrainedRun], page: Page) -> None:
+def test_the_verdict_names_the_dangerous_errors_of_both_picks(
+    runs: list[TrainedRun], page: Page
+) -> None:
     [told] = re.findall(
         r"Epoch (\d) makes (\d+) dangerous test errors; accuracy would have picked (.*?)\.(?:Why|The last|\n)",
         page.text,
     )
     accuracy = {int(record["epoch"]): record["accuracy"] for record in runs[0].records}
     other = max(accuracy, key=lambda epoch: (accuracy[epoch], -epoch))
-    assert (int(told[0]), int(told[1])) == (runs[0].result.epoch, Counted.of(runs[0], runs[0].result.epoch).dangerous)
+    assert (int(told[0]), int(told[1])) == (
+        runs[0].result.epoch,
+        Counted.of(runs[0], runs[0].result.epoch).dangerous,
+    )
     assert other != runs[0].result.epoch, "else half of the sentence is not tested"
-    assert re.fullmatch(rf"epoch {other}, which (also )?makes {Counted.of(runs[0], other).dangerous}", told[2])
+    assert re.fullmatch(
+        rf"epoch {other}, which (also )?makes {Counted.of(runs[0], other).dangerous}",
+        told[2],
+    )
 
 
 def test_the_costliest_confusions_are_listed_by_their_cost_in_the_worse_epoch(
@@ -120,20 +159,34 @@ def test_the_costliest_confusions_are_listed_by_their_cost_in_the_worse_epoch(
     for pair, *cells, kind, concern in table.rows:
         true, predicted = map(int, pair.split(" → "))
         shown.append((true, predicted))
-        for (count, share), of_epoch in zip(zip(cells[::2], cells[1::2], strict=True), counted, strict=True):
+        for (count, share), of_epoch in zip(
+            zip(cells[::2], cells[1::2], strict=True), counted, strict=True
+        ):
             assert int(count) == of_epoch.confused[true, predicted]
-            percent = 100 * of_epoch.costs.get((true, predicted), 0) / sum(of_epoch.costs.values())
+            percent = (
+                100
+                * of_epoch.costs.get((true, predicted), 0)
+                / sum(of_epoch.costs.values())
+            )
             assert share == f"{percent:.1f} %"
         assert float(concern) == WEIGHTS[true][predicted]
         weight = WEIGHTS[true][predicted]
-        assert kind.endswith("dangerous" if weight >= DANGEROUS_FROM else f"costs {weight:g}")
-    highest = {pair: max(each.costs.get(pair, 0) for each in counted) for each in counted for pair in each.costs}
+        assert kind.endswith(
+            "dangerous" if weight >= DANGEROUS_FROM else f"costs {weight:g}"
+        )
+    highest = {
+        pair: max(each.costs.get(pair, 0) for each in counted)
+        for each in counted
+        for pair in each.costs
+    }
     costs = [highest.pop(pair) for pair in shown]
     assert costs == sorted(costs, reverse=True)
     assert costs[-1] >= max(highest.values()), "no other confusion costs more"
 
 
-def test_the_worst_samples_have_the_highest_confidence_times_concern(runs: list[TrainedRun], page: Page) -> None:
+def test_the_worst_samples_have_the_highest_confidence_times_concern(
+    runs: list[TrainedRun], page: Page
+) -> None:
     counted = Counted.of(runs[0], runs[0].result.epoch)
     costs = {
         place: sure * WEIGHTS[label][decision]
@@ -144,59 +197,109 @@ def test_the_worst_samples_have_the_highest_confidence_times_concern(runs: list[
     }
     worst = sorted(costs, key=lambda place: -costs[place])[:12]
     by_confidence = sorted(costs, key=lambda place: -counted.confidences[place])[:12]
-    assert set(worst) != set(by_confidence), "else the weights of the concern are not tested"
+    assert set(worst) != set(by_confidence), (
+        "else the weights of the concern are not tested"
+    )
     expected = []
     for place in worst:
         label, decision = counted.labels[place], counted.decisions[place]
         weight = WEIGHTS[label][decision]
         kind = "dangerous" if weight >= DANGEROUS_FROM else f"costs {weight:g}"
         sure = f"{100 * counted.confidences[place]:.1f} %"
-        expected.append([str(place), str(label), str(decision), sure, kind, f"{WEIGHTS[label][decision]:g}"])
+        expected.append(
+            [
+                str(place),
+                str(label),
+                str(decision),
+                sure,
+                kind,
+                f"{WEIGHTS[label][decision]:g}",
+            ]
+        )
     rows = table_of(page, "Wrong decisions with the highest confidence times concern").rows
     assert [[" ".join(cell.split()) for cell in row] for row in rows] == expected
-    assert [alt for alt in page.alts if f"The {len(worst)} samples of the table: {worst[0]}: " in alt]
+    assert [
+        alt
+        for alt in page.alts
+        if f"The {len(worst)} samples of the table: {worst[0]}: " in alt
+    ]
 
 
-def test_the_picks_are_the_best_rows_of_the_records(runs: list[TrainedRun], page: Page) -> None:
+def test_the_picks_are_the_best_rows_of_the_records(
+    runs: list[TrainedRun], page: Page
+) -> None:
     table = table_of(page, "The epoch that each metric ranks first")
     with (runs[0].folder / "records.csv").open() as file:
-        records = {row["epoch"]: {name: float(value) for name, value in row.items()} for row in csv.DictReader(file)}
+        records = {
+            row["epoch"]: {name: float(value) for name, value in row.items()}
+            for row in csv.DictReader(file)
+        }
     best = {"picked": str(runs[0].result.epoch)}
     for metric in ("accuracy", "cross_entropy", "mpcs", "dangerous"):
         sign = -1 if metric == "accuracy" else 1
-        best[metric] = min(records, key=lambda epoch: (sign * records[epoch][metric], int(epoch)))
-    assert {metric: epoch for names, epoch, *_ in table.rows for metric in names.split(", ")} == best
+        best[metric] = min(
+            records, key=lambda epoch: (sign * records[epoch][metric], int(epoch))
+        )
+    assert {
+        metric: epoch for names, epoch, *_ in table.rows for metric in names.split(", ")
+    } == best
     assert len({epoch for _, epoch, *_ in table.rows}) == len(table.rows) > 1
     for _, epoch, *values in table.rows:
         for name, value in zip(table.header[2:], values, strict=True):
             assert is_rounded(value, records[epoch][name]), name
 
 
-def test_the_metrics_of_each_split_are_those_of_the_result(runs: list[TrainedRun], page: Page) -> None:
-    table, values = table_of(page, "Metrics of"), json.loads((runs[0].folder / "result.json").read_text())["values"]
+def test_the_metrics_of_each_split_are_those_of_the_result(
+    runs: list[TrainedRun], page: Page
+) -> None:
+    table, values = (
+        table_of(page, "Metrics of"),
+        json.loads((runs[0].folder / "result.json").read_text())["values"],
+    )
     assert [row[0] for row in table.rows] == list(values["test"])
     for name, *cells in table.rows:
         for split, cell in zip(table.header[1:], cells, strict=True):
             assert is_rounded(cell, values[split][name])
     counted = Counted.of(runs[0], runs[0].result.epoch)
     assert values["test"]["dangerous"] == counted.dangerous
-    assert values["test"]["accuracy"] == pytest.approx(1 - counted.errors / len(counted.labels))
+    assert values["test"]["accuracy"] == pytest.approx(
+        1 - counted.errors / len(counted.labels)
+    )
 
 
-def test_figures_are_described_by_the_numbers_that_they_show(runs: list[TrainedRun], page: Page) -> None:
+def test_figures_are_described_by_the_numbers_that_they_show(
+    runs: list[TrainedRun], page: Page
+) -> None:
     first, last = runs[0].records[0], runs[0].records[-1]
     for column in ("accuracy", "cross_entropy", "mpcs", "dangerous"):
         [told] = [alt for alt in page.alts if alt.startswith(f"{column} over the epochs.")]
         assert shows(told.split("run5: ")[1].rstrip("."), first[column], last[column])
     counted = Counted.of(runs[0], runs[0].result.epoch)
-    [told] = [alt for alt in page.alts if alt.startswith(f"Confusion matrix of epoch {runs[0].result.epoch}")]
+    [told] = [
+        alt
+        for alt in page.alts
+        if alt.startswith(f"Confusion matrix of epoch {runs[0].result.epoch}")
+    ]
     most = max(counted.confused.values())
-    assert f": {len(counted.labels)} samples, {counted.errors} errors, {counted.dangerous} of them dangerous." in told
-    [(true, predicted, count)] = re.findall(r"Most often, (\d) is taken for (\d): (\d+) times", told)
+    assert (
+        f": {len(counted.labels)} samples, {counted.errors} errors, {counted.dangerous} of them dangerous."
+        in told
+    )
+    [(true, predicted, count)] = re.findall(
+        r"Most often, (\d) is taken for (\d): (\d+) times", told
+    )
     assert counted.confused[int(true), int(predicted)] == int(count) == most
-    [told] = [alt for alt in page.alts if alt.startswith("Dangerous errors per decided sample")]
-    shares = [100 * Counted.of(runs[0], epoch).dangerous / len(counted.labels) for epoch in _epochs_in(told)]
-    assert shows(told.split("Without referral: ")[1].rstrip("."), *_beside_epochs(_epochs_in(told), shares))
+    [told] = [
+        alt for alt in page.alts if alt.startswith("Dangerous errors per decided sample")
+    ]
+    shares = [
+        100 * Counted.of(runs[0], epoch).dangerous / len(counted.labels)
+        for epoch in _epochs_in(told)
+    ]
+    assert shows(
+        told.split("Without referral: ")[1].rstrip("."),
+        *_beside_epochs(_epochs_in(told), shares),
+    )
 
 
 def _epochs_in(told: str) -> list[int]:
@@ -207,13 +310,23 @@ def _beside_epochs(epochs: list[int], values: list[float]) -> list[float]:
     return [number for pair in zip(epochs, values, strict=True) for number in pair]
 
 
-def test_runs_are_counted_and_compared_on_the_same_samples(runs: list[TrainedRun], tmp_path: Path) -> None:
+def test_runs_are_counted_and_compared_on_the_same_samples(
+    runs: list[TrainedRun], tmp_path: Path
+) -> None:
     write_run_report(runs, tmp_path / "r.html", data_root=Path("data"))
     page = Page(tmp_path / "r.html")
     counted = {run.config.name: Counted.of(run, run.result.epoch) for run in runs}
     picked = table_of(page, "Picked epochs")
-    assert picked.header[:5] == ["run", "picked epoch", "test samples", "errors", "dangerous errors"]
-    assert picked.header[5:] == ["accuracy", "cross_entropy", "mpcs"], "dangerous errors have one column"
+    assert picked.header[:5] == [
+        "run",
+        "picked epoch",
+        "test samples",
+        "errors",
+        "dangerous errors",
+    ]
+    assert picked.header[5:] == ["accuracy", "cross_entropy", "mpcs"], (
+        "dangerous errors have one column"
+    )
     for run, row in zip(runs, picked.rows, strict=True):
         own = counted[run.config.name]
         assert row[:5] == [
@@ -228,7 +341,10 @@ def test_runs_are_counted_and_compared_on_the_same_samples(runs: list[TrainedRun
     wrong = {"rate of dangerous errors": "dangerous", "rate of wrong decisions": "errors"}
     assert [row[0] for row in compared.rows] == list(wrong)
     for measure, first, second, difference, interval, p_value, corrected in compared.rows:
-        rates = [getattr(counted[name], wrong[measure]) / len(counted[name].labels) for name in (first, second)]
+        rates = [
+            getattr(counted[name], wrong[measure]) / len(counted[name].labels)
+            for name in (first, second)
+        ]
         assert is_rounded(difference, rates[1] - rates[0])
         low, high = map(float, interval.split(" to "))
         assert low < float(difference) < high

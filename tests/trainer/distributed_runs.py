@@ -19,17 +19,28 @@ from tests.trainer.toy import toy_config, toy_data
 SIZES = (2, 4)
 TOLERANCE = 1e-12
 """Relative, between runs in float64."""
-METRICS = [entry.name for entry in ENTRIES if entry.takes not in ("soft_labels", "trials", "costs")]
+METRICS = [
+    entry.name for entry in ENTRIES if entry.takes not in ("soft_labels", "trials", "costs")
+]
 COUNTS = [entry.name for entry in ENTRIES if entry.is_count]
 CHANGES: dict[str, dict[str, Any]] = {
-    "uneven batches": {"training": {"batch_size": 11}},  # 45 samples: the last batch holds one
-    "loss of weighted pairs": {"loss": {"name": "concern"}, "training": {"batch_size": 20, "clip_norm": 0.5}},
+    "uneven batches": {
+        "training": {"batch_size": 11}
+    },  # 45 samples: the last batch holds one
+    "loss of weighted pairs": {
+        "loss": {"name": "concern"},
+        "training": {"batch_size": 20, "clip_norm": 0.5},
+    },
     "scale and scheduler": {
         "training": {"batch_size": 10, "loss_scale": "mpcs_count"},
         "scheduler": {"name": "mpcs_lr"},
     },
     "average and selector": {
-        "training": {"batch_size": 7, "averaging": 0.9, "optimizer": {"name": "sgd", "momentum": 0.9}},
+        "training": {
+            "batch_size": 7,
+            "averaging": 0.9,
+            "optimizer": {"name": "sgd", "momentum": 0.9},
+        },
         "selector": {"by": "mpcs", "top_k": 2},
     },
     "passes and patience": {
@@ -47,7 +58,12 @@ QUICK = ["loss of weighted pairs", "average and clipped steps"]
 
 def config_of(change: str) -> RunConfig:
     epochs = {"count": 12, "every": 2, "test": ["accuracy", "mpcs"]}
-    sections = {"epochs": epochs, "metrics": METRICS, "device": {"precision": "64-true"}, **CHANGES[change]}
+    sections = {
+        "epochs": epochs,
+        "metrics": METRICS,
+        "device": {"precision": "64-true"},
+        **CHANGES[change],
+    }
     return toy_config(**sections)
 
 
@@ -63,15 +79,26 @@ def main(root: Path, changes: Sequence[str], sizes: Sequence[int]) -> None:
         folder.mkdir(parents=True)
         for size in (1, *sizes):
 
-            def train(world: World, config: RunConfig = config, folder: Path = folder, size: int = size) -> None:
+            def train(
+                world: World,
+                config: RunConfig = config,
+                folder: Path = folder,
+                size: int = size,
+            ) -> None:
                 run_in_folder(config, toy_data(), folder / str(size), world=world)
 
-            assert succeeded(forked_world(folder, size, train)), f"{change}: {size} processes failed"
+            assert succeeded(forked_world(folder, size, train)), (
+                f"{change}: {size} processes failed"
+            )
         alone = read_records(folder / "1" / "records.csv")
         for size in sizes:
             records = read_records(folder / str(size) / "records.csv")
             assert len(records) == len(alone)
-            pairs = [(name, row[name], other[name]) for row, other in zip(records, alone, strict=True) for name in row]
+            pairs = [
+                (name, row[name], other[name])
+                for row, other in zip(records, alone, strict=True)
+                for name in row
+            ]
             furthest = max(difference(ours, theirs) for _, ours, theirs in pairs)
             assert furthest <= TOLERANCE, f"{change}: {size} processes are {furthest} away"
             assert all(ours == theirs for name, ours, theirs in pairs if name in COUNTS)

@@ -40,7 +40,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def values_in(path: Path) -> bytes:
     try:
-        return repr(plain(torch.load(path, weights_only=True))).encode() if path.name == FILE else path.read_bytes()
+        return (
+            repr(plain(torch.load(path, weights_only=True))).encode()
+            if path.name == FILE
+            else path.read_bytes()
+        )
     except (RuntimeError, EOFError, UnpicklingError):
         return path.read_bytes()
 
@@ -98,7 +102,9 @@ def main(root: Path, kills: int, size: int) -> None:
         cut = root / f"cut-{finished}"
     assert succeeded(train(cut))
     assert contents(cut) == expected, f"after {killed} kills"
-    print(f"{killed} kills of {finished + 1} runs with {size} processes: all bytes as in a run that was left alone")
+    print(
+        f"{killed} kills of {finished + 1} runs with {size} processes: all bytes as in a run that was left alone"
+    )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,12 @@ selector: {by: mpcs}
 device: {precision: 64-true}
 name: whole
 """
-NODES = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:29417", "--rdzv-id=nodes"]
+NODES = [
+    "--nnodes=2",
+    "--rdzv-backend=c10d",
+    "--rdzv-endpoint=localhost:29417",
+    "--rdzv-id=nodes",
+]
 
 
 class Fragile(torch.nn.Sequential):
@@ -33,20 +38,41 @@ class Fragile(torch.nn.Sequential):
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         self.steps += self.training
         is_first_try = os.environ.get("TORCHELASTIC_RESTART_COUNT") == "0"
-        if self.steps == 40 and is_first_try and os.environ.get("KILL_RANK") == os.environ["RANK"]:
+        if (
+            self.steps == 40
+            and is_first_try
+            and os.environ.get("KILL_RANK") == os.environ["RANK"]
+        ):
             os.kill(os.getpid(), 9)
         return super().forward(inputs)
 
 
 def fragile(input_shape: torch.Size, num_classes: int) -> torch.nn.Module:
     size = input_shape.numel()
-    return Fragile(torch.nn.Flatten(), torch.nn.Linear(size, 16), torch.nn.ReLU(), torch.nn.Linear(16, num_classes))
+    return Fragile(
+        torch.nn.Flatten(),
+        torch.nn.Linear(size, 16),
+        torch.nn.ReLU(),
+        torch.nn.Linear(16, num_classes),
+    )
 
 
-def launch(folder: Path, name: str, *options: str, **environment: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "torch.distributed.run", *options, "-m", "mpcs_torch", "train"]
+def launch(
+    folder: Path, name: str, *options: str, **environment: str
+) -> subprocess.Popen[bytes]:
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        *options,
+        "-m",
+        "mpcs_torch",
+        "train",
+    ]
     variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
-    return subprocess.Popen([*command, folder / "config.yaml", f"name={name}", "--out", folder], env=variables)
+    return subprocess.Popen(
+        [*command, folder / "config.yaml", f"name={name}", "--out", folder], env=variables
+    )
 
 
 def main(folder: Path) -> None:
@@ -59,19 +85,29 @@ def main(folder: Path) -> None:
         assert launch(folder, f"restarted-{rank}", *restarts, KILL_RANK=rank).wait() == 0
     nodes = [launch(folder, "nodes", "--nproc-per-node=1", *NODES) for _ in range(2)]
     assert [node.wait() for node in nodes] == [0, 0]
-    runs = {name: folder / name for name in ("one", "two", "restarted-0", "restarted-1", "nodes")}
+    runs = {
+        name: folder / name
+        for name in ("one", "two", "restarted-0", "restarted-1", "nodes")
+    }
     whole = read_records(runs["one"] / "records.csv")
     for name, run in runs.items():
         records = read_records(run / "records.csv")
         furthest = max(
-            difference(row[key], other[key]) for row, other in zip(records, whole, strict=True) for key in row
+            difference(row[key], other[key])
+            for row, other in zip(records, whole, strict=True)
+            for key in row
         )
         same = all(
             path.read_bytes() == (run / path.relative_to(runs["two"])).read_bytes()
-            for path in (runs["two"] / "records.csv", *sorted((runs["two"] / "checkpoints").glob("*.pt")))
+            for path in (
+                runs["two"] / "records.csv",
+                *sorted((runs["two"] / "checkpoints").glob("*.pt")),
+            )
             if name != "one"
         )
-        print(f"{name}: largest relative difference from one process {furthest:.1e}; bytes of two processes: {same}")
+        print(
+            f"{name}: largest relative difference from one process {furthest:.1e}; bytes of two processes: {same}"
+        )
         assert furthest <= TOLERANCE
         assert same
 

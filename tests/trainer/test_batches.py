@@ -17,12 +17,18 @@ def test_batches_and_random_draws_are_those_of_a_data_loader(
     seed: int, samples: int, batch_size: int, batches: int | None
 ) -> None:
     split = Split(torch.rand(samples, 2, 3), torch.arange(samples))
-    loader = DataLoader(TensorDataset(split.inputs, split.labels), batch_size=batch_size, shuffle=True)
+    loader = DataLoader(
+        TensorDataset(split.inputs, split.labels), batch_size=batch_size, shuffle=True
+    )
     torch.manual_seed(seed)
-    theirs = [([*itertools.islice(loader, batches)], torch.get_rng_state()) for _ in range(3)]
+    theirs = [
+        ([*itertools.islice(loader, batches)], torch.get_rng_state()) for _ in range(3)
+    ]
     torch.manual_seed(seed)
     for expected, their_state in theirs:
-        ours = [split.at(index) for index in torch.split(shuffled(split), batch_size)[:batches]]
+        ours = [
+            split.at(index) for index in torch.split(shuffled(split), batch_size)[:batches]
+        ]
         assert torch.equal(torch.get_rng_state(), their_state)
         assert len(ours) == len(expected)
         for batch, (inputs, labels) in zip(ours, expected, strict=True):

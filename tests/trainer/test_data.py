@@ -26,7 +26,9 @@ def load(name: str, root: Path = Path(), **arguments: Any) -> DataSplits:
         ("breast_cancer", (30,), 426, 143, 2),
     ],
 )
-def test_scikit_learn_sets_are_split(name: str, shape: tuple[int, ...], train: int, test: int, classes: int) -> None:
+def test_scikit_learn_sets_are_split(
+    name: str, shape: tuple[int, ...], train: int, test: int, classes: int
+) -> None:
     data = load(name)
     assert data.train.inputs.shape == (train, *shape)
     assert data.test.inputs.shape == (test, *shape)
@@ -51,7 +53,9 @@ def test_a_split_follows_its_seed_and_leaves_the_global_generator_alone() -> Non
 
 
 def test_a_split_without_training_samples_is_refused() -> None:
-    with pytest.raises(DataError, match=r"data.test_fraction 0.9999 cannot split 150 samples"):
+    with pytest.raises(
+        DataError, match=r"data.test_fraction 0.9999 cannot split 150 samples"
+    ):
         load("iris", test_fraction=0.9999)
 
 
@@ -77,12 +81,17 @@ def test_add_trajectories_are_read_from_the_data_root(data_root: Path) -> None:
 
 
 def test_a_missing_add_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"X_train.npy and Y_train.npy cannot be read as arrays"):
+    with pytest.raises(
+        DataError, match=r"X_train.npy and Y_train.npy cannot be read as arrays"
+    ):
         load("add", tmp_path)
 
 
 def test_mnist_without_files_says_how_to_get_them(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"MNIST is missing or broken in .*raw \(mpcs data get mnist downloads it\)"):
+    with pytest.raises(
+        DataError,
+        match=r"MNIST is missing or broken in .*raw \(mpcs data get mnist downloads it\)",
+    ):
         load("mnist", tmp_path)
     (tmp_path / "MNIST" / "raw").mkdir(parents=True)
     for file in MNIST_FILES:
@@ -92,13 +101,21 @@ def test_mnist_without_files_says_how_to_get_them(tmp_path: Path) -> None:
 
 
 def idx(array: "np.ndarray[Any, Any]") -> bytes:
-    return bytes([0, 0, 8, array.ndim]) + b"".join(size.to_bytes(4, "big") for size in array.shape) + array.tobytes()
+    return (
+        bytes([0, 0, 8, array.ndim])
+        + b"".join(size.to_bytes(4, "big") for size in array.shape)
+        + array.tobytes()
+    )
 
 
-def write_mnist(root: Path, images: tuple[int, ...] = (3, 28, 28), labels: tuple[int, ...] = (0, 9, 1)) -> None:
+def write_mnist(
+    root: Path, images: tuple[int, ...] = (3, 28, 28), labels: tuple[int, ...] = (0, 9, 1)
+) -> None:
     (root / "MNIST" / "raw").mkdir(parents=True, exist_ok=True)
     for file in MNIST_FILES:
-        content = np.zeros(images, np.uint8) if "images" in file else np.array(labels, np.uint8)
+        content = (
+            np.zeros(images, np.uint8) if "images" in file else np.array(labels, np.uint8)
+        )
         (root / file).write_bytes(idx(content))
 
 
@@ -132,13 +149,17 @@ HEADER = b"\x93NUMPY\x01\x00"
         HEADER + b"\x02\x00{}",
         HEADER + b"\x28\x23" + b"-" * 9000,
         b"\x93NUMPY\x02\x00\xff\xff\xff\xff",
-        HEADER + b"\x50\x00{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999, 40, 2)}      ",
-        HEADER + b"\x50\x00{'descr': '<f8', 'fortran_order': False, 'shape': (0, 99999999999999999999, 2)} ",
+        HEADER
+        + b"\x50\x00{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999, 40, 2)}      ",
+        HEADER
+        + b"\x50\x00{'descr': '<f8', 'fortran_order': False, 'shape': (0, 99999999999999999999, 2)} ",
     ],
 )
 def test_any_other_add_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = write_add(tmp_path)
     assert load("add", tmp_path).train.labels.tolist() == [0, 1, 2]
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"X_train.npy and Y_train.npy cannot be read as arrays"):
+    with pytest.raises(
+        DataError, match=r"X_train.npy and Y_train.npy cannot be read as arrays"
+    ):
         load("add", tmp_path)

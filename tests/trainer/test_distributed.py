@@ -19,7 +19,13 @@ from mpcs_torch.processes import ALONE, World
     ],
 )
 def test_records_are_those_of_one_process(tmp_path: Path, size: int) -> None:
-    command = [sys.executable, "-m", "tests.trainer.distributed_runs", str(tmp_path), str(size)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.trainer.distributed_runs",
+        str(tmp_path),
+        str(size),
+    ]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
     assert f"{size} processes, largest relative difference" in result.stdout

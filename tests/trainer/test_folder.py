@@ -14,7 +14,12 @@ from tests.trainer.toy import toy_config, toy_data
 
 def test_records_hold_every_epoch_at_full_precision(tmp_path: Path) -> None:
     epochs: list[MeasuredEpoch] = []
-    run_in_folder(toy_config(), toy_data(), tmp_path / "toy", [lambda epoch, state: epochs.append(epoch)])
+    run_in_folder(
+        toy_config(),
+        toy_data(),
+        tmp_path / "toy",
+        [lambda epoch, state: epochs.append(epoch)],
+    )
     records = read_records(tmp_path / "toy" / "records.csv")
     assert records == [epoch.record for epoch in epochs]
     assert tuple(records[0]) == ("epoch", *toy_config().columns)
@@ -24,13 +29,18 @@ def test_the_resolved_config_runs_again_to_the_same_records(tmp_path: Path) -> N
     run_in_folder(toy_config(), toy_data(), tmp_path / "toy")
     again = load_config(tmp_path / "toy" / "config.yaml")
     run_in_folder(again, toy_data(), tmp_path / "again")
-    assert (tmp_path / "toy" / "records.csv").read_bytes() == (tmp_path / "again" / "records.csv").read_bytes()
+    assert (tmp_path / "toy" / "records.csv").read_bytes() == (
+        tmp_path / "again" / "records.csv"
+    ).read_bytes()
 
 
 def test_a_run_is_replaced_only_when_told_to(tmp_path: Path) -> None:
     run_in_folder(toy_config(), toy_data(), tmp_path)
     before = (tmp_path / "records.csv").read_bytes()
-    with pytest.raises(RunExistsError, match=r"already has a run: choose another folder or pass --overwrite"):
+    with pytest.raises(
+        RunExistsError,
+        match=r"already has a run: choose another folder or pass --overwrite",
+    ):
         run_in_folder(toy_config(seed=6), toy_data(), tmp_path)
     assert (tmp_path / "records.csv").read_bytes() == before
     foreign = tmp_path / "notes.txt"
@@ -49,7 +59,9 @@ def test_a_config_that_cannot_run_replaces_nothing(tmp_path: Path) -> None:
 
 
 def test_checkpoints_alone_are_a_run_too(tmp_path: Path) -> None:
-    run_in_folder(toy_config(selector={"by": "mpcs", "keep_best_by": []}), toy_data(), tmp_path)
+    run_in_folder(
+        toy_config(selector={"by": "mpcs", "keep_best_by": []}), toy_data(), tmp_path
+    )
     for name in ("config.yaml", "records.csv"):
         (tmp_path / name).unlink()
     with pytest.raises(RunExistsError):
@@ -61,5 +73,8 @@ def test_a_finished_run_is_the_result_of_its_own_config_alone(tmp_path: Path) ->
     assert not is_finished(toy_config(), tmp_path)
     run_in_folder(toy_config(), toy_data(), tmp_path)
     assert is_finished(toy_config(), tmp_path)
-    with pytest.raises(ConfigError, match=r"differs from that of the saved run in seed; only epochs\.count may"):
+    with pytest.raises(
+        ConfigError,
+        match=r"differs from that of the saved run in seed; only epochs\.count may",
+    ):
         is_finished(toy_config(seed=6), tmp_path)

@@ -54,14 +54,18 @@ def test_mpcs_lr_follows_the_score_of_the_epoch() -> None:
         scores.append(epoch.values["mpcs_count"])
         rates.append(state.optimizer.param_groups[0]["lr"])
 
-    config = toy_config(scheduler={"name": "mpcs_lr", "score": "mpcs_count", "power": 2.0, "highest": 9.0})
+    config = toy_config(
+        scheduler={"name": "mpcs_lr", "score": "mpcs_count", "power": 2.0, "highest": 9.0}
+    )
     TrainingRun(config, toy_data()).train([look])
     assert rates == pytest.approx([0.05 * (score / scores[0]) ** 2 for score in scores])
 
 
 def test_a_plateau_lowers_it_when_a_score_no_longer_falls() -> None:
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.05)
-    step = SCHEDULERS["plateau"](optimizer, 4, {"mpcs": "min"}, score="mpcs", patience=0, factor=0.1)
+    step = SCHEDULERS["plateau"](
+        optimizer, 4, {"mpcs": "min"}, score="mpcs", patience=0, factor=0.1
+    )
     rates = []
     for score in (0.3, 0.2, 0.4):
         step({"mpcs": score, "accuracy": score})
@@ -80,33 +84,50 @@ def test_a_loss_sees_the_concern_of_the_run(name: str, share: float) -> None:
 
 
 def test_a_scaled_loss_moves_the_gradient_by_the_latest_score() -> None:
-    run = TrainingRun(toy_config(training={"batch_size": "all", "loss_scale": "mpcs_count"}), toy_data())
+    run = TrainingRun(
+        toy_config(training={"batch_size": "all", "loss_scale": "mpcs_count"}), toy_data()
+    )
     run.loss_scale = 0.25
     inputs, labels = toy_data().train.inputs, toy_data().train.labels
     weights = list(run.model.parameters())
     plain = torch.autograd.grad(cross_entropy(run.model(inputs), labels), weights)
     run.train_step(toy_data().train)
-    assert all(torch.allclose(0.25 * g, w.grad) for g, w in zip(plain, weights, strict=True) if w.grad is not None)
+    assert all(
+        torch.allclose(0.25 * g, w.grad)
+        for g, w in zip(plain, weights, strict=True)
+        if w.grad is not None
+    )
 
 
-def test_the_selector_leaves_the_checkpoint_whose_evaluation_is_the_record(tmp_path: Path) -> None:
+def test_the_selector_leaves_the_checkpoint_whose_evaluation_is_the_record(
+    tmp_path: Path,
+) -> None:
     config = toy_config(selector={"by": "mpcs", "within": {"accuracy": 0.1}})
     run, _ = run_in_folder(config, toy_data(), tmp_path / "toy")
     selector = open_selector(run.config, tmp_path / "toy")
     assert selector is not None
     records = read_records(tmp_path / "toy" / "records.csv")
     assert selector.best is not None
-    assert {"epoch": selector.best.number, **selector.best.values} == records[selector.best.number - 1]
+    assert {"epoch": selector.best.number, **selector.best.values} == records[
+        selector.best.number - 1
+    ]
     run.model.load_state_dict(selector.load_best()["model"])
     values = run.measure(run.split).values
     assert {"epoch": selector.best.number, **values} == records[selector.best.number - 1]
 
 
-def test_replacing_a_run_replaces_its_checkpoints_and_touches_no_other_file(tmp_path: Path) -> None:
+def test_replacing_a_run_replaces_its_checkpoints_and_touches_no_other_file(
+    tmp_path: Path,
+) -> None:
     config = toy_config(selector={"by": "accuracy", "keep_last": True})
     run_in_folder(config, toy_data(), tmp_path)
     (tmp_path / "checkpoints" / "mine.pt").write_text("mine")
-    run_in_folder(toy_config(seed=6, selector={"by": "mpcs", "keep_best_by": []}), toy_data(), tmp_path, overwrite=True)
+    run_in_folder(
+        toy_config(seed=6, selector={"by": "mpcs", "keep_best_by": []}),
+        toy_data(),
+        tmp_path,
+        overwrite=True,
+    )
     left = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     best = pick(read_records(tmp_path / "records.csv"), "mpcs")
     assert left == [f"epoch-{best:05}.pt", "manifest.json", "mine.pt"]
@@ -115,10 +136,14 @@ def test_replacing_a_run_replaces_its_checkpoints_and_touches_no_other_file(tmp_
 
 
 def with_batch_norm(input_shape: torch.Size, num_classes: int) -> torch.nn.Module:
-    return torch.nn.Sequential(torch.nn.Linear(input_shape[0], num_classes), torch.nn.BatchNorm1d(num_classes))
+    return torch.nn.Sequential(
+        torch.nn.Linear(input_shape[0], num_classes), torch.nn.BatchNorm1d(num_classes)
+    )
 
 
-def test_the_average_of_weights_and_running_statistics_is_what_is_measured_and_kept() -> None:
+def test_the_average_of_weights_and_running_statistics_is_what_is_measured_and_kept() -> (
+    None
+):
     """Against the average taken by hand in a run that is otherwise the same."""
     decay = 0.5
     sections = {"model": {"path": f"{__name__}:with_batch_norm"}}
@@ -128,10 +153,16 @@ def test_the_average_of_weights_and_running_statistics_is_what_is_measured_and_k
 
     def follow(_: MeasuredEpoch, state: TrainingRun) -> None:
         for name, value in state.model.state_dict().items():
-            average[name] = decay * average[name] + (1 - decay) * value if name in average else value.clone()
+            average[name] = (
+                decay * average[name] + (1 - decay) * value
+                if name in average
+                else value.clone()
+            )
 
     plain.train([follow])
-    averaged = TrainingRun(toy_config(training={**training, "averaging": decay}, **sections), toy_data())
+    averaged = TrainingRun(
+        toy_config(training={**training, "averaging": decay}, **sections), toy_data()
+    )
     state = averaged.train()
     ours = state.measured.state_dict()
     floating = [name for name, value in ours.items() if value.is_floating_point()]
@@ -144,7 +175,10 @@ def test_the_average_of_weights_and_running_statistics_is_what_is_measured_and_k
 def test_a_ramp_raises_the_margin_from_epoch_to_epoch() -> None:
     """From 0 to all of it between 2 and 8 of 10 epochs, in steps."""
     sections = {"loss": {"name": "softmax_margin", "margin": 3.0}, "epochs": {"count": 10}}
-    run = TrainingRun(toy_config(training={"batch_size": 10, "margin_ramp": [0.2, 0.8]}, **sections), toy_data())
+    run = TrainingRun(
+        toy_config(training={"batch_size": 10, "margin_ramp": [0.2, 0.8]}, **sections),
+        toy_data(),
+    )
     margins: list[float] = []
     run.train([lambda _, state: margins.append(state.loss.margin)])  # type: ignore[attr-defined]
     assert margins == pytest.approx([0, 0, 0.5, 1, 1.5, 2, 2.5, 3, 3, 3])
@@ -153,8 +187,14 @@ def test_a_ramp_raises_the_margin_from_epoch_to_epoch() -> None:
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        ({"training": {"margin_ramp": [0.1, 0.6]}}, "training.margin_ramp needs the loss softmax_margin"),
-        ({"training": {"margin_ramp": [0.6, 0.6]}, "loss": {"name": "softmax_margin"}}, "0 <= begin < end <= 1"),
+        (
+            {"training": {"margin_ramp": [0.1, 0.6]}},
+            "training.margin_ramp needs the loss softmax_margin",
+        ),
+        (
+            {"training": {"margin_ramp": [0.6, 0.6]}, "loss": {"name": "softmax_margin"}},
+            "0 <= begin < end <= 1",
+        ),
     ],
 )
 def test_a_ramp_that_cannot_be_is_refused(sections: dict[str, Any], message: str) -> None:
@@ -164,7 +204,9 @@ def test_a_ramp_that_cannot_be_is_refused(sections: dict[str, Any], message: str
 
 @pytest.mark.filterwarnings("ignore:.*is missing or damaged:UserWarning")
 def test_a_better_epoch_whose_checkpoint_is_gone_is_told(tmp_path: Path) -> None:
-    run = TrainingRun(toy_config(selector={"by": "mpcs", "top_k": 2, "keep_best_by": []}), toy_data())
+    run = TrainingRun(
+        toy_config(selector={"by": "mpcs", "top_k": 2, "keep_best_by": []}), toy_data()
+    )
     selector = open_selector(run.config, tmp_path)
     assert selector is not None
     for epoch, mpcs in ((1, 0.1), (2, 0.2)):

@@ -20,7 +20,9 @@ OLDER = Path(__file__).parent / "older_run.yaml"
 
 
 def with_count(config: RunConfig, count: int) -> RunConfig:
-    return config.model_copy(update={"epochs": config.epochs.model_copy(update={"count": count})})
+    return config.model_copy(
+        update={"epochs": config.epochs.model_copy(update={"count": count})}
+    )
 
 
 def train_longer(config: RunConfig, folder: Path, count: int, *hooks: Any) -> None:
@@ -29,8 +31,12 @@ def train_longer(config: RunConfig, folder: Path, count: int, *hooks: Any) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("setting", [setting for setting in SETTINGS if setting not in FOLLOW_COUNT])
-def test_a_longer_run_leaves_the_bytes_of_one_that_was_begun_so(setting: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "setting", [setting for setting in SETTINGS if setting not in FOLLOW_COUNT]
+)
+def test_a_longer_run_leaves_the_bytes_of_one_that_was_begun_so(
+    setting: str, tmp_path: Path
+) -> None:
     config = config_of(setting)
     run_in_folder(with_count(config, 20), toy_data(), tmp_path / "whole")
     run_in_folder(config, toy_data(), tmp_path / "longer")
@@ -52,17 +58,25 @@ def test_a_longer_run_that_is_killed_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("setting", ["plain", "passes", "cosine, selector"])
-def test_a_finished_run_that_is_resumed_stays_as_it_is(setting: str, tmp_path: Path) -> None:
+def test_a_finished_run_that_is_resumed_stays_as_it_is(
+    setting: str, tmp_path: Path
+) -> None:
     run_in_folder(config_of(setting), toy_data(), tmp_path)
     before = contents(tmp_path)
-    run_in_folder(config_of(setting), toy_data(), tmp_path, [cut_at(13), cut_at(12)], resume=True)
+    run_in_folder(
+        config_of(setting), toy_data(), tmp_path, [cut_at(13), cut_at(12)], resume=True
+    )
     assert contents(tmp_path) == before
 
 
 @pytest.mark.parametrize(("setting", "key"), FOLLOW_COUNT.items())
-def test_a_schedule_over_all_epochs_cannot_become_longer(setting: str, key: str, tmp_path: Path) -> None:
+def test_a_schedule_over_all_epochs_cannot_become_longer(
+    setting: str, key: str, tmp_path: Path
+) -> None:
     config = config_of(setting)
-    message = f"epochs.count cannot change when a run is resumed, because {key} depends on it"
+    message = (
+        f"epochs.count cannot change when a run is resumed, because {key} depends on it"
+    )
     with pytest.raises(CutOffError):
         run_in_folder(config, toy_data(), tmp_path, [cut_at(5)])
     before = contents(tmp_path)
@@ -75,19 +89,26 @@ def test_a_schedule_over_all_epochs_cannot_become_longer(setting: str, key: str,
 
 
 def falling(optimizer: torch.optim.Optimizer, epochs: int, directions: object) -> Any:
-    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, end_factor=0.1, total_iters=epochs)
+    scheduler = torch.optim.lr_scheduler.LinearLR(
+        optimizer, end_factor=0.1, total_iters=epochs
+    )
     return lambda values: scheduler.step()
 
 
 def test_a_scheduler_of_the_users_own_is_assumed_to_need_the_number_of_epochs() -> None:
     plain = config_of("plain").model_dump()
-    config = RunConfig.model_validate({**plain, "scheduler": {"path": f"{__name__}:falling"}})
+    config = RunConfig.model_validate(
+        {**plain, "scheduler": {"path": f"{__name__}:falling"}}
+    )
     assert config.follows_count == "scheduler"
 
 
 def test_a_run_cannot_become_shorter_than_it_is(tmp_path: Path) -> None:
     run_in_folder(config_of("plain"), toy_data(), tmp_path)
-    with pytest.raises(ConfigError, match=r"epochs\.count must be at least 12, the number of finished epochs"):
+    with pytest.raises(
+        ConfigError,
+        match=r"epochs\.count must be at least 12, the number of finished epochs",
+    ):
         run_in_folder(with_count(config_of("plain"), 11), toy_data(), tmp_path, resume=True)
 
 
@@ -111,7 +132,9 @@ def test_a_run_of_an_older_version_goes_on_to_the_same_bytes(tmp_path: Path) -> 
     """Its config lacks the keys that have come since; they have their defaults."""
     older = OLDER.read_text()
     config = config_of("mpcs_lr, scale")
-    config = RunConfig.model_validate({**config.model_dump(), "selector": {"by": "mpcs", "top_k": 2}})
+    config = RunConfig.model_validate(
+        {**config.model_dump(), "selector": {"by": "mpcs", "top_k": 2}}
+    )
     assert dump_config(config) != older
     assert changed_keys(older, config) == []
     assert changed_keys(older, with_count(config, 13)) == ["epochs.count"]

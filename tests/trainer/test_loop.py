@@ -21,7 +21,9 @@ from tests.trainer.toy import toy_config, toy_data
 
 def epochs_of(**changed: Any) -> list[MeasuredEpoch]:
     epochs: list[MeasuredEpoch] = []
-    TrainingRun(toy_config(**changed), toy_data()).train([lambda epoch, state: epochs.append(epoch)])
+    TrainingRun(toy_config(**changed), toy_data()).train(
+        [lambda epoch, state: epochs.append(epoch)]
+    )
     return epochs
 
 
@@ -38,12 +40,18 @@ def plain_values(model: nn.Module) -> dict[str, float]:
         "accuracy": float(sklearn_metrics.accuracy_score(labels, predicted)),
         "f1_macro": float(sklearn_metrics.f1_score(labels, predicted, average="macro")),
         "mcc": float(sklearn_metrics.matthews_corrcoef(labels, predicted)),
-        "mean_squared_error": nn.functional.mse_loss(probs, nn.functional.one_hot(labels, 3).float()).item(),
+        "mean_squared_error": nn.functional.mse_loss(
+            probs, nn.functional.one_hot(labels, 3).float()
+        ).item(),
         "cross_entropy": nn.functional.cross_entropy(logits, labels).item(),
         "mpcs": algorithm_1.score(*score),
         "mpcs_count": algorithm_1.score(*score, correct_concern="count"),
-        "dangerous": sum(true != guess and (true, guess) != (0, 1) for true, guess in pairs),
-        "test_accuracy": float(sklearn_metrics.accuracy_score(data.test.labels, test_logits.argmax(dim=1))),
+        "dangerous": sum(
+            true != guess and (true, guess) != (0, 1) for true, guess in pairs
+        ),
+        "test_accuracy": float(
+            sklearn_metrics.accuracy_score(data.test.labels, test_logits.argmax(dim=1))
+        ),
     }
 
 
@@ -51,7 +59,9 @@ def plain_loop(when: str, every: int, count: int) -> list[dict[str, float]]:
     """The order of random draws that published runs have, written down a second time."""
     data = toy_data()
     torch.manual_seed(5)
-    loader = DataLoader(TensorDataset(data.train.inputs, data.train.labels), batch_size=10, shuffle=True)
+    loader = DataLoader(
+        TensorDataset(data.train.inputs, data.train.labels), batch_size=10, shuffle=True
+    )
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     values = []
@@ -71,7 +81,9 @@ def plain_loop(when: str, every: int, count: int) -> list[dict[str, float]]:
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("every", [1, 3])
 def test_epochs_are_those_of_a_plain_loop(when: str, every: int) -> None:
-    epochs = epochs_of(epochs={"count": 12, "every": every, "when": when, "test": ["accuracy"]})
+    epochs = epochs_of(
+        epochs={"count": 12, "every": every, "when": when, "test": ["accuracy"]}
+    )
     assert [epoch.number for epoch in epochs] == list(range(1, 13))
     for epoch, plain in zip(epochs, plain_loop(when, every, 12), strict=True):
         assert epoch.values == pytest.approx(plain, rel=1e-5)
@@ -90,7 +102,9 @@ def test_hooks_may_change_the_optimizer() -> None:
             group["lr"] = 0.0
 
     epochs: list[MeasuredEpoch] = []
-    TrainingRun(toy_config(), toy_data()).train([stop_learning, lambda epoch, state: epochs.append(epoch)])
+    TrainingRun(toy_config(), toy_data()).train(
+        [stop_learning, lambda epoch, state: epochs.append(epoch)]
+    )
     assert len({epoch.values["cross_entropy"] for epoch in epochs}) == 1
 
 
@@ -100,23 +114,32 @@ def test_mixed_precision_learns_as_well() -> None:
 
 
 def test_settings_that_do_not_fit_the_data_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"k must be from 1 to the number of classes \(3\), but got 5"):
+    with pytest.raises(
+        ConfigError, match=r"k must be from 1 to the number of classes \(3\), but got 5"
+    ):
         epochs_of(score={"k": 5})
     with pytest.raises(
-        ConfigError, match=r"releases\[0\]\[1\]: must be a class name or an index from 0 to 2, but got 3"
+        ConfigError,
+        match=r"releases\[0\]\[1\]: must be a class name or an index from 0 to 2, but got 3",
     ):
         epochs_of(score={"k": 3, "concern": {"releases": [[2, 3]]}})
     for classes in (4, ["yellow", "red", "green"]):
         with pytest.raises(
-            ConfigError, match=r"concern.classes must be those of the data, \['red', 'yellow', 'green'\]"
+            ConfigError,
+            match=r"concern.classes must be those of the data, \['red', 'yellow', 'green'\]",
         ):
             epochs_of(score={"k": 3, "concern": {"classes": classes}})
 
 
 def test_a_model_that_does_not_fit_the_data_is_refused() -> None:
-    with pytest.raises(PartError, match=r"model: cnn_m: inputs must have shape \(1, 28, 28\)"):
+    with pytest.raises(
+        PartError, match=r"model: cnn_m: inputs must have shape \(1, 28, 28\)"
+    ):
         epochs_of(model={"name": "cnn_m"})
-    with pytest.raises(PartError, match=r"model: rnn: inputs must have shape \(steps, features\), but got \(4,\)"):
+    with pytest.raises(
+        PartError,
+        match=r"model: rnn: inputs must have shape \(steps, features\), but got \(4,\)",
+    ):
         epochs_of(model={"name": "rnn"})
 
 
@@ -125,7 +148,9 @@ def test_epochs_can_be_evaluated_on_the_first_batches_of_a_pass_of_their_own() -
     assert epochs[0].confusion.sum() == 30
     data = toy_data()
     torch.manual_seed(5)
-    loader = DataLoader(TensorDataset(data.train.inputs, data.train.labels), batch_size=10, shuffle=True)
+    loader = DataLoader(
+        TensorDataset(data.train.inputs, data.train.labels), batch_size=10, shuffle=True
+    )
     nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))
     labels = torch.cat([labels for _, labels in itertools.islice(loader, 3)])
     assert torch.equal(epochs[0].confusion.sum(dim=1), labels.bincount(minlength=3))
@@ -134,24 +159,33 @@ def test_epochs_can_be_evaluated_on_the_first_batches_of_a_pass_of_their_own() -
 class Dropping(nn.Sequential):
     """A user's own model, which tells its modes apart."""
 
-    def __init__(self, input_shape: tuple[int, ...], num_classes: int, *, p: float = 0.5) -> None:
+    def __init__(
+        self, input_shape: tuple[int, ...], num_classes: int, *, p: float = 0.5
+    ) -> None:
         super().__init__(nn.Linear(input_shape[0], num_classes), nn.Dropout(p))
 
 
 @pytest.mark.parametrize(("mode", "zeros"), [("eval", False), ("train", True)])
 def test_evaluation_sets_the_mode_and_gives_it_back(mode: str, zeros: bool) -> None:
     prepared = TrainingRun(
-        toy_config(model={"path": "tests.trainer.test_loop:Dropping", "p": 0.9}, epochs={"count": 1, "mode": mode}),
+        toy_config(
+            model={"path": "tests.trainer.test_loop:Dropping", "p": 0.9},
+            epochs={"count": 1, "mode": mode},
+        ),
         toy_data(),
     )
     seen: list[bool] = []
-    prepared.model.register_forward_hook(lambda module, inputs, logits: seen.append(bool((logits == 0).any())))
+    prepared.model.register_forward_hook(
+        lambda module, inputs, logits: seen.append(bool((logits == 0).any()))
+    )
     prepared.measure(prepared.split)
     assert seen == [zeros]
     assert prepared.model.training
 
 
-def test_a_finished_run_predicts_in_the_mode_in_which_its_result_was_measured(tmp_path: Path) -> None:
+def test_a_finished_run_predicts_in_the_mode_in_which_its_result_was_measured(
+    tmp_path: Path,
+) -> None:
     model = {"path": "tests.trainer.test_loop:Dropping", "p": 0.9}
     config = toy_config(model=model, epochs={"count": 2}, selector={"by": "mpcs"})
     run_in_folder(config, toy_data(), tmp_path)
@@ -177,8 +211,12 @@ def test_onednn_is_off_for_a_run_that_says_so_and_for_no_other() -> None:
     seen: list[bool] = []
 
     for onednn in (False, True):
-        run = TrainingRun(toy_config(device={"onednn": onednn}, epochs={"count": 1}), toy_data())
-        run.model.register_forward_hook(lambda *_: seen.append(torch.backends.mkldnn.enabled))
+        run = TrainingRun(
+            toy_config(device={"onednn": onednn}, epochs={"count": 1}), toy_data()
+        )
+        run.model.register_forward_hook(
+            lambda *_: seen.append(torch.backends.mkldnn.enabled)
+        )
         run.train()
     assert seen == [False, False, True, True], "in the step and where the epoch is measured"
     assert torch.backends.mkldnn.enabled

@@ -14,14 +14,30 @@ from mpcs_torch.trainer.named_parts import MODELS
             "cnn_d",
             (1, 8, 8),
             {},
-            (4 * 25 + 25 + 50) + (25 * 50 + 50 + 100) + (200 * 1024 + 1024) + (1024 * 128 + 128) + (128 * 10 + 10),
+            (4 * 25 + 25 + 50)
+            + (25 * 50 + 50 + 100)
+            + (200 * 1024 + 1024)
+            + (1024 * 128 + 128)
+            + (128 * 10 + 10),
         ),
-        ("cnn_m", (1, 28, 28), {}, (9 * 16 + 16) + (9 * 16 * 32 + 32) + (1568 * 16 + 16) + (16 * 10 + 10)),
-        ("rnn", (24, 1), {"hidden": 8, "layers": 3}, (8 + 64 + 16) + 2 * (64 + 64 + 16) + (8 * 10 + 10)),
+        (
+            "cnn_m",
+            (1, 28, 28),
+            {},
+            (9 * 16 + 16) + (9 * 16 * 32 + 32) + (1568 * 16 + 16) + (16 * 10 + 10),
+        ),
+        (
+            "rnn",
+            (24, 1),
+            {"hidden": 8, "layers": 3},
+            (8 + 64 + 16) + 2 * (64 + 64 + 16) + (8 * 10 + 10),
+        ),
         ("lstm", (15, 2), {"hidden": 8, "layers": 1}, 4 * (16 + 64 + 16) + (8 * 10 + 10)),
     ],
 )
-def test_model_gives_logits(name: str, shape: tuple[int, ...], arguments: dict[str, int], parameters: int) -> None:
+def test_model_gives_logits(
+    name: str, shape: tuple[int, ...], arguments: dict[str, int], parameters: int
+) -> None:
     model = MODELS[name](shape, 10, **arguments)
     assert model(torch.rand(5, *shape)).shape == (5, 10)
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters

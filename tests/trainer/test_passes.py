@@ -28,14 +28,18 @@ def plain_passes(passes: int, every: int, *, batch_size: int) -> tuple[Any, Any]
             done += 1
         if number % every == 0:
             steps.append(done)
-            losses.append(nn.functional.cross_entropy(model(data.inputs), data.labels).item())
+            losses.append(
+                nn.functional.cross_entropy(model(data.inputs), data.labels).item()
+            )
     return steps, losses
 
 
 @pytest.mark.parametrize(("batch_size", "every"), [(10, 1), (10, 3), (44, 2)])
 def test_epochs_end_with_the_passes_of_a_plain_loop(batch_size: int, every: int) -> None:
     training = {"batch_size": batch_size, "learning_rate": 0.05}
-    config = toy_config(training=training, epochs={"count": 4, "unit": "pass", "every": every})
+    config = toy_config(
+        training=training, epochs={"count": 4, "unit": "pass", "every": every}
+    )
     steps: list[int] = []
     losses: list[float] = []
 

@@ -16,7 +16,10 @@ from tests.trainer.toy import toy_config, toy_data
 
 
 def test_accuracy_is_picked_high_and_mpcs_low() -> None:
-    records = [{"epoch": 1, "accuracy": 0.5, "mpcs": 0.2}, {"epoch": 2, "accuracy": 0.9, "mpcs": 0.8}]
+    records = [
+        {"epoch": 1, "accuracy": 0.5, "mpcs": 0.2},
+        {"epoch": 2, "accuracy": 0.9, "mpcs": 0.8},
+    ]
     assert pick(records, "accuracy") == 2
     assert pick(records, "mpcs") == 1
 
@@ -54,16 +57,25 @@ def test_a_file_cut_at_any_byte_gives_its_whole_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"epoch,mpcs\n1,high\n2,0.1\n", "line 2: could not convert string to float: 'high'"),
+        (
+            b"epoch,mpcs\n1,high\n2,0.1\n",
+            "line 2: could not convert string to float: 'high'",
+        ),
         (b"epoch,mpcs\n1,0.2\n2\n3,0.1\n", "line 3: must have 2 columns, but has 1"),
         (b"epoch,mpcs\n1,0.2,0.3\n", "line 2: must have 2 columns, but has 3"),
         (b"epoch,mpcs\n\n1,0.2\n", "line 2: must have 2 columns, but has 1"),
         (b"epoch,mpcs\nnan,0.2\n", "line 2: the epoch must be a whole number, but is nan"),
         (b"epoch,mpcs\n1.5,0.2\n", "line 2: the epoch must be a whole number, but is 1.5"),
-        (b"epoch,mpcs\n1," + b"x" * 100_000 + b"\n", "line 2: could not convert string to float: 'xxx"),
+        (
+            b"epoch,mpcs\n1," + b"x" * 100_000 + b"\n",
+            "line 2: could not convert string to float: 'xxx",
+        ),
         (b"epoch,mpcs\n1,\x1b[31m\n", r"could not convert string to float: '\\x1b\[31m'"),
         (b"epoch,mpcs\n1,\xff\n", "is not UTF-8 text: .*byte 0xff in position 13"),
-        (b"mpcs,epoch\n0.1,1\n", r"must begin with epoch .*, but names \['mpcs', 'epoch'\]"),
+        (
+            b"mpcs,epoch\n0.1,1\n",
+            r"must begin with epoch .*, but names \['mpcs', 'epoch'\]",
+        ),
         (b"epoch,mpcs,mpcs\n1,0.2,0.3\n", "name each column once"),
         (b"", "has no complete line"),
     ],
@@ -83,24 +95,39 @@ def test_broken_rows_are_named_briefly(
 
 
 def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
-    assert read_records(write(tmp_path, b"epoch,mpcs\r\n1,0.2\r\n2,nan\r\n"))[0] == {"epoch": 1, "mpcs": 0.2}
+    assert read_records(write(tmp_path, b"epoch,mpcs\r\n1,0.2\r\n2,nan\r\n"))[0] == {
+        "epoch": 1,
+        "mpcs": 0.2,
+    }
 
 
 @pytest.mark.slow
 def test_reading_a_run_of_somebody_else_runs_none_of_its_code(tmp_path: Path) -> None:
     (tmp_path / "theirs.py").write_text("import pathlib\npathlib.Path('ran').touch()\n")
-    paths = "".join(f"{part}: {{path: 'theirs:part'}}\n" for part in ("data", "model", "loss", "scheduler"))
+    paths = "".join(
+        f"{part}: {{path: 'theirs:part'}}\n"
+        for part in ("data", "model", "loss", "scheduler")
+    )
     metrics = "metrics: [{name: mpcs}, {name: own, path: 'theirs:Own', direction: min}]\n"
     (tmp_path / "config.yaml").write_text(f"name: a\n{paths}{metrics}")
     write(tmp_path, b"epoch,mpcs,own\n1,0.2,0.3\n")
     code = "from mpcs_torch.cli.app import run_app; run_app(['select', '.', '--by', 'own'])"
-    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert result.returncode == 0, result.stderr
     assert "Best epoch: 1" in result.stdout
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("text", ["a: &x [1]\nb: *x\n", "[" * 10_000, "\x00", "metrics: !!python/name:os.system\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["a: &x [1]\nb: *x\n", "[" * 10_000, "\x00", "metrics: !!python/name:os.system\n"],
+)
 def test_a_config_that_is_not_plain_yaml_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.yaml").write_text(text)
     with pytest.raises(ResultError, match=r"config.yaml: not valid YAML"):
@@ -108,4 +135,7 @@ def test_a_config_that_is_not_plain_yaml_is_an_error(tmp_path: Path, text: str) 
 
 
 def test_published_records_count_turns(tmp_path: Path) -> None:
-    assert read_records(write(tmp_path, b"turn,mpcs\n1,0.2\n"))[0] == {"epoch": 1, "mpcs": 0.2}
+    assert read_records(write(tmp_path, b"turn,mpcs\n1,0.2\n"))[0] == {
+        "epoch": 1,
+        "mpcs": 0.2,
+    }

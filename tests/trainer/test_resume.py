@@ -20,11 +20,20 @@ from tests.trainer.toy import toy_config, toy_data
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "plain": {},
-    "cosine, selector": {"scheduler": {"name": "cosine", "warmup_epochs": 3}, "selector": {"by": "mpcs", "top_k": 2}},
-    "plateau, average": {"scheduler": {"name": "plateau", "patience": 0}, "training": {"averaging": 0.9}},
+    "cosine, selector": {
+        "scheduler": {"name": "cosine", "warmup_epochs": 3},
+        "selector": {"by": "mpcs", "top_k": 2},
+    },
+    "plateau, average": {
+        "scheduler": {"name": "plateau", "patience": 0},
+        "training": {"averaging": 0.9},
+    },
     "mpcs_lr, scale": {
         "scheduler": {"name": "mpcs_lr", "smoothing": 0.5},
-        "training": {"loss_scale": "mpcs_count", "optimizer": {"name": "sgd", "momentum": 0.9}},
+        "training": {
+            "loss_scale": "mpcs_count",
+            "optimizer": {"name": "sgd", "momentum": 0.9},
+        },
     },
     "clipped": {"training": {"clip_norm": 0.1, "optimizer": {"name": "adamw"}}},
     "before": {"epochs": {"count": 12, "when": "before", "every": 2}},
@@ -43,12 +52,19 @@ class CutOffError(Exception):
 
 
 def with_dropout(input_shape: torch.Size, num_classes: int) -> torch.nn.Module:
-    return torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(input_shape[0], num_classes))
+    return torch.nn.Sequential(
+        torch.nn.Dropout(0.5), torch.nn.Linear(input_shape[0], num_classes)
+    )
 
 
 def config_of(setting: str) -> RunConfig:
     sections = SETTINGS[setting]
-    training = {"batch_size": 10, "learning_rate": 0.05, "save_seconds": 0, **sections.get("training", {})}
+    training = {
+        "batch_size": 10,
+        "learning_rate": 0.05,
+        "save_seconds": 0,
+        **sections.get("training", {}),
+    }
     return toy_config(**{**sections, "training": training})
 
 
@@ -62,7 +78,9 @@ def cut_at(epoch: int) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_resumed_run_leaves_the_bytes_of_a_whole_run(setting: str, tmp_path: Path) -> None:
+def test_a_resumed_run_leaves_the_bytes_of_a_whole_run(
+    setting: str, tmp_path: Path
+) -> None:
     config = config_of(setting)
     run_in_folder(config, toy_data(), tmp_path / "whole")
     cut = tmp_path / "cut"
@@ -87,7 +105,8 @@ def test_a_request_to_end_stops_after_the_step(number: int, tmp_path: Path) -> N
 
     stopped = tmp_path / "stopped"
     with pytest.raises(
-        StoppedError, match=rf"stopped after epoch 4, step 4; `mpcs train --resume {stopped}` resumes it"
+        StoppedError,
+        match=rf"stopped after epoch 4, step 4; `mpcs train --resume {stopped}` resumes it",
     ) as told:
         run_in_folder(config, toy_data(), stopped, [ask])
     assert told.value.exit_status == 128 + number
@@ -108,12 +127,19 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
 def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        run_in_folder(toy_config(), toy_data(), tmp_path, [lambda *_: signal.raise_signal(signal.SIGINT)])
+        run_in_folder(
+            toy_config(),
+            toy_data(),
+            tmp_path,
+            [lambda *_: signal.raise_signal(signal.SIGINT)],
+        )
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def test_rows_after_the_saved_state_are_cut_off_even_if_half_written(tmp_path: Path) -> None:
+def test_rows_after_the_saved_state_are_cut_off_even_if_half_written(
+    tmp_path: Path,
+) -> None:
     config = config_of("plain")
     run_in_folder(config, toy_data(), tmp_path / "whole")
     cut = tmp_path / "cut"
@@ -125,11 +151,15 @@ def test_rows_after_the_saved_state_are_cut_off_even_if_half_written(tmp_path: P
     assert contents(cut) == contents(tmp_path / "whole")
 
 
-def test_a_run_that_does_not_fit_its_saved_state_is_refused_and_kept(tmp_path: Path) -> None:
+def test_a_run_that_does_not_fit_its_saved_state_is_refused_and_kept(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(CutOffError):
         run_in_folder(config_of("plain"), toy_data(), tmp_path, [cut_at(5)])
     before = contents(tmp_path)
-    with pytest.raises(ConfigError, match=r"differs from that of the saved run in .*scheduler\.name"):
+    with pytest.raises(
+        ConfigError, match=r"differs from that of the saved run in .*scheduler\.name"
+    ):
         run_in_folder(config_of("plateau, average"), toy_data(), tmp_path, resume=True)
     assert contents(tmp_path) == before
     lines = before["records.csv"].splitlines(keepends=True)
@@ -140,13 +170,18 @@ def test_a_run_that_does_not_fit_its_saved_state_is_refused_and_kept(tmp_path: P
 
 
 @pytest.mark.parametrize("state", [b"", b"not a zip", "empty", "code"])
-def test_a_damaged_state_is_refused_and_runs_no_code(state: bytes | str, tmp_path: Path) -> None:
+def test_a_damaged_state_is_refused_and_runs_no_code(
+    state: bytes | str, tmp_path: Path
+) -> None:
     with pytest.raises(CutOffError):
         run_in_folder(config_of("plain"), toy_data(), tmp_path, [cut_at(5)])
     if isinstance(state, bytes):
         (tmp_path / FILE).write_bytes(state)
     else:
-        torch.save({} if state == "empty" else {"config": Writer(tmp_path / "written")}, tmp_path / FILE)
+        torch.save(
+            {} if state == "empty" else {"config": Writer(tmp_path / "written")},
+            tmp_path / FILE,
+        )
     before = contents(tmp_path)
     with pytest.raises(ConfigError, match="saved state"):
         run_in_folder(config_of("plain"), toy_data(), tmp_path, resume=True)
@@ -155,10 +190,20 @@ def test_a_damaged_state_is_refused_and_runs_no_code(state: bytes | str, tmp_pat
 
 @pytest.mark.parametrize(
     ("size", "kills"),
-    [pytest.param(1, 1, marks=pytest.mark.slow), pytest.param(2, 10, marks=pytest.mark.exhaustive)],
+    [
+        pytest.param(1, 1, marks=pytest.mark.slow),
+        pytest.param(2, 10, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_killed_runs_go_on(size: int, kills: int, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.trainer.kill_training", str(tmp_path), str(kills), str(size)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.trainer.kill_training",
+        str(tmp_path),
+        str(kills),
+        str(size),
+    ]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.startswith(f"{kills} kills")

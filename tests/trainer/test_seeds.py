@@ -19,17 +19,34 @@ RULE = SelectionRule("mpcs", {"mpcs": "min"})
 NAMES = st.text("abz.0189=_-e", min_size=1, max_size=8).map(lambda name: f"x{name}")
 
 
-def folder(name: str, config: dict[str, Any] | None = None, rule: SelectionRule = RULE) -> RecordedEpochs:
+def folder(
+    name: str, config: dict[str, Any] | None = None, rule: SelectionRule = RULE
+) -> RecordedEpochs:
     kind = SELECTOR if config is None else RUN
-    return RecordedEpochs(Path("runs", name), kind, [SavedEpoch(1, {"mpcs": 0.5})], {"mpcs": "min"}, rule, config or {})
+    return RecordedEpochs(
+        Path("runs", name),
+        kind,
+        [SavedEpoch(1, {"mpcs": 0.5})],
+        {"mpcs": "min"},
+        rule,
+        config or {},
+    )
 
 
 def pooled(*folders: RecordedEpochs) -> list[list[str]]:
     settings = seeds_by_setting(folders)
-    return [[one.folder.relative_to("runs").as_posix() for one in members] for members in settings.values()]
+    return [
+        [one.folder.relative_to("runs").as_posix() for one in members]
+        for members in settings.values()
+    ]
 
 
-@given(NAMES, NAMES, st.lists(st.integers(0, 10**6), min_size=2, max_size=5, unique=True), st.sampled_from("-_= "))
+@given(
+    NAMES,
+    NAMES,
+    st.lists(st.integers(0, 10**6), min_size=2, max_size=5, unique=True),
+    st.sampled_from("-_= "),
+)
 def test_names_are_pooled_if_they_are_equal_without_the_seed(
     before: str, after: str, seeds: list[int], separator: str
 ) -> None:
@@ -69,10 +86,15 @@ def test_a_seed_may_be_capitalized_and_another_rule_is_another_setting() -> None
 
 
 @given(st.lists(st.integers(1, 4), min_size=2, max_size=4), st.booleans())
-def test_configs_decide_for_runs_whatever_their_names(seeds: list[int], named: bool) -> None:
+def test_configs_decide_for_runs_whatever_their_names(
+    seeds: list[int], named: bool
+) -> None:
     assume(2 in seeds)
     names = [f"seed{place}" if named else f"run{place}" for place in range(len(seeds))]
-    runs = [folder(name, {"name": name, "seed": seed, "lr": 0.1}) for name, seed in zip(names, seeds, strict=True)]
+    runs = [
+        folder(name, {"name": name, "seed": seed, "lr": 0.1})
+        for name, seed in zip(names, seeds, strict=True)
+    ]
     are_pooled = len(set(seeds)) == len(seeds)
     expected = [names] if are_pooled else [[name] for name in names]
     assert pooled(*runs) == expected
@@ -80,7 +102,10 @@ def test_configs_decide_for_runs_whatever_their_names(seeds: list[int], named: b
 
 
 def test_a_config_without_a_seed_has_the_default_seed() -> None:
-    assert pooled(folder("a", {"lr": 1}), folder("b", {"lr": 1, "seed": 1})) == [["a"], ["b"]]
+    assert pooled(folder("a", {"lr": 1}), folder("b", {"lr": 1, "seed": 1})) == [
+        ["a"],
+        ["b"],
+    ]
     assert pooled(folder("a", {"lr": 1}), folder("b", {"lr": 1, "seed": 2})) == [["a", "b"]]
 
 
@@ -100,6 +125,8 @@ def test_the_interval_of_a_mean_is_that_of_students_t(seeds: int) -> None:
     assert interval == pytest.approx(tuple(expected))
 
 
-@pytest.mark.parametrize("values", [[1.0], [1.0, 2.0], [2.0, 2.0, 2.0], [1.0, 2.0, inf], [1.0, nan, 2.0]])
+@pytest.mark.parametrize(
+    "values", [[1.0], [1.0, 2.0], [2.0, 2.0, 2.0], [1.0, 2.0, inf], [1.0, nan, 2.0]]
+)
 def test_few_equal_or_infinite_values_have_no_interval(values: list[float]) -> None:
     assert mean_over_seeds(values).interval is None

@@ -26,7 +26,9 @@ NOISY = {"batch_size": 3, "learning_rate": 0.3, "save_seconds": 0}
 
 def patient(patience: int | None, **changed: Any) -> RunConfig:
     selector = {"by": "cross_entropy", "patience": patience, **changed.pop("selector", {})}
-    return toy_config(**{"training": NOISY, "epochs": {"count": 40}, "selector": selector, **changed})
+    return toy_config(
+        **{"training": NOISY, "epochs": {"count": 40}, "selector": selector, **changed}
+    )
 
 
 def stop_of(values: Sequence[float], patience: int) -> int:
@@ -40,7 +42,9 @@ def stop_of(values: Sequence[float], patience: int) -> int:
 
 
 @pytest.mark.parametrize("patience", [1, 2, 5])
-def test_patience_stops_a_run_where_early_stopping_would(patience: int, tmp_path: Path) -> None:
+def test_patience_stops_a_run_where_early_stopping_would(
+    patience: int, tmp_path: Path
+) -> None:
     run_in_folder(patient(None), toy_data(), tmp_path / "whole")
     whole = read_records(tmp_path / "whole" / "records.csv")
     run_in_folder(patient(patience), toy_data(), tmp_path / "stopped")
@@ -56,7 +60,9 @@ def test_patience_stops_a_run_where_early_stopping_would(patience: int, tmp_path
 
 
 @pytest.mark.parametrize("epoch", [2, 5])
-def test_a_run_that_stops_leaves_the_same_bytes_after_a_kill(epoch: int, tmp_path: Path) -> None:
+def test_a_run_that_stops_leaves_the_same_bytes_after_a_kill(
+    epoch: int, tmp_path: Path
+) -> None:
     run_in_folder(patient(5), toy_data(), tmp_path / "whole")
     cut = tmp_path / "cut"
     with pytest.raises(CutOffError):
@@ -77,22 +83,31 @@ def test_epochs_beyond_the_saved_state_do_not_stop_a_run_earlier(tmp_path: Path)
     state = TrainingRun(toy_config(), toy_data())
     hook = selector_hook(CheckpointSelector(tmp_path, rule, patience=3))
     answers = [hook(epoch, state) for epoch in epochs]
-    assert answers == [None] * 4 + ["the best epoch by the selector's rule is still 2 (selector.patience: 3)"]
+    assert answers == [None] * 4 + [
+        "the best epoch by the selector's rule is still 2 (selector.patience: 3)"
+    ]
     again = selector_hook(CheckpointSelector(tmp_path, rule, patience=3, resume=True))
     assert [again(epoch, state) for epoch in epochs[2:]] == answers[2:]
 
 
-def test_a_run_that_stopped_is_finished_and_more_epochs_do_not_change_it(tmp_path: Path) -> None:
+def test_a_run_that_stopped_is_finished_and_more_epochs_do_not_change_it(
+    tmp_path: Path,
+) -> None:
     run_in_folder(patient(2), toy_data(), tmp_path)
     assert is_finished(patient(2), tmp_path)
     before = contents(tmp_path)
-    with pytest.raises(RunExistsError, match=r"stopped after epoch \d+ of 40: .* more epochs would not change that"):
+    with pytest.raises(
+        RunExistsError,
+        match=r"stopped after epoch \d+ of 40: .* more epochs would not change that",
+    ):
         is_finished(patient(2, epochs={"count": 80}), tmp_path)
     assert contents(tmp_path) == before
 
 
 def test_waiting_begins_with_the_first_epoch_within_the_limits(tmp_path: Path) -> None:
-    run_in_folder(patient(1, selector={"at_least": {"accuracy": 2.0}}), toy_data(), tmp_path)
+    run_in_folder(
+        patient(1, selector={"at_least": {"accuracy": 2.0}}), toy_data(), tmp_path
+    )
     assert len(read_records(tmp_path / "records.csv")) == 40
     assert read_result(tmp_path).stopped is None
 
@@ -110,10 +125,18 @@ def stop_at(number: int, answer: Any = "enough") -> Any:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_hook_that_gives_a_reason_stops_the_run_after_all_hooks(when: str, tmp_path: Path) -> None:
+def test_a_hook_that_gives_a_reason_stops_the_run_after_all_hooks(
+    when: str, tmp_path: Path
+) -> None:
     seen: list[int] = []
-    hooks = [stop_at(3), stop_at(3, "later"), lambda epoch, state: seen.append(epoch.number)]
-    run_in_folder(toy_config(epochs={"count": 9, "when": when}), toy_data(), tmp_path, hooks)
+    hooks = [
+        stop_at(3),
+        stop_at(3, "later"),
+        lambda epoch, state: seen.append(epoch.number),
+    ]
+    run_in_folder(
+        toy_config(epochs={"count": 9, "when": when}), toy_data(), tmp_path, hooks
+    )
     assert seen == [1, 2, 3]
     assert len(read_records(tmp_path / "records.csv")) == 3
     assert read_result(tmp_path).stopped == "after epoch 3 of 9: enough"
@@ -132,11 +155,15 @@ def test_a_hook_that_gives_anything_else_is_refused(answer: object) -> None:
         run.train([stop_at(2, answer)])
 
 
-def test_a_sweep_does_not_repeat_runs_that_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_does_not_repeat_runs_that_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mpcs_torch.trainer.folder.run_in_processes", in_this_process)
     config = patient(2, data={"name": "iris"}, score={"k": 3, "t": 20})
     [(_, records)] = sweep([config], tmp_path, tmp_path)
     written = (tmp_path / "toy" / "records.csv").stat().st_mtime_ns
-    assert [(config.name, again) for config, again in sweep([config], tmp_path, tmp_path)] == [("toy", records)]
+    assert [
+        (config.name, again) for config, again in sweep([config], tmp_path, tmp_path)
+    ] == [("toy", records)]
     assert (tmp_path / "toy" / "records.csv").stat().st_mtime_ns == written
     assert len(records) < 40

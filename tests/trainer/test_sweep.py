@@ -13,7 +13,9 @@ from tests.processes.in_this_process import in_this_process
 
 def short(seed: int) -> RunConfig:
     config = seeded_config("exp01", seed)
-    return config.model_copy(update={"epochs": config.epochs.model_copy(update={"count": 4})})
+    return config.model_copy(
+        update={"epochs": config.epochs.model_copy(update={"count": 4})}
+    )
 
 
 @pytest.mark.slow
@@ -27,12 +29,17 @@ def test_a_sweep_gives_the_records_of_its_runs_and_goes_on_where_it_stopped(
     assert found["exp01-seed00"] != found["exp01-seed01"]
 
     monkeypatch.setattr("mpcs_torch.trainer.folder.run_in_processes", in_this_process)
-    whole, cut = tmp_path / "exp01-seed00" / "records.csv", tmp_path / "exp01-seed01" / "records.csv"
+    whole, cut = (
+        tmp_path / "exp01-seed00" / "records.csv",
+        tmp_path / "exp01-seed01" / "records.csv",
+    )
     written = whole.stat().st_mtime_ns
     cut.write_text("".join(cut.read_text().splitlines(keepends=True)[:3]))
     for name in ("result.json", "resume.pt"):
         (cut.parent / name).unlink()
-    assert {config.name: records for config, records in sweep(configs, tmp_path, tmp_path)} == found
+    assert {
+        config.name: records for config, records in sweep(configs, tmp_path, tmp_path)
+    } == found
     assert whole.stat().st_mtime_ns == written
 
     other = short(1).model_copy(update={"seed": 9})
@@ -42,6 +49,9 @@ def test_a_sweep_gives_the_records_of_its_runs_and_goes_on_where_it_stopped(
 
 
 def test_a_seed_also_splits_the_data_where_they_are_split_here() -> None:
-    assert seeded_config("exp02", 7).data.model_extra == {"test_fraction": 0.25, "split_seed": 7}
+    assert seeded_config("exp02", 7).data.model_extra == {
+        "test_fraction": 0.25,
+        "split_seed": 7,
+    }
     assert seeded_config("exp06", 7).seed == 7
     assert seeded_config("exp06", 7).data.model_extra == {"set": "Chinatown"}

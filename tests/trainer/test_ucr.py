@@ -11,7 +11,13 @@ from mpcs_torch.trainer.data import DataError, load_ucr
 TRAIN = [[0.5, -1.25, 3.0], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
 
-def write(root: Path, layout: str, labels: list[str], series: list[list[float]] = TRAIN, part: str = "TRAIN") -> Path:
+def write(
+    root: Path,
+    layout: str,
+    labels: list[str],
+    series: list[list[float]] = TRAIN,
+    part: str = "TRAIN",
+) -> Path:
     folder = root / "UCR" / "Unseen"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"Unseen_{part}.{layout}"
@@ -21,7 +27,9 @@ def write(root: Path, layout: str, labels: list[str], series: list[list[float]] 
         lines = [",".join(map(str, values)) + ":" + label for label, values in pairs]
         path.write_text(header + "\n".join(lines) + "\n")
     else:
-        path.write_text("".join("\t".join([label, *map(str, values)]) + "\n" for label, values in pairs))
+        path.write_text(
+            "".join("\t".join([label, *map(str, values)]) + "\n" for label, values in pairs)
+        )
     return path
 
 
@@ -36,7 +44,11 @@ def write(root: Path, layout: str, labels: list[str], series: list[list[float]] 
     ],
 )
 def test_any_labels_in_any_layout(
-    tmp_path: Path, layout: str, labels: list[str], numbered: list[int], names: tuple[str, ...]
+    tmp_path: Path,
+    layout: str,
+    labels: list[str],
+    numbered: list[int],
+    names: tuple[str, ...],
 ) -> None:
     write(tmp_path, layout, labels)
     write(tmp_path, layout, labels[:2], TRAIN[1:], part="TEST")
@@ -52,7 +64,11 @@ def test_any_labels_in_any_layout(
     ("layout", "content", "message"),
     [
         ("tsv", b"1\t2\t3\n1\t2\n", "inhomogeneous"),
-        ("tsv", b"1\t2\tNaN\n", r"must hold finite numbers \(N, steps\), but has \(1, 2\) or a missing value"),
+        (
+            "tsv",
+            b"1\t2\tNaN\n",
+            r"must hold finite numbers \(N, steps\), but has \(1, 2\) or a missing value",
+        ),
         ("tsv", b"1\t2\t1e39\n", "must hold finite numbers"),
         ("tsv", b"1\t2\t3\n1\t2\tx\n", "could not convert string to float: 'x'"),
         ("tsv", b"1\n", "must hold finite numbers"),
@@ -63,7 +79,9 @@ def test_any_labels_in_any_layout(
         ("ts", b"@data\n1,2,3\n", "could not convert string to float: ''"),
     ],
 )
-def test_broken_files_are_named(tmp_path: Path, layout: str, content: bytes, message: str) -> None:
+def test_broken_files_are_named(
+    tmp_path: Path, layout: str, content: bytes, message: str
+) -> None:
     write(tmp_path, layout, ["1", "1", "1"], part="TEST")
     write(tmp_path, layout, ["1", "2", "1"]).write_bytes(content)
     with pytest.raises(DataError, match=rf"Unseen_TRAIN.{layout}: .*{message}"):
@@ -73,17 +91,22 @@ def test_broken_files_are_named(tmp_path: Path, layout: str, content: bytes, mes
 def test_a_test_label_that_was_never_trained_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "tsv", ["1", "2", "1"])
     write(tmp_path, "tsv", ["1", "2", "3"], part="TEST")
-    with pytest.raises(DataError, match=r"set 'Unseen': labels \['3'\] do not occur in the training file"):
+    with pytest.raises(
+        DataError, match=r"set 'Unseen': labels \['3'\] do not occur in the training file"
+    ):
         load_ucr(tmp_path, set="Unseen")
 
 
 def test_a_missing_set_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"Unseen must hold Unseen_TRAIN.tsv or .ts, but has none of them"):
+    with pytest.raises(
+        DataError, match=r"Unseen must hold Unseen_TRAIN.tsv or .ts, but has none of them"
+    ):
         load_ucr(tmp_path, set="Unseen")
 
 
 @pytest.mark.parametrize(
-    ("name", "train", "steps", "classes"), [("Chinatown", 20, 24, 2), ("SmoothSubspace", 150, 15, 3)]
+    ("name", "train", "steps", "classes"),
+    [("Chinatown", 20, 24, 2), ("SmoothSubspace", 150, 15, 3)],
 )
 def test_the_papers_sets_are_read_from_the_data_root(
     data_root: Path, name: str, train: int, steps: int, classes: int

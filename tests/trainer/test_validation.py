@@ -21,8 +21,15 @@ from tests.trainer.toy import toy_config, toy_data
 
 def numbered(size: int, classes: int, clusters: torch.Tensor | None = None) -> DataSplits:
     """Each sample's input is its number."""
-    inputs, labels = torch.arange(size, dtype=torch.float32).unsqueeze(1), torch.arange(size) % classes
-    return DataSplits(Split(inputs, labels, clusters), Split(inputs, labels), tuple(map(str, range(classes))))
+    inputs, labels = (
+        torch.arange(size, dtype=torch.float32).unsqueeze(1),
+        torch.arange(size) % classes,
+    )
+    return DataSplits(
+        Split(inputs, labels, clusters),
+        Split(inputs, labels),
+        tuple(map(str, range(classes))),
+    )
 
 
 def validation_of(data: DataSplits) -> Split:
@@ -30,7 +37,9 @@ def validation_of(data: DataSplits) -> Split:
     return data.validation
 
 
-@given(st.integers(40, 90), st.integers(2, 4), st.floats(0.1, 0.5), st.integers(0, 2**32 - 1))
+@given(
+    st.integers(40, 90), st.integers(2, 4), st.floats(0.1, 0.5), st.integers(0, 2**32 - 1)
+)
 def test_every_sample_is_in_one_split_and_classes_keep_their_shares(
     size: int, classes: int, fraction: float, seed: int
 ) -> None:
@@ -47,7 +56,9 @@ def test_every_sample_is_in_one_split_and_classes_keep_their_shares(
 
 def test_the_seed_decides_and_the_global_generator_is_left_alone() -> None:
     before = torch.get_rng_state()
-    first, same, other = (validation_of(hold_out_validation(numbered(50, 2), 0.2, seed)) for seed in (3, 3, 4))
+    first, same, other = (
+        validation_of(hold_out_validation(numbered(50, 2), 0.2, seed)) for seed in (3, 3, 4)
+    )
     assert torch.equal(first.inputs, same.inputs)
     assert not torch.equal(first.inputs, other.inputs)
     assert torch.equal(torch.get_rng_state(), before)
@@ -67,19 +78,35 @@ def test_clusters_are_never_separated(seed: int) -> None:
 @pytest.mark.parametrize(
     ("data", "fraction", "message"),
     [
-        (numbered(4, 4), 0.5, r"data.validation_fraction 0.5 cannot split 4 training samples: "),
-        (numbered(40, 2, torch.zeros(40).long()), 0.2, r"needs at least 5 clusters, but there are 1"),
-        (hold_out_validation(toy_data(), 0.2, 0), 0.2, r"this data set has a validation split of its own"),
+        (
+            numbered(4, 4),
+            0.5,
+            r"data.validation_fraction 0.5 cannot split 4 training samples: ",
+        ),
+        (
+            numbered(40, 2, torch.zeros(40).long()),
+            0.2,
+            r"needs at least 5 clusters, but there are 1",
+        ),
+        (
+            hold_out_validation(toy_data(), 0.2, 0),
+            0.2,
+            r"this data set has a validation split of its own",
+        ),
     ],
 )
-def test_what_cannot_be_split_is_refused(data: DataSplits, fraction: float, message: str) -> None:
+def test_what_cannot_be_split_is_refused(
+    data: DataSplits, fraction: float, message: str
+) -> None:
     with pytest.raises(DataError, match=message):
         hold_out_validation(data, fraction, 0)
 
 
 def test_a_config_holds_out_validation_samples(tmp_path: Path) -> None:
     whole = DataConfig.model_validate({"name": "digits"}).load(tmp_path)
-    data = DataConfig.model_validate({"name": "digits", "validation_fraction": 0.2}).load(tmp_path)
+    data = DataConfig.model_validate({"name": "digits", "validation_fraction": 0.2}).load(
+        tmp_path
+    )
     assert len(validation_of(data).labels) == round(0.2 * len(whole.train.labels) + 0.5)
     assert torch.equal(data.test.inputs, whole.test.inputs)
 
@@ -93,7 +120,9 @@ def on_validation(**changed: Any) -> Any:
     )
 
 
-def test_epochs_are_measured_on_validation_samples_and_test_data_at_the_end(tmp_path: Path) -> None:
+def test_epochs_are_measured_on_validation_samples_and_test_data_at_the_end(
+    tmp_path: Path,
+) -> None:
     data = hold_out_validation(toy_data(), 0.2, 0)
     run, result = run_in_folder(on_validation(), data, tmp_path)
     records = read_records(tmp_path / "records.csv")
@@ -103,12 +132,19 @@ def test_epochs_are_measured_on_validation_samples_and_test_data_at_the_end(tmp_
     best = min(records, key=lambda record: record["mpcs"])
     assert result.epoch == best["epoch"]
     assert {"epoch": result.epoch, **result.values["validation"]} == best
-    assert result.reason == f"lowest mpcs ({best['mpcs']:.6g}) on validation data of 5 epochs"
+    assert (
+        result.reason == f"lowest mpcs ({best['mpcs']:.6g}) on validation data of 5 epochs"
+    )
     assert json.loads((tmp_path / "result.json").read_text())["values"] == result.values
 
 
-def test_the_result_is_that_of_the_picked_checkpoint_and_the_model_keeps_its_last_weights(tmp_path: Path) -> None:
-    config = toy_config(epochs={"count": 6, "test": ["accuracy"]}, selector={"by": "accuracy", "ties": "last"})
+def test_the_result_is_that_of_the_picked_checkpoint_and_the_model_keeps_its_last_weights(
+    tmp_path: Path,
+) -> None:
+    config = toy_config(
+        epochs={"count": 6, "test": ["accuracy"]},
+        selector={"by": "accuracy", "ties": "last"},
+    )
     weights: list[torch.Tensor] = []
     run, result = run_in_folder(
         config,
@@ -124,14 +160,28 @@ def test_the_result_is_that_of_the_picked_checkpoint_and_the_model_keeps_its_las
 
 def test_a_run_without_a_selector_ends_with_its_last_epoch(tmp_path: Path) -> None:
     _, result = run_in_folder(toy_config(epochs={"count": 3}), toy_data(), tmp_path)
-    assert (result.epoch, result.reason) == (3, "the last epoch, because the run has no selector")
+    assert (result.epoch, result.reason) == (
+        3,
+        "the last epoch, because the run has no selector",
+    )
     limits = {"by": "mpcs", "at_most": {"mpcs": -1.0}}
-    _, result = run_in_folder(toy_config(epochs={"count": 3}, selector=limits), toy_data(), tmp_path, overwrite=True)
-    assert result.reason == "the last epoch, because no epoch is within the limits of the selector"
+    _, result = run_in_folder(
+        toy_config(epochs={"count": 3}, selector=limits),
+        toy_data(),
+        tmp_path,
+        overwrite=True,
+    )
+    assert (
+        result.reason
+        == "the last epoch, because no epoch is within the limits of the selector"
+    )
 
 
 def test_validation_samples_that_are_missing_are_asked_for() -> None:
-    with pytest.raises(ConfigError, match=r"epochs.samples: iris has no validation split: set data.validation_"):
+    with pytest.raises(
+        ConfigError,
+        match=r"epochs.samples: iris has no validation split: set data.validation_",
+    ):
         TrainingRun(on_validation(), toy_data())
 
 
@@ -150,5 +200,8 @@ MINIMAL = "name: mine\ndata: {name: iris}\nmodel: {name: mlp}\nepochs: {test: [a
 )
 def test_nothing_follows_test_data(tmp_path: Path, override: str, place: str) -> None:
     (tmp_path / "run.yaml").write_text(MINIMAL)
-    with pytest.raises(ConfigError, match=rf"run.yaml(:1)?: {place}: test_\w+ is measured on test data, .* Hold out"):
+    with pytest.raises(
+        ConfigError,
+        match=rf"run.yaml(:1)?: {place}: test_\w+ is measured on test data, .* Hold out",
+    ):
         load_config(tmp_path / "run.yaml", [override])

@@ -12,7 +12,11 @@ def toy_data() -> DataSplits:
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(60) % 3
     inputs = torch.randn(60, 4, generator=generator) + 2 * torch.eye(3, 4)[labels]
-    return DataSplits(Split(inputs[:45], labels[:45]), Split(inputs[45:], labels[45:]), ("red", "yellow", "green"))
+    return DataSplits(
+        Split(inputs[:45], labels[:45]),
+        Split(inputs[45:], labels[45:]),
+        ("red", "yellow", "green"),
+    )
 
 
 def toy_config(**changed: Any) -> RunConfig:
@@ -23,7 +27,11 @@ def toy_config(**changed: Any) -> RunConfig:
         "model": {"name": "mlp", "hidden": 8},
         "training": {"batch_size": 10, "learning_rate": 0.05},
         "epochs": {"count": 12},
-        "score": {"k": 3, "t": 20, "concern": {"releases": [["red", "yellow"]], "factor": 0.1}},
+        "score": {
+            "k": 3,
+            "t": 20,
+            "concern": {"releases": [["red", "yellow"]], "factor": 0.1},
+        },
         **changed,
     }
     return RunConfig.model_validate(sections)

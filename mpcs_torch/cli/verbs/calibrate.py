@@ -12,7 +12,9 @@ from mpcs_torch.cli.options import OF_ALL, OF_CLASSES, OF_TRIALS
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.tables import Table
 
-calibrate = group_of_commands("Calibrate probabilities and detection scores, and estimate class frequencies.")
+calibrate = group_of_commands(
+    "Calibrate probabilities and detection scores, and estimate class frequencies."
+)
 
 
 @calibrate.command()
@@ -36,9 +38,15 @@ def fit(
     if method != "logistic":
         options.refuse_given({"p_target": p_target}, f"is not for --method {method}")
     if p_target is not None and not 0 < p_target < 1:
-        raise typer.BadParameter(f"must be between 0 and 1, but is {p_target}", param_hint="--p-target")
+        raise typer.BadParameter(
+            f"must be between 0 and 1, but is {p_target}", param_hint="--p-target"
+        )
 
-    from mpcs_torch.evaluation.calibration_files import fit_to_predictions, fit_to_trials, save_calibration
+    from mpcs_torch.evaluation.calibration_files import (
+        fit_to_predictions,
+        fit_to_trials,
+        save_calibration,
+    )
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.evaluation.files.trials import read_trials
 
@@ -56,8 +64,15 @@ def fit(
     is_short = method in ("temperature", "logistic")
     state = fitted.saved.module.state_dict() if is_short else {}
     parameters = {name: float(value) for name, value in state.items()}
-    values = {"measure": fitted.measure, "before": fitted.before, "after": fitted.after, "rows": fitted.rows}
-    result = " and ".join(f"{name} {value:.5g}" for name, value in parameters.items()) or method
+    values = {
+        "measure": fitted.measure,
+        "before": fitted.before,
+        "after": fitted.after,
+        "rows": fitted.rows,
+    }
+    result = (
+        " and ".join(f"{name} {value:.5g}" for name, value in parameters.items()) or method
+    )
     change = f"{fitted.measure} {fitted.before:.5g} -> {fitted.after:.5g} on the same {fitted.rows} rows"
     plain = {"calibration": out, "method": method, "parameters": parameters, **values}
     print_result(plain, f"wrote {out}: {result}, {change}")
@@ -68,7 +83,11 @@ def _refuse_others(reading: ReadOptions, method: str) -> None:
     is_of_trials = method in ("logistic", "pav")
     others = {*OF_CLASSES} if is_of_trials else {*OF_TRIALS}
     others -= {*OF_ALL}
-    refused = {name: value for name, value in options.given_options(reading).items() if name in others}
+    refused = {
+        name: value
+        for name, value in options.given_options(reading).items()
+        if name in others
+    }
     options.refuse_given(refused, f"is not for --method {method}")
 
 
@@ -90,7 +109,11 @@ def apply(
         scores: Scores of the same kind as those of the fit; labels are not needed.
         out: The file to write: text like SCORES, or parquet; npz or pt of arrays.
     """
-    from mpcs_torch.evaluation.calibration_files import calibrate_predictions, load_calibration, open_to_calibrate
+    from mpcs_torch.evaluation.calibration_files import (
+        calibrate_predictions,
+        load_calibration,
+        open_to_calibrate,
+    )
     from mpcs_torch.evaluation.files.changed_trials import rewrite_scores
 
     saved = load_calibration(calibration)
@@ -112,7 +135,9 @@ def priors(
     validation: options.Validation,
     unlabelled: Annotated[Path, options.file_argument("UNLABELLED")],
     reading: ReadOptions,
-    concern: Annotated[Path | None, options.concern_option("the order and the groups of the classes")] = None,
+    concern: Annotated[
+        Path | None, options.concern_option("the order and the groups of the classes")
+    ] = None,
 ) -> None:
     """Estimate how frequent each class is among predictions without labels.
 
@@ -124,17 +149,35 @@ def priors(
     """
     from mpcs_torch.calibration.priors import Share
     from mpcs_torch.concern import load_concern
-    from mpcs_torch.evaluation.calibration_files import estimate_file_priors, open_unlabelled, plain_priors
+    from mpcs_torch.evaluation.calibration_files import (
+        estimate_file_priors,
+        open_unlabelled,
+        plain_priors,
+    )
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 
     spec = None if concern is None else load_concern(concern)
-    known = Predictions(validation, reading, class_names=None if spec is None else spec.classes)
+    known = Predictions(
+        validation, reading, class_names=None if spec is None else spec.classes
+    )
     other = open_unlabelled(known, unlabelled)
     with row_counter("read", [validation, unlabelled], known, other) as advance:
-        estimate = estimate_file_priors(known, other, {} if spec is None else dict(spec.class_groups), advance)
+        estimate = estimate_file_priors(
+            known, other, {} if spec is None else dict(spec.class_groups), advance
+        )
     plain, names = plain_priors(estimate, known.class_names), known.class_names
-    columns = (plain[name] for name in ("validation_priors", "priors", "low", "high", "joint_low", "joint_high"))
+    columns = (
+        plain[name]
+        for name in (
+            "validation_priors",
+            "priors",
+            "low",
+            "high",
+            "joint_low",
+            "joint_high",
+        )
+    )
     rows = [
         [name, f"{share:.3g}", str(Share(*ends[:3])), Share(ends[0], *ends[3:]).interval]
         for name, share, *ends in zip(names, *columns, strict=True)
@@ -144,5 +187,9 @@ def priors(
     if plain["problem"]:
         conclusion = f"DO NOT USE THESE PRIORS: {plain['problem']}."
     plain["is_label_shift"] = estimate.p_value >= LEVEL
-    header = ["class", "validation", *(f"{name} ({CONFIDENCE_TEXT})" for name in ("unlabelled", "all together"))]
+    header = [
+        "class",
+        "validation",
+        *(f"{name} ({CONFIDENCE_TEXT})" for name in ("unlabelled", "all together")),
+    ]
     print_result(plain, Table(header, rows), conclusion)

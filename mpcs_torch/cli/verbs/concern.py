@@ -7,9 +7,17 @@ import typer
 
 from mpcs_torch.cli.app import group_of_commands
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, say
-from mpcs_torch.cli.options import file_or_name, option_name, path_of, refused_values, shared
+from mpcs_torch.cli.options import (
+    file_or_name,
+    option_name,
+    path_of,
+    refused_values,
+    shared,
+)
 
-concern = group_of_commands("Check or draft a concern file, which says how much each error matters.")
+concern = group_of_commands(
+    "Check or draft a concern file, which says how much each error matters."
+)
 
 Source = Literal["tree", "costs", "order"]
 """The source from which ``mpcs concern suggest`` drafts a concern."""
@@ -23,7 +31,11 @@ OPTIONS: dict[Source, set[str]] = {
 
 @concern.command()
 @shared("json")
-def check(file: Annotated[Path, typer.Argument(metavar="CONCERN", parser=file_or_name("concerns"))]) -> None:
+def check(
+    file: Annotated[
+        Path, typer.Argument(metavar="CONCERN", parser=file_or_name("concerns"))
+    ],
+) -> None:
     """Show the cost of each error by a concern file, and which errors are dangerous.
 
     Entries that break a rule are listed with line and column; the exit status is then 2. Valid entries that may be an
@@ -40,7 +52,10 @@ def check(file: Annotated[Path, typer.Argument(metavar="CONCERN", parser=file_or
     with refused_values(f"{file}: "):  # too many classes
         released, warnings = spec.released_array(), list(oversights(spec))
     if COMMAND_LINE.json:
-        pairs = [[spec.classes[i] for i in pair] for pair in zip(*released.nonzero(), strict=True)]
+        pairs = [
+            [spec.classes[i] for i in pair]
+            for pair in zip(*released.nonzero(), strict=True)
+        ]
         print_result({**concern_as_plain(spec), "released": pairs, "warnings": warnings})
         return
     say(*described(spec))
@@ -57,7 +72,9 @@ def suggest(
     given: Annotated[str, typer.Argument(metavar="INPUT")],
     under: float = 1.0,
     over: float = 1.0,
-    dangerous: Annotated[float | None, typer.Option(show_default="every error with a weight above 0")] = None,
+    dangerous: Annotated[
+        float | None, typer.Option(show_default="every error with a weight above 0")
+    ] = None,
 ) -> None:
     """Write a draft of a concern file for you to correct.
 
@@ -81,7 +98,11 @@ def suggest(
     settings = {"under": under, "over": over, "dangerous": dangerous}
     with refused_values(f"{given}: "):
         spec = DRAFTS[source](given, **{name: settings[name] for name in OPTIONS[source]})
-    save_concern(spec, out, comment=f"Suggested from {source} of {given}. This is a draft: correct it.")
+    save_concern(
+        spec,
+        out,
+        comment=f"Suggested from {source} of {given}. This is a draft: correct it.",
+    )
     released, size = int(spec.released().sum()), len(spec.classes)
     print_result({"concern": out, "classes": spec.classes, "released": released})
     note(f"wrote {out}: {released} of {size} x {size} pairs released")
@@ -92,4 +113,6 @@ def _check_options(context: typer.Context, source: Source) -> None:
         origin = context.get_parameter_source(name)
         if origin is not None and origin.name == "COMMANDLINE":
             takers = " or ".join(taker for taker, names in OPTIONS.items() if name in names)
-            raise typer.BadParameter(f"only for --from {takers}, but got {source}", param_hint=option_name(name))
+            raise typer.BadParameter(
+                f"only for --from {takers}, but got {source}", param_hint=option_name(name)
+            )

@@ -16,7 +16,9 @@ data = group_of_commands("Download and list the data sets of the experiments.")
 @data.command()
 @shared("quiet")
 def get(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", autocompletion=lambda: [*CHECKSUMS])],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME", autocompletion=lambda: [*CHECKSUMS])
+    ],
     data_root: DataRoot = Path("data"),
 ) -> None:
     """Download data sets, and check their values. Files that are there are kept.
@@ -39,4 +41,6 @@ def show(data_root: DataRoot = Path("data")) -> None:
     from mpcs_torch.tables import Table
 
     rows = [[*entry] for entry in status(data_root)]
-    print_result(Table(["name", "state"], rows).records(), Table(["data set", "state"], rows))
+    print_result(
+        Table(["name", "state"], rows).records(), Table(["data set", "state"], rows)
+    )

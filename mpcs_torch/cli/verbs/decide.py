@@ -9,19 +9,36 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, print_scores, row_counter, show
+from mpcs_torch.cli.console import (
+    COMMAND_LINE,
+    note,
+    print_result,
+    print_scores,
+    row_counter,
+    show,
+)
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
     from mpcs_torch.learning import DecisionRule
 
-decide = group_of_commands("Decide for the class of the minimum expected cost, or refer the sample, with a guarantee.")
+decide = group_of_commands(
+    "Decide for the class of the minimum expected cost, or refer the sample, with a guarantee."
+)
 
 
 @decide.command()
 @options.shared(
-    *options.OF_CLASSES, "cluster", "weight", *options.OF_COSTS, *options.OF_UNITS, "overwrite", "mute", "json", "quiet"
+    *options.OF_CLASSES,
+    "cluster",
+    "weight",
+    *options.OF_COSTS,
+    *options.OF_UNITS,
+    "overwrite",
+    "mute",
+    "json",
+    "quiet",
 )
 def fit(
     validation: options.Validation,
@@ -29,8 +46,12 @@ def fit(
     out: Annotated[Path, typer.Option(dir_okay=False)],
     reading: ReadOptions,
     limit: Annotated[list[str] | None, typer.Option(metavar="TEXT")] = None,
-    priors: Annotated[str | None, typer.Option(metavar="NUMBERS|FILE", show_default="the file's")] = None,
-    calibration: Annotated[Literal["temperature", "vector"], typer.Option()] = "temperature",
+    priors: Annotated[
+        str | None, typer.Option(metavar="NUMBERS|FILE", show_default="the file's")
+    ] = None,
+    calibration: Annotated[
+        Literal["temperature", "vector"], typer.Option()
+    ] = "temperature",
 ) -> None:
     """Fit a decision rule to predictions with labels.
 
@@ -69,14 +90,25 @@ def fit(
     rule.save(out, overwrite=COMMAND_LINE.overwrite)
     assert rule.report is not None
     note(*filter(None, [units]))
-    plain = {"rule": out, **rule.report.plain(), "guaranteed": [str(limit) for limit in rule.limits]}
+    plain = {
+        "rule": out,
+        **rule.report.plain(),
+        "guaranteed": [str(limit) for limit in rule.limits],
+    }
     print_result(plain, rule.report.table(rule.concern), _guarantee(rule, reading.cluster))
     note(f"wrote {out}")
 
 
 @decide.command()
 @options.shared(
-    *options.OF_CLASSES, "cluster", *options.OF_COSTS, *options.OF_UNITS, "overwrite", "mute", "json", "quiet"
+    *options.OF_CLASSES,
+    "cluster",
+    *options.OF_COSTS,
+    *options.OF_UNITS,
+    "overwrite",
+    "mute",
+    "json",
+    "quiet",
 )
 def apply(
     rule: Annotated[Path, options.file_argument("RULE")],
@@ -108,14 +140,19 @@ def apply(
     with row_counter("decide", [predictions], opened) as advance:
         decided = apply_rule(loaded, opened, out, advance)
     note(*filter(None, [decided.units]))
-    plain: dict[str, object] = {"decisions": decided.decisions, "referrals": decided.referrals}
+    plain: dict[str, object] = {
+        "decisions": decided.decisions,
+        "referrals": decided.referrals,
+    }
     plain["estimated"] = [estimate._asdict() for estimate in decided.estimates]
     if decided.result is None:
         print_result(plain)
     else:
         print_scores(decided.result.muted(*COMMAND_LINE.mute), beside=plain)
     show("\n".join(estimate_lines(decided.estimates)))
-    note(f"wrote {out}: {decided.decisions} decisions, {decided.referrals} of them referrals")
+    note(
+        f"wrote {out}: {decided.decisions} decisions, {decided.referrals} of them referrals"
+    )
 
 
 @decide.command()
@@ -144,12 +181,22 @@ def plan(
     with options.refused_values():
         asked = Limit.parse(limit)
         sizes: Any = _numbers(cluster_size, "--cluster-size")
-        plan_for = partial(plan_limit, asked, chance=chance, share=share, cluster_size=sizes, shared=shared)
+        plan_for = partial(
+            plan_limit, asked, chance=chance, share=share, cluster_size=sizes, shared=shared
+        )
         plans = {rate: plan_for(rate) for rate in expected}
     columns = ["expected", "given", "counted", "judging", "fewest"]
-    rows = [[rate, one.given, one.counted, one.judging, one.fewest] for rate, one in plans.items()]
-    plain = [dict(zip([*columns, "plan"], [*row, str(plans[row[0]])], strict=True)) for row in rows]
-    sentences = "\n".join(f"With {100 * rate:g} % of errors: {one}" for rate, one in plans.items())
+    rows = [
+        [rate, one.given, one.counted, one.judging, one.fewest]
+        for rate, one in plans.items()
+    ]
+    plain = [
+        dict(zip([*columns, "plan"], [*row, str(plans[row[0]])], strict=True))
+        for row in rows
+    ]
+    sentences = "\n".join(
+        f"With {100 * rate:g} % of errors: {one}" for rate, one in plans.items()
+    )
     print_result(plain, Table(columns, [list(map(str, row)) for row in rows]), sentences)
 
 
@@ -183,4 +230,6 @@ def _numbers(text: str, option: str = "--priors") -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise typer.BadParameter(f"must be numbers with commas between, but is {text!r}", param_hint=option) from None
+        raise typer.BadParameter(
+            f"must be numbers with commas between, but is {text!r}", param_hint=option
+        ) from None

@@ -20,7 +20,10 @@ def demo(out: Out = Path("runs")) -> None:
         found = demonstrate(advance)
     folder.mkdir(parents=True, exist_ok=True)
     write_demo_report(found, report)
-    tallies = {name: [tally._asdict() for tally in found.tallies(name)] for name in found.seeds[0].decisions}
+    tallies = {
+        name: [tally._asdict() for tally in found.tallies(name)]
+        for name in found.seeds[0].decisions
+    }
     print_result({"report": report, "by_seed": tallies})
     if not COMMAND_LINE.json:
         say(found.table(), f"{without_referral(found)}\n{with_referral(found)}\n")

@@ -23,13 +23,16 @@ def detect(
     reading: ReadOptions,
     llr: Annotated[bool, typer.Option("--llr")] = False,
     point: Annotated[
-        list[str] | None, typer.Option(metavar="P_TARGET[,C_MISS,C_FA]", show_default=", ".join(POINTS))
+        list[str] | None,
+        typer.Option(metavar="P_TARGET[,C_MISS,C_FA]", show_default=", ".join(POINTS)),
     ] = None,
     threshold: float | None = None,
     development: Annotated[list[Path] | None, options.FILE] = None,
     development_labels: Annotated[Path | None, options.FILE] = None,
     at_false_alarm: Annotated[list[float] | None, typer.Option(min=0, max=1)] = None,
-    at_miss: Annotated[list[float] | None, typer.Option(min=0, max=1, show_default="0.05 and 0.01")] = None,
+    at_miss: Annotated[
+        list[float] | None, typer.Option(min=0, max=1, show_default="0.05 and 0.01")
+    ] = None,
     max_false_alarm: Annotated[float | None, typer.Option(min=0, max=1)] = None,
     at_minimum: Annotated[bool, typer.Option("--at-minimum")] = False,
     det: Annotated[Path | None, typer.Option(metavar="FILE", dir_okay=False)] = None,
@@ -60,7 +63,9 @@ def detect(
     """
     if development and len(development) != len(scores):
         number = f"{len(scores)} files of scores, but is given {len(development)} times"
-        raise typer.BadParameter(f"must be given once for each of the {number}", param_hint="--development")
+        raise typer.BadParameter(
+            f"must be given once for each of the {number}", param_hint="--development"
+        )
     if not development:
         learnt = {"at_minimum": at_minimum, "calibrate": calibrate, "fuse": fuse}
         options.refuse_given(learnt, "needs --development")
@@ -69,7 +74,9 @@ def detect(
     if threshold is not None and isnan(threshold):
         raise typer.BadParameter("must be a number, but is nan", param_hint="--threshold")
     if max_false_alarm == 0:
-        raise typer.BadParameter("must be above 0, but is 0", param_hint="--max-false-alarm")
+        raise typer.BadParameter(
+            "must be above 0, but is 0", param_hint="--max-false-alarm"
+        )
     points = _read_points(point or POINTS)
 
     from mpcs_torch.evaluation.detector_files import score_detectors
@@ -115,7 +122,9 @@ def _read_points(texts: Sequence[str]) -> "list[OperatingPoint]":
                 raise ValueError("it must be P_TARGET or P_TARGET,C_MISS,C_FA.")
             numbers = [float(part) for part in text.split(",")]
 
-            from mpcs_torch.functional import OperatingPoint  # imported late, because it imports torch
+            from mpcs_torch.functional import (
+                OperatingPoint,
+            )  # imported late, because it imports torch
             from mpcs_torch.functional.detection.cost import check_point
 
             points.append(check_point(OperatingPoint(*numbers)))

@@ -16,7 +16,9 @@ from mpcs_torch.evaluation.files.reading import ReadOptions
 def explore(
     predictions: Annotated[list[Path], options.file_argument("PREDICTIONS...")],
     out: Annotated[Path, typer.Option("--out", "-o", dir_okay=False)],
-    concern: Annotated[Path | None, options.concern_option("how much each error matters")] = None,
+    concern: Annotated[
+        Path | None, options.concern_option("how much each error matters")
+    ] = None,
     *,
     reading: ReadOptions,
 ) -> None:

@@ -28,5 +28,13 @@ def register_table(*, code: str = "`") -> Table:
         settings = ", ".join(f"{name}={value!r}" for name, value in entry.settings.items())
         made = f"{code}{entry.class_name}{code}" + (f" ({settings})" if settings else "")
         takes = entry.takes.replace("_", " ")
-        rows.append([f"{code}{entry.name}{code}", made, BETTER[entry.direction], takes, entry.computes])
+        rows.append(
+            [
+                f"{code}{entry.name}{code}",
+                made,
+                BETTER[entry.direction],
+                takes,
+                entry.computes,
+            ]
+        )
     return Table(["name", "metric", "better", "takes", "computes"], rows)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mpcs_torch.cli import options
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_reading, print_result, row_counter, say
+from mpcs_torch.cli.console import (
+    COMMAND_LINE,
+    note,
+    print_reading,
+    print_result,
+    row_counter,
+    say,
+)
 from mpcs_torch.errors import ExitStatus
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
@@ -28,12 +35,19 @@ def monitor(
     logs: Annotated[list[Path], options.file_argument("LOG...")],
     state: Annotated[Path, typer.Option(dir_okay=False, writable=True)],
     reading: ReadOptions,
-    limit: Annotated[list[str] | None, typer.Option(metavar="TEXT", show_default="the rule's")] = None,
-    groups: Annotated[list[str] | None, typer.Option(metavar="COLUMN=A,B", show_default="those in the logs")] = None,
+    limit: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", show_default="the rule's")
+    ] = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=A,B", show_default="those in the logs"),
+    ] = None,
     confidence: Annotated[float | None, typer.Option(show_default="0.95")] = None,
     run_length: float | None = None,
     least_chance: Annotated[float | None, typer.Option(show_default="1")] = None,
-    cluster_size: Annotated[float | None, typer.Option(metavar="ROWS", show_default="1")] = None,
+    cluster_size: Annotated[
+        float | None, typer.Option(metavar="ROWS", show_default="1")
+    ] = None,
     acknowledge: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
     html: options.Html = None,
 ) -> None:
@@ -74,17 +88,25 @@ def monitor(
 
     def begin() -> Watch:
         if state.exists():
-            options.refuse_given({"limit": limit, "groups": groups, **numbers}, f"the settings of {state} are fixed")
+            options.refuse_given(
+                {"limit": limit, "groups": groups, **numbers},
+                f"the settings of {state} are fixed",
+            )
             watch = Watch.load(state, loaded.concern)
             if not holds(rule, watch.settings.rule):
-                raise StateError(f"{rule}: is not the rule that the state was begun with: begin another state")
+                raise StateError(
+                    f"{rule}: is not the rule that the state was begun with: begin another state"
+                )
             if acknowledge:
                 with options.refused_values(option="--acknowledge"):
                     names = [] if acknowledge == [ALL] else acknowledge
                     cleared = watch.acknowledge(*names)
                 note(*(f"acknowledged: {page.alarm_sentence(alarm)}" for alarm in cleared))
         else:
-            options.refuse_given({"acknowledge": acknowledge}, f"{state} has no alarms yet, because it does not exist")
+            options.refuse_given(
+                {"acknowledge": acknowledge},
+                f"{state} has no alarms yet, because it does not exist",
+            )
             given = {name: value for name, value in numbers.items() if value is not None}
             watch = _begin(rule, loaded, logs, limit, groups or (), given)
         before.extend((watch.rows, watch.labelled))
@@ -97,13 +119,25 @@ def monitor(
     if html is not None:
         page.write_monitor_report(watch, html, estimates, command=str(COMMAND_LINE))
     tables = {kind: page.monitor_table(watch, kind) for kind in watch.monitors}
-    plain = {"rows": watch.rows, "labelled": watch.labelled, "alarms": [alarm._asdict() for alarm in watch.alarms]}
+    plain = {
+        "rows": watch.rows,
+        "labelled": watch.labelled,
+        "alarms": [alarm._asdict() for alarm in watch.alarms],
+    }
     plain |= {"acknowledged": [alarm._asdict() for alarm in watch.acknowledged]}
-    plain |= {kind: table.records() for kind, table in tables.items()} | {"cautions": watch.cautions()}
+    plain |= {kind: table.records() for kind, table in tables.items()} | {
+        "cautions": watch.cautions()
+    }
     news = f"{watch.rows - before[0]} new rows, {watch.labelled - before[1]} of them with a label."
     plain["estimated"] = [estimate._asdict() for estimate in estimates]
     lines = filter(None, ["\n".join(estimate_lines(estimates))])
-    print_result(plain, page.risk_verdict(watch), *tables.values(), *lines, f"{news}\n{page.assumptions(watch)}")
+    print_result(
+        plain,
+        page.risk_verdict(watch),
+        *tables.values(),
+        *lines,
+        f"{news}\n{page.assumptions(watch)}",
+    )
     for alarm in raised:
         say(f"mpcs: new: {page.alarm_sentence(alarm)}", err=True)
     if html is not None:
@@ -113,7 +147,12 @@ def monitor(
 
 
 def _begin(
-    rule: Path, loaded: "DecisionRule", logs: list[Path], given: list[str] | None, groups: Sequence[str], numbers: Any
+    rule: Path,
+    loaded: "DecisionRule",
+    logs: list[Path],
+    given: list[str] | None,
+    groups: Sequence[str],
+    numbers: Any,
 ) -> "Watch":
     """Return a new watch: its limits are ``given``, or else those of ``loaded``; ``groups`` has texts COLUMN=A,B."""
     from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
@@ -131,19 +170,34 @@ def _begin(
     for text in groups:
         column, separator, names = text.partition("=")
         if not separator or not names:
-            raise typer.BadParameter(f"must be COLUMN=A,B, but is {text!r}", param_hint="--groups")
+            raise typer.BadParameter(
+                f"must be COLUMN=A,B, but is {text!r}", param_hint="--groups"
+            )
         named[column] = [name.strip() for name in names.split(",")]
     for column in sorted({one.by for one in limits if one.by is not None} - set(named)):
-        named[column] = sorted({name for log in logs for name in names_of_groups(log, column)})
+        named[column] = sorted(
+            {name for log in logs for name in names_of_groups(log, column)}
+        )
         if not named[column]:
-            raise typer.BadParameter(f"no row names a group yet: pass --groups {column}=A,B", param_hint="--limit")
+            raise typer.BadParameter(
+                f"no row names a group yet: pass --groups {column}=A,B",
+                param_hint="--limit",
+            )
     numbers |= {"has_row_costs": loaded.has_row_costs}
-    settings = Settings(sha256(rule.read_bytes()).hexdigest(), [str(one) for one in limits], named, **numbers)
+    settings = Settings(
+        sha256(rule.read_bytes()).hexdigest(),
+        [str(one) for one in limits],
+        named,
+        **numbers,
+    )
     is_clustered = loaded.report is not None and loaded.report.is_clustered
     if is_clustered and settings.cluster_size == settings.least_chance == 1:
         told = "the rule was fitted to clusters, but a monitor takes rows as independent, and alarms too often if not"
         alone = "log one row of each, drawn at random, with `chance` 1 / (its rows) and --least-chance"
         why = "without the chance, limits are those of clusters, not of rows"
-        warnings.warn(EvaluationWarning("E2", f"{told}: give --cluster-size, or {alone}; {why}"), stacklevel=2)
+        warnings.warn(
+            EvaluationWarning("E2", f"{told}: give --cluster-size, or {alone}; {why}"),
+            stacklevel=2,
+        )
     with options.refused_values():
         return Watch(settings, loaded.concern)

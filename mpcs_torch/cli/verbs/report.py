@@ -12,8 +12,13 @@ from mpcs_torch.errors import printable
 
 @shared("overwrite", "quiet")
 def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER", exists=True, file_okay=False)],
-    out: Annotated[Path | None, typer.Option(dir_okay=False, show_default="FOLDER/report.html for one folder")] = None,
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER", exists=True, file_okay=False)
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, show_default="FOLDER/report.html for one folder"),
+    ] = None,
     data_root: DataRoot = Path("data"),
     trust_code: TrustCode = False,
 ) -> None:
@@ -30,7 +35,9 @@ def report(
     """
     if out is None:
         if len(folders) > 1:
-            raise typer.BadParameter("name the file for several folders", param_hint="--out")
+            raise typer.BadParameter(
+                "name the file for several folders", param_hint="--out"
+            )
         out = folders[0] / "report.html"
     check_out(out)
 
@@ -48,10 +55,15 @@ def report(
             from mpcs_torch.report.run import write_run_report
             from mpcs_torch.trainer.result import open_trained
 
-            trained = [open_trained(run.folder, data_root, trust_code=trust_code) for run in recorded]
+            trained = [
+                open_trained(run.folder, data_root, trust_code=trust_code)
+                for run in recorded
+            ]
             write_run_report(trained, out, data_root=data_root)
         else:
             from mpcs_torch.report.epochs import write_epochs_report
 
-            write_epochs_report(settings, out, notes=[*told, *warned], command=str(COMMAND_LINE))
+            write_epochs_report(
+                settings, out, notes=[*told, *warned], command=str(COMMAND_LINE)
+            )
     note(f"wrote {out}")

@@ -16,7 +16,10 @@ Experiment = StrEnum("Experiment", {name: name for name in (*EXPERIMENTS, "figur
 @shared("overwrite", "json", "quiet")
 def reproduce(
     experiments: Annotated[
-        list[Experiment] | None, typer.Argument(metavar="EXPERIMENT", help=f"One or more of {', '.join(Experiment)}.")
+        list[Experiment] | None,
+        typer.Argument(
+            metavar="EXPERIMENT", help=f"One or more of {', '.join(Experiment)}."
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all")] = False,
     seeds: Annotated[int, typer.Option(min=0)] = 0,
@@ -32,14 +35,22 @@ def reproduce(
         records: Folder of the published per-epoch records, to compare with.
     """
     if everything == bool(experiments):
-        raise typer.BadParameter(f"name one or more experiments ({', '.join(Experiment)}) or pass --all")
+        raise typer.BadParameter(
+            f"name one or more experiments ({', '.join(Experiment)}) or pass --all"
+        )
     names = [str(name) for name in experiments or Experiment]
     if len(set(names)) < len(names):
         raise typer.BadParameter(f"{' '.join(names)}: name each experiment once")
-    published = [records / RECORD_FILES[name] for name in names if name in RECORD_FILES] if records else []
+    published = (
+        [records / RECORD_FILES[name] for name in names if name in RECORD_FILES]
+        if records
+        else []
+    )
     missing = [str(path) for path in published if not path.is_file()]
     if missing:
-        raise typer.BadParameter(f"{', '.join(missing)}: no such file", param_hint="--records")
+        raise typer.BadParameter(
+            f"{', '.join(missing)}: no such file", param_hint="--records"
+        )
 
     from mpcs_torch.cli import experiments as runs
 
@@ -47,7 +58,9 @@ def reproduce(
     names = [name for name in names if name != "figure6"]
     evaluation = out / "evaluation" if everything else None
     runs.check_before_training(names, published, out, evaluation)
-    repeated = [] if seeds == 0 else [name for name in names if name in QUICK or not everything]
+    repeated = (
+        [] if seeds == 0 else [name for name in names if name in QUICK or not everything]
+    )
     finished, intervals, figure_6 = dict[str, Any](), dict[str, Any](), dict[str, Any]()
     for name in names:
         finished[name] = runs.reproduce_one(name, data_root, out, records)
@@ -56,5 +69,10 @@ def reproduce(
     if evaluation is not None:
         runs.write_everything(evaluation, finished, intervals)
     if with_figure_6:
-        figure_6["figure6"] = runs.reproduce_figure_6(data_root, out, seeds=0 if everything else seeds)
-    print_result({name: one.plain(intervals.get(name, ())) for name, one in finished.items()} | figure_6)
+        figure_6["figure6"] = runs.reproduce_figure_6(
+            data_root, out, seeds=0 if everything else seeds
+        )
+    print_result(
+        {name: one.plain(intervals.get(name, ())) for name, one in finished.items()}
+        | figure_6
+    )

@@ -18,17 +18,28 @@ BETWEEN = re.compile(r",(?![^(]*\)|[^\[]*\])")
 
 
 @options.shared(
-    *options.OF_CLASSES, "decision_column", "models", "by", "cluster", "crossed", *WEIGHED, *options.PRINTING
+    *options.OF_CLASSES,
+    "decision_column",
+    "models",
+    "by",
+    "cluster",
+    "crossed",
+    *WEIGHED,
+    *options.PRINTING,
 )
 def score(
     predictions: Annotated[list[Path], options.file_argument("PREDICTIONS...")],
     concern: Annotated[
         list[Path] | None,
-        options.concern_option("how much each error matters, perhaps as ranges; repeatable for several people"),
+        options.concern_option(
+            "how much each error matters, perhaps as ranges; repeatable for several people"
+        ),
     ] = None,
     *,
     reading: ReadOptions,
-    metrics: Annotated[str | None, typer.Option(show_default="those that repeat no other")] = None,
+    metrics: Annotated[
+        str | None, typer.Option(show_default="those that repeat no other")
+    ] = None,
     k: Annotated[int | None, typer.Option(min=1, show_default="5")] = None,
     t: Annotated[int | None, typer.Option(min=2, show_default="200")] = None,
     concession: Annotated[float | None, typer.Option(show_default="the concern's")] = None,
@@ -62,32 +73,60 @@ def score(
         approximate: Test metrics that have no bound, such as cross entropy, by the end of their interval.
     """
     if confusion:
-        of_scores: dict[str, object] = {"seen": seen, "concession": concession, "k": k, "t": t}
+        of_scores: dict[str, object] = {
+            "seen": seen,
+            "concession": concession,
+            "k": k,
+            "t": t,
+        }
         of_scores |= options.given_options(reading)
-        options.refuse_given(of_scores, "is for scores, which a confusion matrix does not have")
+        options.refuse_given(
+            of_scores, "is for scores, which a confusion matrix does not have"
+        )
     if len(predictions) > 1:
-        options.refuse_given({"confusion": confusion, "seen": seen}, "is for one file of predictions")
+        options.refuse_given(
+            {"confusion": confusion, "seen": seen}, "is for one file of predictions"
+        )
 
-    from mpcs_torch.evaluation.requirements import Requirement, RequirementError, outcomes_table
+    from mpcs_torch.evaluation.requirements import (
+        Requirement,
+        RequirementError,
+        outcomes_table,
+    )
 
     with options.refused_values(option="--require"):
         requirements = [Requirement.parse(text) for text in require or ()]
-    how: dict[str, Any] = {"approximate": approximate, "looks": looks, "max_weight": max_weight}
+    how: dict[str, Any] = {
+        "approximate": approximate,
+        "looks": looks,
+        "max_weight": max_weight,
+    }
 
     from mpcs_torch.concern import load_concern_range
-    from mpcs_torch.evaluation.classifier_files import RowRisks, open_models, score_models, shared_rows
+    from mpcs_torch.evaluation.classifier_files import (
+        RowRisks,
+        open_models,
+        score_models,
+        shared_rows,
+    )
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.metrics.find_entry import find_entry
 
     costs = load_concern_range(*concern) if concern else None
     spec = None if costs is None else costs.middle
     with options.refused_values(option="--metrics"):
-        entries = None if metrics is None else [find_entry(name.strip()) for name in BETWEEN.split(metrics)]
+        entries = (
+            None
+            if metrics is None
+            else [find_entry(name.strip()) for name in BETWEEN.split(metrics)]
+        )
     risks: dict[str, RowRisks] = {}
     if confusion:
         from mpcs_torch.evaluation.confusion import score_confusion
 
-        result = score_confusion(predictions[0], costs, entries=entries, intervals=intervals)
+        result = score_confusion(
+            predictions[0], costs, entries=entries, intervals=intervals
+        )
     else:
         opened = open_models(predictions, reading, spec)
         risks = {name: RowRisks() for name in opened} if html is not None else {}
@@ -100,11 +139,16 @@ def score(
                 settings={"k": k, "t": t, "concession": concession},
                 intervals=intervals,
                 risks=risks,
-                check=(lambda result: result.check(*requirements, **how)) if requirements else None,
+                check=(lambda result: result.check(*requirements, **how))
+                if requirements
+                else None,
             )
     if seen is not None:
         known = Predictions(seen, reading.alone()._replace(labels=None))
-        result = replace(result, cautions=[*result.cautions, *shared_rows(next(iter(opened.values())), known)])
+        result = replace(
+            result,
+            cautions=[*result.cautions, *shared_rows(next(iter(opened.values())), known)],
+        )
     with options.refused_values(option="--require"):
         outcomes = result.check(*requirements, **how) if requirements else []
     print_scores(result := result.muted(*COMMAND_LINE.mute), outcomes)
@@ -112,7 +156,9 @@ def score(
         from mpcs_torch.report.score import write_score_report
 
         table = outcomes_table(outcomes) if outcomes else None
-        write_score_report(result, spec, html, risks=risks, requirements=table, command=str(COMMAND_LINE))
+        write_score_report(
+            result, spec, html, risks=risks, requirements=table, command=str(COMMAND_LINE)
+        )
         note(f"wrote {html}")
     if not all(outcome.holds for outcome in outcomes):
         raise RequirementError(outcomes)

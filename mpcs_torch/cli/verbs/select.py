@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 @shared("json")
 def select(
-    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER", exists=True, file_okay=False)],
-    by: Annotated[str | None, typer.Option(show_default="that of the recorded rule; mpcs without one")] = None,
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER", exists=True, file_okay=False)
+    ],
+    by: Annotated[
+        str | None, typer.Option(show_default="that of the recorded rule; mpcs without one")
+    ] = None,
     within: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")] = None,
 ) -> None:
     """Print the epoch that a rule picks, and the epochs that each metric alone would have picked.
@@ -37,7 +41,13 @@ def select(
 
     from mpcs_torch.trainer.recorded_epochs import read_folders
     from mpcs_torch.trainer.result import rule_in_words
-    from mpcs_torch.trainer.seeds import means_at_picks, picks_by, readings, seeds_by_setting, summary_parts
+    from mpcs_torch.trainer.seeds import (
+        means_at_picks,
+        picks_by,
+        readings,
+        seeds_by_setting,
+        summary_parts,
+    )
 
     recorded = read_folders(folders)
     warned = [warning for folder in recorded for warning in folder.warnings()]
@@ -50,15 +60,27 @@ def select(
         if rule != seeds[0].rule:
             print_reading(f"{name}: picked by this rule: {rule_in_words(rule)}")
         picks[name] = picks_by(rule, seeds)
-        means = {metric: mean._asdict() for metric, mean in means_at_picks(picks[name]).items()}
-        settings.append({"setting": name, "means": means, "folders": [_plain(folder, rule) for folder in seeds]})
+        means = {
+            metric: mean._asdict() for metric, mean in means_at_picks(picks[name]).items()
+        }
+        settings.append(
+            {
+                "setting": name,
+                "means": means,
+                "folders": [_plain(folder, rule) for folder in seeds],
+            }
+        )
     if len(recorded) == 1:
-        print_result({"warnings": warned, **_plain(recorded[0], rule)}, *recorded[0].explained(rule))
+        print_result(
+            {"warnings": warned, **_plain(recorded[0], rule)}, *recorded[0].explained(rule)
+        )
     else:
         print_result({"warnings": warned, "settings": settings}, *summary_parts(picks))
 
 
-def _rule(folder: "RecordedEpochs", by: str | None, within: dict[str, float]) -> "SelectionRule":
+def _rule(
+    folder: "RecordedEpochs", by: str | None, within: dict[str, float]
+) -> "SelectionRule":
     """Return the recorded rule, or if ``by`` or ``within`` is given, the rule of these options."""
     from mpcs_torch.trainer.config.sections import SelectorConfig
 
@@ -83,10 +105,18 @@ def _plain(folder: "RecordedEpochs", rule: "SelectionRule") -> dict[str, Any]:
         "folder": folder.name,
         "rule": asdict(rule),
         "best": [
-            {"epoch": epoch.number, "values": dict(epoch.values), "checkpoint": folder.checkpoint(epoch)}
+            {
+                "epoch": epoch.number,
+                "values": dict(epoch.values),
+                "checkpoint": folder.checkpoint(epoch),
+            }
             for epoch in ranking[:1]
         ],
-        "intervals": {name: count_interval(ranking[0].values[name]) for name in counts if ranking},
+        "intervals": {
+            name: count_interval(ranking[0].values[name]) for name in counts if ranking
+        },
         "as_good_as": list(dict.fromkeys(epoch.number for epoch in same)),
-        "picked_by_each": {name: epoch.number for name, epoch in rule.picked_by_each(folder.epochs).items()},
+        "picked_by_each": {
+            name: epoch.number for name, epoch in rule.picked_by_each(folder.epochs).items()
+        },
     }

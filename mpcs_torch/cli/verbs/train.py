@@ -37,12 +37,17 @@ def _named(part: Mapping[str, object]) -> str:
 @shared("overwrite", "json", "quiet")
 def train(
     config: Annotated[
-        str | None, typer.Argument(metavar="CONFIG", autocompletion=lambda: packaged_names("experiments"))
+        str | None,
+        typer.Argument(
+            metavar="CONFIG", autocompletion=lambda: packaged_names("experiments")
+        ),
     ] = None,
     overrides: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE")] = None,
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
-    resume: Annotated[Path | None, typer.Option(metavar="RUN", exists=True, file_okay=False)] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="RUN", exists=True, file_okay=False)
+    ] = None,
     trust_code: TrustCode = False,
     listed: Annotated[bool, typer.Option("--list")] = False,
 ) -> None:
@@ -65,14 +70,22 @@ def train(
         print_result(table.records(), table)
         return
     changes = list(overrides or [])
-    if resume is not None and config is not None:  # the first change stands where a config does
+    if (
+        resume is not None and config is not None
+    ):  # the first change stands where a config does
         changes.insert(0, config)
-    if (config is None and resume is None) or (resume is not None and not all("=" in change for change in changes)):
+    if (config is None and resume is None) or (
+        resume is not None and not all("=" in change for change in changes)
+    ):
         raise typer.BadParameter(
             "give CONFIG, which is a YAML file or a name such as digits (`mpcs train --list` lists them), "
             "or --resume RUN to resume a run"
         )
-    path = file_or_name("experiments")(str(config)) if resume is None else resume / "config.yaml"
+    path = (
+        file_or_name("experiments")(str(config))
+        if resume is None
+        else resume / "config.yaml"
+    )
     from mpcs_torch.processes import joined
     from mpcs_torch.trainer.config.load import load_config
 
@@ -80,7 +93,9 @@ def train(
         trusts = trust_code or resume is None  # who names a config trusts it
         settings = world.from_first(lambda: load_config(path, changes, trust_code=trusts))
         folder = out / settings.name if resume is None else resume
-        goes_on = resume is not None or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+        goes_on = (
+            resume is not None or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+        )
         try:
             _train(settings, folder, data_root, world, resume=goes_on)
         except KeyboardInterrupt:  # outside the steps, which finish first
@@ -90,7 +105,9 @@ def train(
             raise
 
 
-def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World", *, resume: bool) -> None:
+def _train(
+    settings: "RunConfig", folder: Path, data_root: Path, world: "World", *, resume: bool
+) -> None:
     from mpcs_torch.trainer.folder import check_free, is_finished, run_in_folder
     from mpcs_torch.trainer.result import FILE as RESULT
     from mpcs_torch.trainer.result import read_result
@@ -105,19 +122,32 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
             print_result({"run": folder, **result.plain()})
         return
     data = settings.data.load(data_root)
-    bar = progress_bar(settings.name, settings.epochs.count) if world.is_first else nullcontext()
+    bar = (
+        progress_bar(settings.name, settings.epochs.count)
+        if world.is_first
+        else nullcontext()
+    )
     with bar as advance:
         hooks = [] if advance is None else [advance]
-        _, result = run_in_folder(settings, data, folder, hooks, overwrite=overwrite, resume=resume, world=world)
+        _, result = run_in_folder(
+            settings, data, folder, hooks, overwrite=overwrite, resume=resume, world=world
+        )
     if not world.is_first:
         return
     stopped = "" if result.stopped is None else f"Stopped {result.stopped}.\n"
     picked = f"{stopped}Picked epoch {result.epoch}: {result.reason}."
-    print_result({"run": folder, **result.plain()}, picked, f"{part_text(result.table())}\n")
+    print_result(
+        {"run": folder, **result.plain()}, picked, f"{part_text(result.table())}\n"
+    )
     note(f"wrote {folder / 'records.csv'}, config.yaml and result.json")
     if settings.selector is not None:
-        note(f"`mpcs select {folder}` compares this pick with those of other metrics and rules")
+        note(
+            f"`mpcs select {folder}` compares this pick with those of other metrics and rules"
+        )
     if result.diverged:
         problem = f"{settings.name} has diverged: the model of epoch {result.epoch} gives NaN or infinite logits"
-        typer.echo(f"mpcs: {problem}. Lower training.learning_rate, or look for NaN in the data", err=True)
+        typer.echo(
+            f"mpcs: {problem}. Lower training.learning_rate, or look for NaN in the data",
+            err=True,
+        )
         raise typer.Exit(ExitStatus.DIVERGED)

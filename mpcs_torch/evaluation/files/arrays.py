@@ -35,7 +35,9 @@ def npz_table(path: Path) -> FileTable:
             name = member.filename.removesuffix(".npy")
             try:
                 arrays[name] = _member_array(archive, member)
-            except ValueError:  # no array, or an array of Python objects, which would need pickle
+            except (
+                ValueError
+            ):  # no array, or an array of Python objects, which would need pickle
                 if len(members) == 1:
                     raise
                 other.append(name)
@@ -45,7 +47,11 @@ def npz_table(path: Path) -> FileTable:
 def _member_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
     """Read an array in a zip archive; refuse one whose header declares more values than it has, before it is made."""
     with archive.open(member) as file:
-        header = npy.read_array_header_1_0 if npy.read_magic(file) == (1, 0) else npy.read_array_header_2_0
+        header = (
+            npy.read_array_header_1_0
+            if npy.read_magic(file) == (1, 0)
+            else npy.read_array_header_2_0
+        )
         shape, _, dtype = header(file)
         if math.prod(shape) * dtype.itemsize > member.file_size:
             raise FileRuleError("all_values", quoted(member.filename), shape=shape)
@@ -55,19 +61,32 @@ def _member_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
 
 def npy_table(path: Path) -> FileTable:
     """Open the only array of an npy file, which has no name."""
-    return replace(_arrays_table(path, {"column 1": np.load(path, mmap_mode="r")}), has_names=False)
+    return replace(
+        _arrays_table(path, {"column 1": np.load(path, mmap_mode="r")}), has_names=False
+    )
 
 
 def torch_table(path: Path) -> FileTable:
     """Open the tensor, or the dictionary of tensors and lists, that `torch.save` wrote."""
     saved = load_tensors(path, mmap=True)
     saved = {"column 1": saved} if isinstance(saved, Tensor) else saved
-    if not isinstance(saved, dict) or not any(isinstance(value, Tensor) for value in saved.values()):
-        raise PredictionsError(path, "must contain a dictionary with tensors, such as preds and target")
+    if not isinstance(saved, dict) or not any(
+        isinstance(value, Tensor) for value in saved.values()
+    ):
+        raise PredictionsError(
+            path, "must contain a dictionary with tensors, such as preds and target"
+        )
     _count_values(saved, Unpacked(path))
-    columns = {str(name): value for name, value in saved.items() if isinstance(value, (Tensor, list))}
+    columns = {
+        str(name): value
+        for name, value in saved.items()
+        if isinstance(value, (Tensor, list))
+    }
     check_whole_tensors(columns.values())
-    arrays = {name: value if isinstance(value, Tensor) else make_column(value) for name, value in columns.items()}
+    arrays = {
+        name: value if isinstance(value, Tensor) else make_column(value)
+        for name, value in columns.items()
+    }
     return _arrays_table(path, arrays)
 
 
@@ -86,32 +105,71 @@ def _count_values(content: Any, unpacked: Unpacked) -> None:
         elif isinstance(value, str | bytes):
             unpacked.add(len(value))
         elif isinstance(value, Tensor) and value.layout == torch.strided:
-            unpacked.add(min(value.numel() * value.element_size(), value.untyped_storage().nbytes()))
+            unpacked.add(
+                min(value.numel() * value.element_size(), value.untyped_storage().nbytes())
+            )
 
 
-def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = ()) -> FileTable:
+def _arrays_table(
+    path: Path, arrays: Mapping[str, Any], other: Sequence[str] = ()
+) -> FileTable:
     """Return a table of the arrays that have as many rows as the largest one. Its ``dialect`` names the others."""
-    shapes = {name: tuple(a.shape) if hasattr(a, "shape") else (len(a),) for name, a in arrays.items()}
-    plain_arrays = [name for name, a in arrays.items() if not isinstance(a, np.ndarray) or a.dtype.kind in "fiubU"]
-    sizes = {name: np.prod(shapes[name]) for name in plain_arrays if len(shapes[name]) in (1, 2)}
+    shapes = {
+        name: tuple(a.shape) if hasattr(a, "shape") else (len(a),)
+        for name, a in arrays.items()
+    }
+    plain_arrays = [
+        name
+        for name, a in arrays.items()
+        if not isinstance(a, np.ndarray) or a.dtype.kind in "fiubU"
+    ]
+    sizes = {
+        name: np.prod(shapes[name]) for name in plain_arrays if len(shapes[name]) in (1, 2)
+    }
     if not sizes:
-        raise PredictionsError(path, f"must contain an array (N,) or (N, C) of numbers, but has {quoted(shapes)}")
+        raise PredictionsError(
+            path,
+            f"must contain an array (N,) or (N, C) of numbers, but has {quoted(shapes)}",
+        )
     rows = shapes[max(sizes, key=lambda name: sizes[name])][0]
     names = [name for name in sizes if shapes[name][0] == rows]
-    other = [*other, *(name for name in shapes if name not in sizes or shapes[name][0] != rows)]
+    other = [
+        *other,
+        *(name for name in shapes if name not in sizes or shapes[name][0] != rows),
+    ]
     width = max((shapes[name][1] for name in names if len(shapes[name]) == 2), default=1)
-    of_names = ((width,), (max(width, 2),))  # a single probability in each row is that of one of two classes
-    called = next((name for name in other if plain(name) in CLASS_NAMES and shapes.get(name) in of_names), None)
+    of_names = (
+        (width,),
+        (max(width, 2),),
+    )  # a single probability in each row is that of one of two classes
+    called = next(
+        (
+            name
+            for name in other
+            if plain(name) in CLASS_NAMES and shapes.get(name) in of_names
+        ),
+        None,
+    )
     classes = [] if called is None else _array_column(arrays[called]).tolist()
-    classes = classes if len({*classes}) == len(classes) and all(isinstance(name, str) for name in classes) else []
-    flat = {name for name in names if shapes[name][1:] == (1,) and width > 1}  # labels (N, 1) beside scores (N, C)
+    classes = (
+        classes
+        if len({*classes}) == len(classes)
+        and all(isinstance(name, str) for name in classes)
+        else []
+    )
+    flat = {
+        name for name in names if shapes[name][1:] == (1,) and width > 1
+    }  # labels (N, 1) beside scores (N, C)
 
     def load(wanted: Sequence[str], _: object, number: int | None) -> dict[str, Column]:
         columns, unpacked = dict[str, Column](), Unpacked(path)
         for name in wanted:
             array = arrays[name][:number]
             if isinstance(array, np.ndarray | Tensor):
-                unpacked.add(math.prod(max(1, size) for size in array.shape) * _value_bytes(array.dtype))
+                unpacked.add(
+                    math.prod(max(1, size) for size in array.shape)
+                    * _value_bytes(array.dtype)
+                )
             columns[name] = _array_column(array[:, 0] if name in flat else array)
         return columns
 
@@ -122,7 +180,9 @@ def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = 
 
 def _value_bytes(dtype: Any) -> int:
     """Return the bytes of a value of type ``dtype`` in a column: floats stay as they are, and integers get wider."""
-    return int(dtype.itemsize) if "float" in str(dtype) else max(VALUE_BYTES, dtype.itemsize)
+    return (
+        int(dtype.itemsize) if "float" in str(dtype) else max(VALUE_BYTES, dtype.itemsize)
+    )
 
 
 def _array_column(values: Any) -> Column:
@@ -133,11 +193,19 @@ def _array_column(values: Any) -> Column:
         values = (values.float() if values.dtype == torch.bfloat16 else values).numpy()
     if not isinstance(values, np.ndarray):
         return values
-    values = values.view(np.uint8) if values.dtype.kind == "b" else values  # damaged files may have bools above 1
+    values = (
+        values.view(np.uint8) if values.dtype.kind == "b" else values
+    )  # damaged files may have bools above 1
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
     if values.ndim == 2:
-        unsigned = np.dtype(np.float64 if values.dtype == np.uint64 else np.int64)  # torch lacks unsigned types
-        return torch.from_numpy(np.array(values, dtype=unsigned if values.dtype.kind == "u" else values.dtype))
+        unsigned = np.dtype(
+            np.float64 if values.dtype == np.uint64 else np.int64
+        )  # torch lacks unsigned types
+        return torch.from_numpy(
+            np.array(values, dtype=unsigned if values.dtype.kind == "u" else values.dtype)
+        )
     import pyarrow
 
-    return pyarrow.array(values.astype(np.float32) if values.dtype == np.float16 else values)
+    return pyarrow.array(
+        values.astype(np.float32) if values.dtype == np.float16 else values
+    )

@@ -14,7 +14,9 @@ MAX_ORDERED = 3
 """The maximum number of classes whose orders are all listed."""
 
 
-def call_classes(facts: Facts, reading: Reading, columns: Sequence[str]) -> Iterator[Reading]:
+def call_classes(
+    facts: Facts, reading: Reading, columns: Sequence[str]
+) -> Iterator[Reading]:
     """Yield ``reading`` with all that the labels, or predicted labels, in ``columns`` may call its classes.
 
     Labels that are names of the classes need nothing else.
@@ -23,8 +25,14 @@ def call_classes(facts: Facts, reading: Reading, columns: Sequence[str]) -> Iter
     if facts.called:
         yield reading._replace(roles=roles._replace(called=facts.called))
         return
-    is_unnamed = facts.class_names is None and (roles.form == "lists" or not facts.table.has_names)
-    others = [name for name in columns if is_unnamed or not facts.label_texts(name) <= {*roles.classes}]
+    is_unnamed = facts.class_names is None and (
+        roles.form == "lists" or not facts.table.has_names
+    )
+    others = [
+        name
+        for name in columns
+        if is_unnamed or not facts.label_texts(name) <= {*roles.classes}
+    ]
     if not others:
         yield reading
         return
@@ -32,18 +40,37 @@ def call_classes(facts: Facts, reading: Reading, columns: Sequence[str]) -> Iter
     if numbered:
         ways, doubt = _by_number(facts, roles, numbered, is_unnamed=is_unnamed)
     else:
-        ways, doubt = (_in_any_order(facts, roles, others) if is_unnamed else []), "which_order"
+        ways, doubt = (
+            (_in_any_order(facts, roles, others) if is_unnamed else []),
+            "which_order",
+        )
     labels = sorted(set[str]().union(*map(facts.label_texts, others)), key=number_or_text)
-    said = {"labels": listed(labels), "classes": listed(roles.classes), "size": len(roles.classes)}
+    said = {
+        "labels": listed(labels),
+        "classes": listed(roles.classes),
+        "size": len(roles.classes),
+    }
     for way in ways:
-        fields = {"columns": span(roles.scores), "first": (way.called or way.classes)[0], **said}
-        yield reading._replace(roles=way, doubt=Problem(doubt, fields) if doubt else reading.doubt)
+        fields = {
+            "columns": span(roles.scores),
+            "first": (way.called or way.classes)[0],
+            **said,
+        }
+        yield reading._replace(
+            roles=way, doubt=Problem(doubt, fields) if doubt else reading.doubt
+        )
     # If only some labels are no classes, reading the rows names these; and decisions may be more than classes.
-    is_known = not numbered and not is_unnamed and not facts.label_texts(others[0]).isdisjoint(roles.classes)
+    is_known = (
+        not numbered
+        and not is_unnamed
+        and not facts.label_texts(others[0]).isdisjoint(roles.classes)
+    )
     if not ways and (is_known or roles.form == "decisions"):
         yield reading
     elif not ways:
-        yield reading._replace(broken=Problem("no_class", {"column": quoted(others[0]), **said}))
+        yield reading._replace(
+            broken=Problem("no_class", {"column": quoted(others[0]), **said})
+        )
 
 
 def _in_any_order(facts: Facts, roles: Roles, columns: Sequence[str]) -> list[Roles]:
@@ -69,9 +96,13 @@ def _by_number(
     if not are_words:
         doubt = "first_number" if len(names) > 1 else doubt
         return [roles._replace(classes=called) for called in names], doubt
-    in_columns = [dict(zip(*family, strict=True)) for family in numbered_families(roles.scores)]
+    in_columns = [
+        dict(zip(*family, strict=True)) for family in numbered_families(roles.scores)
+    ]
     if facts.table.has_names and in_columns and len(in_columns[0]) == len(roles.scores):
-        return [roles._replace(called=tuple(in_columns[0][name] for name in roles.scores))], None
+        return [
+            roles._replace(called=tuple(in_columns[0][name] for name in roles.scores))
+        ], None
     orders, is_doubted = _orders(facts, roles, names)
     doubt = None
     if is_doubted:
@@ -81,7 +112,9 @@ def _by_number(
     return [order._replace(called=called) for called in names for order in orders], doubt
 
 
-def _orders(facts: Facts, roles: Roles, names: Sequence[Sequence[str]]) -> tuple[list[Roles], bool]:
+def _orders(
+    facts: Facts, roles: Roles, names: Sequence[Sequence[str]]
+) -> tuple[list[Roles], bool]:
     """Return the orders of the classes that numbers may mean, and whether it takes the user to tell which one."""
     if facts.class_names is not None or facts.options.score_columns:
         return [roles], False
@@ -113,7 +146,11 @@ def _counted(facts: Facts, size: int, columns: Sequence[str]) -> list[tuple[str,
 def _ranked(facts: Facts, size: int, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the labels in the order of their numbers, if these are consecutive, or -1 and 1."""
     labels = _all_labels(facts, columns)
-    numbers = [number for number in map(to_number, labels) if number is not None and number % 1 == 0]
+    numbers = [
+        number
+        for number in map(to_number, labels)
+        if number is not None and number % 1 == 0
+    ]
     is_whole = len(labels) == len(numbers) == size
     are_steps = all(two - one == 1 for one, two in pairwise(numbers)) or numbers == [-1, 1]
     return [tuple(labels)] if is_whole and are_steps else []

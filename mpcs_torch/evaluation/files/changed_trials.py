@@ -16,7 +16,11 @@ from mpcs_torch.evaluation.files.write import copy_table
 
 
 def rewrite_scores(
-    path: Path, out: Path, change: Callable[[Tensor], Tensor], options: ReadOptions, advance: Advance
+    path: Path,
+    out: Path,
+    change: Callable[[Tensor], Tensor],
+    options: ReadOptions,
+    advance: Advance,
 ) -> str:
     """Copy a file of trials with changed scores by `copy_table`; return a sentence on how the file was read.
 

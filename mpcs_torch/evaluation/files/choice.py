@@ -43,7 +43,11 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
     if len(chosen) != 1:
         error = _unclear(facts, readings, chosen, measure)
         named = [reading for reading in readings if reading.strength > UNNAMED]
-        is_left_to_rows = len(named) == 1 and named[0].broken is not None and named[0].broken.code in OF_ROWS
+        is_left_to_rows = (
+            len(named) == 1
+            and named[0].broken is not None
+            and named[0].broken.code in OF_ROWS
+        )
         if error.offers or measure is None or not is_left_to_rows:
             raise error
         chosen = named
@@ -51,13 +55,23 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
     refuse_stacked(facts, roles, measure)
     used = {*roles.scores, *roles.truth, roles.label}
     unused = [name for name in facts.free if name not in used]
-    failed = [one for one in readings if one.broken and one.broken.code in ("sums", "unordered")]
+    failed = [
+        one for one in readings if one.broken and one.broken.code in ("sums", "unordered")
+    ]
     failed = [one for one in failed if not {*one.roles.scores} & used]
     remarks = [str(one.broken) for one in failed[:1]] if roles.form == "decisions" else []
-    beside = {one.roles.scores[0]: one for one in readings if one.is_clear and one.roles.form == "decisions"}
-    decided = paired_decision(roles.scores[0], [name for name in beside if name not in roles.scores])
+    beside = {
+        one.roles.scores[0]: one
+        for one in readings
+        if one.is_clear and one.roles.form == "decisions"
+    }
+    decided = paired_decision(
+        roles.scores[0], [name for name in beside if name not in roles.scores]
+    )
     first = facts.matrix(roles.scores)
-    return roles._replace(unused=unused, decided=decided, first_scores=first, remarks=remarks)
+    return roles._replace(
+        unused=unused, decided=decided, first_scores=first, remarks=remarks
+    )
 
 
 def _unclear(
@@ -78,7 +92,11 @@ def _unclear(
         problem = offers[0][0].doubt or offers[0][0].broken or Problem("several")
     else:
         problem = _problem(facts, ranked)
-    further = [] if offers else [line for line in _described(facts, ranked) if line != str(problem)]
+    further = (
+        []
+        if offers
+        else [line for line in _described(facts, ranked) if line != str(problem)]
+    )
     return UnclearFileError(path, problem, [offer for _, offer in offers], further)
 
 
@@ -101,11 +119,21 @@ def _order(reading: Reading, chosen: Sequence[Reading]) -> tuple[bool, int, bool
 
 def _described(facts: Facts, ranked: Sequence[Reading]) -> list[str]:
     """Describe the columns, and the ways to read them that come closest, for an error without offers."""
-    lines = [f"it has {listed(facts.table.names, MAX_DESCRIBED)}"] if facts.table.has_names else ["it has no header"]
+    lines = (
+        [f"it has {listed(facts.table.names, MAX_DESCRIBED)}"]
+        if facts.table.has_names
+        else ["it has no header"]
+    )
     for name in facts.table.names[:MAX_DESCRIBED]:
         values = list(dict.fromkeys(to_text(value) for value in facts.columns[name].values))
-        kind = {"whole": "whole numbers", "number": "numbers", "list": "lists of numbers"}.get(facts.kind(name), "")
-        lines.append(f"  {listed([name])}: {kind or facts.kind(name)}, such as {listed(values, 3)}")
+        kind = {
+            "whole": "whole numbers",
+            "number": "numbers",
+            "list": "lists of numbers",
+        }.get(facts.kind(name), "")
+        lines.append(
+            f"  {listed([name])}: {kind or facts.kind(name)}, such as {listed(values, 3)}"
+        )
     lacking = [name for name in facts.class_names or () if name not in facts.table.names]
     if lacking and facts.table.has_names:
         lines.append(f"there is no column for {listed(lacking, 5)}")
@@ -124,21 +152,36 @@ def _other_form(facts: Facts) -> Problem | None:
     for name in facts.by_kind(facts.free, "text"):
         values = [value for value in facts.columns[name].labels if value]
         if all(value.startswith("{") and value.endswith("}") for value in values):
-            return Problem("dictionaries", {"column": quoted(name), "value": quoted(values[0])})
+            return Problem(
+                "dictionaries", {"column": quoted(name), "value": quoted(values[0])}
+            )
     lists = facts.by_kind(facts.free, "list")
-    for name in named_as(lists, LABELS) if len(lists) > 1 and not facts.options.label_column else ():
+    for name in (
+        named_as(lists, LABELS) if len(lists) > 1 and not facts.options.label_column else ()
+    ):
         numbers = facts.columns[name].numbers
         has_lengths = bool(np.isnan(numbers).any())
-        is_square = len(numbers) < numbers.shape[1] and (numbers % 1 == 0).all() and (numbers.sum(axis=1) != 1).any()
+        is_square = (
+            len(numbers) < numbers.shape[1]
+            and (numbers % 1 == 0).all()
+            and (numbers.sum(axis=1) != 1).any()
+        )
         if has_lengths or is_square:
-            return Problem("many_rows", {"column": quoted(name), "columns": ",".join(lists)})
+            return Problem(
+                "many_rows", {"column": quoted(name), "columns": ",".join(lists)}
+            )
     return None
 
 
 def _is_confusion(facts: Facts) -> bool:
     """Return whether the first column names the rows as the header names the other columns, which have counts."""
     table = facts.table
-    if not table.has_names or len(table.names) < 3 or facts.options.label_column or facts.options.score_columns:
+    if (
+        not table.has_names
+        or len(table.names) < 3
+        or facts.options.label_column
+        or facts.options.score_columns
+    ):
         return False
     first, *others = table.names
     rows = [to_text(value) for value in facts.columns[first].values]
@@ -146,4 +189,6 @@ def _is_confusion(facts: Facts) -> bool:
     is_square = [row for row in rows if row.lower() not in TOTALS] == names
     if not is_square or len(facts.by_kind(others, "whole")) < len(others):
         return False
-    return nominal_sum(facts.matrix(names).sum(axis=1), len(names)) is None  # else each row has probabilities
+    return (
+        nominal_sum(facts.matrix(names).sum(axis=1), len(names)) is None
+    )  # else each row has probabilities

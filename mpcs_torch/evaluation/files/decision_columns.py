@@ -11,12 +11,23 @@ from mpcs_torch.evaluation.files.label_columns import MAX_UNNAMED, Labels
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import DECIDED, UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.tables import listed, to_number
-from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, MISSING, PREDICTED, TRUE, plain, split_words, stem
+from mpcs_torch.evaluation.files.words import (
+    DECISIONS,
+    LABELS,
+    MISSING,
+    PREDICTED,
+    TRUE,
+    plain,
+    split_words,
+    stem,
+)
 
 WORDS = DECISIONS | {"pred", "predicted"}
 
 
-def decision_columns(facts: Facts, labels: Labels, names: Sequence[str]) -> list[tuple[str, int]]:
+def decision_columns(
+    facts: Facts, labels: Labels, names: Sequence[str]
+) -> list[tuple[str, int]]:
     """Return the columns that may have predicted labels, with their strength: by name, or only by their values.
 
     If the labels come from another file, a column named as labels has predicted labels.
@@ -41,15 +52,23 @@ def decision_columns(facts: Facts, labels: Labels, names: Sequence[str]) -> list
     if label is None or len(texts) < 2:
         return found
     by_value = list[str]()
-    for name in [name for name in columns if name not in named and not facts.is_counter(name)]:
+    for name in [
+        name for name in columns if name not in named and not facts.is_counter(name)
+    ]:
         own_texts = facts.texts(name)
         is_alike = own_texts == texts or (facts.kind(name) == "text" and own_texts < texts)
-        if is_alike and len(own_texts) > 1 and facts.columns[name].labels != facts.columns[label].labels:
+        if (
+            is_alike
+            and len(own_texts) > 1
+            and facts.columns[name].labels != facts.columns[label].labels
+        ):
             by_value.append(name)
     return [*found, *((name, UNNAMED) for name in by_value[:MAX_UNNAMED])]
 
 
-def decided(facts: Facts, labels: Labels, decision: str, strength: int) -> Iterator[Reading]:
+def decided(
+    facts: Facts, labels: Labels, decision: str, strength: int
+) -> Iterator[Reading]:
     """Yield the readings of a column of predicted labels. Without known classes, all labels are classes."""
     said = {"column": quoted(decision), "what": "predicted labels"}
     doubt = None if strength > UNNAMED else Problem("not_named", said)
@@ -63,12 +82,18 @@ def decided(facts: Facts, labels: Labels, decision: str, strength: int) -> Itera
     by_lower = {text.lower(): text for text in known}
     if len(by_lower) == len(known):  # yes is Yes, if no two labels differ so
         texts = {by_lower.get(text.lower(), text) for text in texts}
-    classes = [name for name in sorted(texts | known, key=number_or_text) if name.lower() not in MISSING]
+    classes = [
+        name
+        for name in sorted(texts | known, key=number_or_text)
+        if name.lower() not in MISSING
+    ]
     roles = Roles("decisions", [decision], tuple(classes))
     yield Reading(roles, strength, doubt, _problem_of(facts, names, texts, known))
 
 
-def _problem_of(facts: Facts, names: Sequence[str], texts: set[str], known: set[str]) -> Problem | None:
+def _problem_of(
+    facts: Facts, names: Sequence[str], texts: set[str], known: set[str]
+) -> Problem | None:
     """Return the problem that predicted labels ``texts`` and labels ``known``, of ``names``, are unclear."""
     classes = sorted(texts | known, key=number_or_text)
     missing = [name for name in classes if name.lower() in MISSING]
@@ -83,7 +108,10 @@ def _problem_of(facts: Facts, names: Sequence[str], texts: set[str], known: set[
         place = names[-1] if missing[0] in known else names[0]
         return Problem("label_gap", {"column": quoted(place), "text": quoted(missing[0])})
     if texts.isdisjoint(known) and len(known) > 1:
-        return Problem("disjoint", {**column, "decisions": listed(sorted(texts)), "labels": listed(sorted(known))})
+        return Problem(
+            "disjoint",
+            {**column, "decisions": listed(sorted(texts)), "labels": listed(sorted(known))},
+        )
     if twins:
         return Problem("cases", {"labels": listed(twins)})
     if is_mixed or any(number % 1 for number in numbers):

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mpcs_torch.evaluation.files.reading import NoRowsError, PredictionsError
-from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, column_kind, to_number, unnamed
+from mpcs_torch.evaluation.files.tables import (
+    DECIMAL_COMMA,
+    column_kind,
+    to_number,
+    unnamed,
+)
 from mpcs_torch.evaluation.files.words import is_column_name, target_or_not
 from mpcs_torch.io.untrusted_files import MAX_COLUMNS, MAX_LINE_BYTES, FileRuleError
 
@@ -30,7 +35,11 @@ DELIMITERS = {
     SPACE: "separated by white space",
 }
 DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
-ENCODINGS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
+ENCODINGS = (
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+)
 
 
 class Dialect(NamedTuple):
@@ -52,9 +61,17 @@ def detect_encoding(start: bytes) -> str:
     for mark, encoding in ENCODINGS:
         if start.startswith(mark):
             return encoding
-    if len(start) > 1 and b"\0" not in start[::2] and start[1::2].count(0) * 2 > len(start) // 2:
+    if (
+        len(start) > 1
+        and b"\0" not in start[::2]
+        and start[1::2].count(0) * 2 > len(start) // 2
+    ):
         return "utf-16-le"
-    if len(start) > 1 and b"\0" not in start[1::2] and start[::2].count(0) * 2 > len(start) // 2:
+    if (
+        len(start) > 1
+        and b"\0" not in start[1::2]
+        and start[::2].count(0) * 2 > len(start) // 2
+    ):
         return "utf-16-be"
     return "utf-8-sig"
 
@@ -62,9 +79,15 @@ def detect_encoding(start: bytes) -> str:
 def sniff(path: Path, content: bytes) -> Dialect:
     """Infer the dialect of a text table from the first rows of ``content``."""
     file = io.BytesIO(content)
-    start = file.read(SNIFFED_BYTES) + file.readline(MAX_LINE_BYTES) + file.readline(MAX_LINE_BYTES)
+    start = (
+        file.read(SNIFFED_BYTES)
+        + file.readline(MAX_LINE_BYTES)
+        + file.readline(MAX_LINE_BYTES)
+    )
     encoding = detect_encoding(start)
-    text = start.decode(encoding, "ignore")  # undecodable text is reported when rows are read
+    text = start.decode(
+        encoding, "ignore"
+    )  # undecodable text is reported when rows are read
     if "\0" in text:
         raise PredictionsError(path, "is a binary file of no known format")
     lines = io.StringIO(text, newline="").readlines()
@@ -72,10 +95,16 @@ def sniff(path: Path, content: bytes) -> Dialect:
         lines = lines[:-1]  # it may be cut
         if not lines:
             raise FileRuleError("size_at_most", "the first line", maximum=MAX_LINE_BYTES)
-    comments = next((place for place, line in enumerate(lines) if not line.startswith(("#", "sep="))), len(lines))
+    comments = next(
+        (place for place, line in enumerate(lines) if not line.startswith(("#", "sep="))),
+        len(lines),
+    )
     delimiter, rows = _best_split(lines[comments:])
     if not rows and any(map(str.strip, lines[comments:])):
-        raise PredictionsError(path, f"a value must have at most {csv.field_size_limit()} characters, but one has more")
+        raise PredictionsError(
+            path,
+            f"a value must have at most {csv.field_size_limit()} characters, but one has more",
+        )
     if not rows:
         raise NoRowsError(path, "has no rows: the file is empty")
     comment = lines[comments - 1] if comments and delimiter != SPACE else ""
@@ -85,18 +114,27 @@ def sniff(path: Path, content: bytes) -> Dialect:
     has_names = has_header(rows, delimiter)
     cells = [cell.strip() for row in rows[has_names:] for cell in row]
     commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
-    has_commas = bool(commas) and (delimiter != "," or all(cell.startswith("0,") for cell in commas))
+    has_commas = bool(commas) and (
+        delimiter != "," or all(cell.startswith("0,") for cell in commas)
+    )
     decimal = "," if has_commas and not any(map(DECIMAL_POINT.fullmatch, cells)) else "."
     names = [cell.strip() or f"Unnamed: {place}" for place, cell in enumerate(rows[0])]
-    if has_names and len(rows) > 2 and all(len(row) == len(names) + 1 for row in rows[1:]):  # as R writes its rows
+    if (
+        has_names and len(rows) > 2 and all(len(row) == len(names) + 1 for row in rows[1:])
+    ):  # as R writes its rows
         is_last = not any(row[-1].strip() for row in rows[1:])
         names = [*names, f"Unnamed: {len(names)}"] if is_last else ["Unnamed: 0", *names]
     names = names if has_names else unnamed(len(rows[0]))
     header_lines = _header_lines(lines[comments:], delimiter) if has_names else 0
     unusual = ["UTF-16" * encoding.startswith("utf-16"), DELIMITERS[delimiter]]
-    unusual += ["decimal commas" * (decimal == ","), f"{comments} lines of comments" * (comments > 0)]
+    unusual += [
+        "decimal commas" * (decimal == ","),
+        f"{comments} lines of comments" * (comments > 0),
+    ]
     unusual += ["no header" * (not has_names)]
-    return Dialect(encoding, delimiter, decimal, names, has_names, comments + header_lines, unusual)
+    return Dialect(
+        encoding, delimiter, decimal, names, has_names, comments + header_lines, unusual
+    )
 
 
 def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
@@ -107,7 +145,10 @@ def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 
 def _reader(lines: Iterable[str], delimiter: str) -> Any:
     """Return a csv reader of ``lines``. With the delimiter `SPACE`, any run of white space separates fields."""
-    return csv.reader((" ".join(line.split()) for line in lines) if delimiter == SPACE else lines, delimiter=delimiter)
+    return csv.reader(
+        (" ".join(line.split()) for line in lines) if delimiter == SPACE else lines,
+        delimiter=delimiter,
+    )
 
 
 def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
@@ -139,25 +180,44 @@ def _header_lines(lines: Sequence[str], delimiter: str) -> int:
 def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     """Return whether the first row is a header, judged by its cells and by the values below."""
     first, others = [cell.strip() for cell in rows[0]], rows[1:]
-    columns = [[row[place] for row in others if place < len(row)] for place in range(len(first))]
+    columns = [
+        [row[place] for row in others if place < len(row)] for place in range(len(first))
+    ]
     kinds = [column_kind(column) for column in columns]
     numbers = [to_number(cell) for cell in first]
     numeric = [place for place, number in enumerate(numbers) if number is not None]
     given = sorted(number for number in numbers if number is not None)
-    is_sequence = given in ([*map(float, range(len(given)))], [*map(float, range(1, len(given) + 1))])
-    are_names = len(given) > 1 and is_sequence and all(first[place].isdecimal() for place in numeric)  # 1.0 is no name
-    if are_names and (not others or any(kinds[place] in ("number", "text") for place in numeric)):
+    is_sequence = given in (
+        [*map(float, range(len(given)))],
+        [*map(float, range(1, len(given) + 1))],
+    )
+    are_names = (
+        len(given) > 1
+        and is_sequence
+        and all(first[place].isdecimal() for place in numeric)
+    )  # 1.0 is no name
+    if are_names and (
+        not others or any(kinds[place] in ("number", "text") for place in numeric)
+    ):
         return True
     if any(number is not None and number % 1 for number in numbers):
         return False
-    of_numbers = [place for place, kind in enumerate(kinds) if kind in ("whole", "number", "list")]
+    of_numbers = [
+        place for place, kind in enumerate(kinds) if kind in ("whole", "number", "list")
+    ]
     above_numbers = [first[place] for place in of_numbers if numbers[place] is None]
     if numeric or any(above_numbers):
-        return any(above_numbers) and all(column_kind([cell]) != "list" for cell in above_numbers)
-    if any(cell and cell in map(str.strip, column) for cell, column in zip(first, columns, strict=True)):
+        return any(above_numbers) and all(
+            column_kind([cell]) != "list" for cell in above_numbers
+        )
+    if any(
+        cell and cell in map(str.strip, column)
+        for cell, column in zip(first, columns, strict=True)
+    ):
         return False
     kinds_of_cells = [
-        [target_or_not(each) for each in (cell, *column)] for cell, column in zip(first, columns, strict=True)
+        [target_or_not(each) for each in (cell, *column)]
+        for cell, column in zip(first, columns, strict=True)
     ]
     if any(len(some) > 1 and None not in some for some in kinds_of_cells):
         return False
@@ -178,18 +238,33 @@ def read_text(
     """
     import pyarrow
 
-    content, places = read(), {name: place for place, name in reversed(list(enumerate(dialect.names)))}
+    content, places = (
+        read(),
+        {name: place for place, name in reversed(list(enumerate(dialect.names)))},
+    )
     with suppress(pyarrow.ArrowException, UnicodeError):
-        table = _by_arrow(content, dialect, {places[name]: name in numbers for name in wanted}, rows)
+        table = _by_arrow(
+            content, dialect, {places[name]: name in numbers for name in wanted}, rows
+        )
         return {name: table.column(str(places[name])).combine_chunks() for name in wanted}
-    parts, left = {name: list[Any]() for name in wanted}, islice(_rows(path, dialect, content), rows)
+    parts, left = (
+        {name: list[Any]() for name in wanted},
+        islice(_rows(path, dialect, content), rows),
+    )
     while block := [*islice(left, BLOCK_ROWS)]:
         for name in wanted:
-            parts[name].append(pyarrow.array([row[places[name]] for row in block], pyarrow.string()))
-    return {name: pyarrow.chunked_array(arrays, pyarrow.string()).combine_chunks() for name, arrays in parts.items()}
+            parts[name].append(
+                pyarrow.array([row[places[name]] for row in block], pyarrow.string())
+            )
+    return {
+        name: pyarrow.chunked_array(arrays, pyarrow.string()).combine_chunks()
+        for name, arrays in parts.items()
+    }
 
 
-def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], rows: int | None) -> Any:
+def _by_arrow(
+    content: bytes, dialect: Dialect, is_number: Mapping[int, bool], rows: int | None
+) -> Any:
     """Read the columns whose indices are keys of ``is_number``, as numbers if the value is True; name them by index."""
     import pyarrow
     from pyarrow import csv as arrow_csv
@@ -199,23 +274,35 @@ def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], r
         if not is_utf8:
             raise pyarrow.ArrowInvalid("only in UTF-8 is each white space one byte")
         content = _single_spaces(content)
-    types = {str(place): pyarrow.float64() if is_one else pyarrow.string() for place, is_one in is_number.items()}
+    types = {
+        str(place): pyarrow.float64() if is_one else pyarrow.string()
+        for place, is_one in is_number.items()
+    }
     opened = arrow_csv.open_csv(
         pyarrow.BufferReader(content),
         arrow_csv.ReadOptions(
             block_size=max(BLOCK_BYTES, BYTES_PER_VALUE * len(dialect.names)),
             skip_rows=dialect.first_lines,
-            column_names=[str(place) for place in range(len(dialect.names))],  # names may be repeated
+            column_names=[
+                str(place) for place in range(len(dialect.names))
+            ],  # names may be repeated
             encoding="utf8" if is_utf8 else dialect.encoding,
         ),
         arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         # Without null_values, pyarrow reads an empty text and "NaN" as Python does.
         arrow_csv.ConvertOptions(
-            column_types=types, include_columns=list(types), null_values=[], decimal_point=dialect.decimal
+            column_types=types,
+            include_columns=list(types),
+            null_values=[],
+            decimal_point=dialect.decimal,
         ),
     )
     with opened as reader:  # the reader closes its threads
-        return reader.read_all() if rows is None else pyarrow.Table.from_batches(islice(reader, 1), reader.schema)
+        return (
+            reader.read_all()
+            if rows is None
+            else pyarrow.Table.from_batches(islice(reader, 1), reader.schema)
+        )
 
 
 def _single_spaces(content: bytes) -> bytes:
@@ -230,7 +317,9 @@ def _rows(path: Path, dialect: Dialect, content: bytes) -> Iterator[list[str]]:
     names = dialect.names
     text = io.TextIOWrapper(io.BytesIO(content), dialect.encoding, newline="")
     try:
-        rows = filter(None, _reader(islice(text, dialect.first_lines, None), dialect.delimiter))
+        rows = filter(
+            None, _reader(islice(text, dialect.first_lines, None), dialect.delimiter)
+        )
         for number, row in enumerate(rows, start=1):
             if len(row) < len(names):
                 problem = f"is missing: the row has {len(row)} of {len(names)} values"
@@ -248,4 +337,6 @@ def _refuse_undecodable(path: Path, dialect: Dialect, content: bytes) -> None:
         content.decode(dialect.encoding)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise PredictionsError(path, f"cannot be read: {error}, which is in line {line}; save it as UTF-8") from None
+        raise PredictionsError(
+            path, f"cannot be read: {error}, which is in line {line}; save it as UTF-8"
+        ) from None

@@ -29,7 +29,10 @@ from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE
 NUMBERED = re.compile(r"(|.*\D)(\d{1,18})(\D*)")
 """A pattern for a name with a number, that is, with the last one in it."""
 SEPARATOR = re.compile(r"[_\-. :/=]")
-BEFORE, AFTER = rf"(?:(?<=^)|(?<={SEPARATOR.pattern})|(?<=\())", rf"(?=$|\)|{SEPARATOR.pattern})"
+BEFORE, AFTER = (
+    rf"(?:(?<=^)|(?<={SEPARATOR.pattern})|(?<=\())",
+    rf"(?=$|\)|{SEPARATOR.pattern})",
+)
 """Patterns that match where a class name may begin and end within the name of a column."""
 MIN_COUNTED = 3
 """The minimum number of rows by which consecutive whole numbers are known to count the rows."""
@@ -56,10 +59,17 @@ class ColumnFacts:
     def numbers(self) -> NDArray[np.float64]:
         """The numbers, (n,), or for lists (n, k); NaN for a value that is no number, or a list of another length."""
         if self.kind != "list":
-            return np.array([np.nan if number is None else number for number in map(to_number, self.values)])
+            return np.array(
+                [
+                    np.nan if number is None else number
+                    for number in map(to_number, self.values)
+                ]
+            )
         lists = [numbers_in(value) for value in self.values]
         size = len(next(filter(None, lists)))
-        return np.array([row if row and len(row) == size else [np.nan] * size for row in lists])
+        return np.array(
+            [row if row and len(row) == size else [np.nan] * size for row in lists]
+        )
 
 
 class Facts:
@@ -82,10 +92,18 @@ class Facts:
         *,
         needs_labels: bool = True,
     ) -> None:
-        self.table, self.needs_labels, self._known, self._others = table, needs_labels, class_names, others
+        self.table, self.needs_labels, self._known, self._others = (
+            table,
+            needs_labels,
+            class_names,
+            others,
+        )
         self.columns = {name: ColumnFacts(values) for name, values in table.peek().items()}
         if not any(len(column.values) for column in self.columns.values()):
-            raise NoRowsError(table.path, "has no rows" if not table.has_names else "has a header, but no rows")
+            raise NoRowsError(
+                table.path,
+                "has no rows" if not table.has_names else "has a header, but no rows",
+            )
         self._all_texts = dict[str, set[str]]()
         self._ask(options)
 
@@ -123,7 +141,9 @@ class Facts:
     def all_texts(self, name: str) -> set[str]:
         """Return the distinct texts of the column ``name`` in all rows, without missing values."""
         if name not in self._all_texts:
-            self._all_texts[name] = {label_text(text) for text in distinct_texts(self.table, name, MAX_CLASSES)} - {""}
+            self._all_texts[name] = {
+                label_text(text) for text in distinct_texts(self.table, name, MAX_CLASSES)
+            } - {""}
         return self._all_texts[name]
 
     def label_texts(self, name: str) -> set[str]:
@@ -144,7 +164,11 @@ class Facts:
     def is_counter(self, name: str) -> bool:
         """Return whether a column numbers the rows: by its name, or by consecutive whole numbers."""
         column = self.columns[name]
-        counts = column.kind == "whole" and len(column.values) >= MIN_COUNTED and (np.diff(column.numbers) == 1).all()
+        counts = (
+            column.kind == "whole"
+            and len(column.values) >= MIN_COUNTED
+            and (np.diff(column.numbers) == 1).all()
+        )
         return column.kind != "number" and (is_index(name) or bool(counts))
 
     def error(self, problem: str, column: str | None = None) -> PredictionsError:
@@ -156,28 +180,45 @@ def _called(table: FileTable, known: Sequence[str], called: Sequence[str]) -> Se
     """Return the names ``called`` that a file has for the ``known`` classes; () if they are the same."""
     if [*called] == [*known]:
         return ()
-    is_in_order = all(one == two or one not in known for one, two in zip(called, known, strict=False))
+    is_in_order = all(
+        one == two or one not in known for one, two in zip(called, known, strict=False)
+    )
     if called and (len(called) != len(known) or not is_in_order):
-        raise PredictionsError(table.path, f"--classes must be what the file calls {listed(known)}, in this order")
+        raise PredictionsError(
+            table.path,
+            f"--classes must be what the file calls {listed(known)}, in this order",
+        )
     return called
 
 
 def nominal_sum(sums: Any, num_classes: int) -> float | None:
     """Return 1 if all ``sums`` are 1 up to rounding, 100 if all are 100 (percentages), else None."""
-    rooms = {1.0: min(0.005 * num_classes, 0.25) + SUM_TOLERANCE, 100.0: 0.5 * num_classes**0.5 + 0.5}
-    fitting = (whole for whole, room in rooms.items() if len(sums) and bool((abs(sums - whole) <= room).all()))
+    rooms = {
+        1.0: min(0.005 * num_classes, 0.25) + SUM_TOLERANCE,
+        100.0: 0.5 * num_classes**0.5 + 0.5,
+    }
+    fitting = (
+        whole
+        for whole, room in rooms.items()
+        if len(sums) and bool((abs(sums - whole) <= room).all())
+    )
     return next(fitting, None)
 
 
 def span(names: Sequence[str]) -> str:
     """List ``names`` for a message; names with consecutive numbers become "FIRST to LAST"."""
-    numbered = next((family for family, _ in numbered_families(names) if len(family) == len(names) > 2), None)
+    numbered = next(
+        (family for family, _ in numbered_families(names) if len(family) == len(names) > 2),
+        None,
+    )
     if numbered is not None and [*numbered] == [*names]:
         return f"{listed(names[:1])} to {listed(names[-1:])}"
     return listed(names)
 
 
-def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+def numbered_families(
+    names: Sequence[str],
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Yield families of ``names``, such as p0 and p1, that differ only in numbers from 0 or 1; and their numbers."""
     families = defaultdict[tuple[str, str], dict[int, str]](dict)
     for name in names:
@@ -185,14 +226,22 @@ def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], t
             families[match[1], match[3]][int(match[2])] = name
     for family in families.values():
         numbers = sorted(family)
-        if len(numbers) > 1 and numbers[0] in (0, 1) and numbers == [*range(numbers[0], numbers[0] + len(numbers))]:
+        if (
+            len(numbers) > 1
+            and numbers[0] in (0, 1)
+            and numbers == [*range(numbers[0], numbers[0] + len(numbers))]
+        ):
             yield tuple(family[number] for number in numbers), tuple(map(str, numbers))
 
 
 def affixes(names: Iterable[str], class_name: str) -> list[tuple[str, str]]:
     """Return what stands before and after ``class_name`` in ``names`` that have it as a word, shortest first."""
     pattern = re.compile(f"{BEFORE}{re.escape(class_name)}{AFTER}")
-    around = {(name[: at.start()], name[at.end() :]) for name in names for at in pattern.finditer(name)}
+    around = {
+        (name[: at.start()], name[at.end() :])
+        for name in names
+        for at in pattern.finditer(name)
+    }
     return sorted(around, key=lambda pair: len(pair[0]) + len(pair[1]))
 
 
@@ -200,7 +249,9 @@ def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[tuple[str
     """Yield the columns PREFIX + class + SUFFIX of all ``classes``, shortest affixes first; ignore case."""
     if not classes or not classes[0]:
         return
-    differs = all(len({name.lower() for name in some}) == len(some) for some in (names, classes))
+    differs = all(
+        len({name.lower() for name in some}) == len(some) for some in (names, classes)
+    )
     lower = {(name.lower() if differs else name): name for name in names}
     classes_in_case = [name.lower() if differs else name for name in classes]
     for before, after in affixes(lower, classes_in_case[0]):
@@ -216,7 +267,9 @@ def label_text(value: Any) -> str:
     text = to_text(value)
     number = to_number(text)
     is_whole = number is not None and number % 1 == 0 and abs(number) < 2**53
-    return str(int(number)) if is_whole and not text.isdigit() and number is not None else text
+    return (
+        str(int(number)) if is_whole and not text.isdigit() and number is not None else text
+    )
 
 
 def number_or_text(text: str) -> tuple[float, str]:

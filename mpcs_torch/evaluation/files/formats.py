@@ -13,7 +13,13 @@ import torch
 
 from mpcs_torch.errors import has_control, quoted
 from mpcs_torch.evaluation.files.arrays import npy_table, npz_table, torch_table
-from mpcs_torch.evaluation.files.delimited import SNIFFED_BYTES, detect_encoding, has_header, read_text, sniff
+from mpcs_torch.evaluation.files.delimited import (
+    SNIFFED_BYTES,
+    detect_encoding,
+    has_header,
+    read_text,
+    sniff,
+)
 from mpcs_torch.evaluation.files.hdf5 import hdf5_table
 from mpcs_torch.evaluation.files.json_records import flat_record, parse_records
 from mpcs_torch.evaluation.files.reading import PredictionsError, reading
@@ -52,10 +58,14 @@ def open_table(path: str | Path, *, is_whole: bool = True) -> FileTable:
         check_regular(path)
         with path.open("rb") as file:
             start = file.read(8)
-        compression = next((name for mark, name in PACKED.items() if start.startswith(mark)), "")
+        compression = next(
+            (name for mark, name in PACKED.items() if start.startswith(mark)), ""
+        )
         read = partial(_content, path, compression, is_whole=is_whole)
         text = partial(_text_table, compression=compression, read=read)
-        opened = next((opened for mark, opened in FORMATS.items() if start.startswith(mark)), text)
+        opened = next(
+            (opened for mark, opened in FORMATS.items() if start.startswith(mark)), text
+        )
         table = (torch_table if path.suffix.lower() in (".pt", ".pth") else opened)(path)
         check_names(path, table.names)
         return table
@@ -64,7 +74,9 @@ def open_table(path: str | Path, *, is_whole: bool = True) -> FileTable:
 def open_text(path: Path, content: bytes) -> FileTable:
     """Open text that is not yet written to ``path``, as `open_table` will open it then; see there for errors."""
     if content.startswith((*FORMATS, *PACKED)):
-        raise PredictionsError(path, f"begins with {quoted(content[:4])}, as files of another format do")
+        raise PredictionsError(
+            path, f"begins with {quoted(content[:4])}, as files of another format do"
+        )
     table = _text_table(path, compression="", read=lambda: content)
     check_names(path, table.names)
     return table
@@ -73,16 +85,25 @@ def open_text(path: Path, content: bytes) -> FileTable:
 def check_names(path: Path, names: Sequence[str]) -> None:
     """Raise a `PredictionsError` if there are too many columns, or if a name is too long, unprintable or repeated."""
     if len(names) > MAX_COLUMNS:
-        raise PredictionsError(path, f"must have at most {MAX_COLUMNS} columns, but has {len(names)}")
+        raise PredictionsError(
+            path, f"must have at most {MAX_COLUMNS} columns, but has {len(names)}"
+        )
     if (long := max(map(len, names), default=0)) > MAX_NAME:
-        problem = f"names of columns must have at most {MAX_NAME} characters, but one has {long}"
+        problem = (
+            f"names of columns must have at most {MAX_NAME} characters, but one has {long}"
+        )
         raise PredictionsError(path, problem)
     bad = next((name for name in names if has_control(name)), None)
     if bad is not None:
-        raise PredictionsError(path, f"names of columns must not have control characters, but one is {quoted(bad)}")
+        raise PredictionsError(
+            path,
+            f"names of columns must not have control characters, but one is {quoted(bad)}",
+        )
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
-        raise PredictionsError(path, f"columns must have different names, but {quoted(repeated)} repeat")
+        raise PredictionsError(
+            path, f"columns must have different names, but {quoted(repeated)} repeat"
+        )
 
 
 def _content(path: Path, compression: str, *, is_whole: bool) -> bytes:
@@ -90,7 +111,9 @@ def _content(path: Path, compression: str, *, is_whole: bool) -> bytes:
     if compression:
         return unpack(path, compression)
     content = path.read_bytes()
-    is_wide = detect_encoding(content[:SNIFFED_BYTES]).startswith("utf-16")  # a line end has two bytes there
+    is_wide = detect_encoding(content[:SNIFFED_BYTES]).startswith(
+        "utf-16"
+    )  # a line end has two bytes there
     return content if is_whole or is_wide else content[: content.rfind(b"\n") + 1]
 
 
@@ -98,23 +121,43 @@ def _text_table(path: Path, *, compression: str, read: Callable[[], bytes]) -> F
     content, form = read(), ""
     sniffed = content[:SNIFFED_BYTES]
     if sniffed.startswith(LFS_POINTER):
-        raise PredictionsError(path, "is a pointer of Git LFS, not the file itself: git lfs pull fetches it")
+        raise PredictionsError(
+            path, "is a pointer of Git LFS, not the file itself: git lfs pull fetches it"
+        )
     if sniffed.lstrip().startswith(b"=== Run information ==="):
-        raise PredictionsError(path, "is a report of Weka, not a table: write the predictions as csv instead")
+        raise PredictionsError(
+            path, "is a report of Weka, not a table: write the predictions as csv instead"
+        )
     if is_arff(sniffed) or sniffed.startswith(WEKA_HEADER):
-        form, convert = ("ARFF", arff_as_csv) if is_arff(sniffed) else ("Weka", distribution_as_csv)
+        form, convert = (
+            ("ARFF", arff_as_csv) if is_arff(sniffed) else ("Weka", distribution_as_csv)
+        )
         content = convert(content.decode("utf-8-sig")).encode()
         sniffed, read = content[:SNIFFED_BYTES], partial(bytes, content)
     text = sniffed.decode(detect_encoding(sniffed), "ignore").lstrip()
     if text[:1] in ("{", "[") and path.suffix.lower() not in (".csv", ".tsv"):
-        Unpacked(path).add(len(content) + OBJECT_BYTES * sum(map(content.count, (b",", b":", b"[", b"{"))))
+        Unpacked(path).add(
+            len(content) + OBJECT_BYTES * sum(map(content.count, (b",", b":", b"[", b"{")))
+        )
         return _json_table(path, content.decode("utf-8-sig"), compression)
     dialect = sniff(path, content)
     if compression:
-        Unpacked(path).add(len(content) + VALUE_BYTES * content.count(dialect.delimiter.encode()))
+        Unpacked(path).add(
+            len(content) + VALUE_BYTES * content.count(dialect.delimiter.encode())
+        )
     words = ", ".join(filter(None, [form, compression, *dialect.unusual]))
-    about: dict[str, Any] = {"delimiter": dialect.delimiter, "decimal": dialect.decimal, "dialect": words}
-    return FileTable(path, dialect.names, partial(read_text, path, dialect, read), dialect.has_names, **about)
+    about: dict[str, Any] = {
+        "delimiter": dialect.delimiter,
+        "decimal": dialect.decimal,
+        "dialect": words,
+    }
+    return FileTable(
+        path,
+        dialect.names,
+        partial(read_text, path, dialect, read),
+        dialect.has_names,
+        **about,
+    )
 
 
 def _json_table(path: Path, text: str, compression: str) -> FileTable:
@@ -137,16 +180,24 @@ def _json_table(path: Path, text: str, compression: str) -> FileTable:
 def _nested_table(path: Path, records: Sequence[Any]) -> FileTable:
     """Return a table of records (dictionaries). Nested values become columns named ``outer.inner``."""
     flat = [flat_record(record) for record in records]
-    return _records_table(path, [*dict.fromkeys(name for record in flat for name in record)], flat)
+    return _records_table(
+        path, [*dict.fromkeys(name for record in flat for name in record)], flat
+    )
 
 
-def _records_table(path: Path, names: Sequence[str], records: Sequence[Mapping[str, Any]], **about: Any) -> FileTable:
+def _records_table(
+    path: Path, names: Sequence[str], records: Sequence[Mapping[str, Any]], **about: Any
+) -> FileTable:
     """Return a table of ``records``, which map column names to values. ``about`` has other fields of `FileTable`."""
 
     def load(wanted: Sequence[str], _: object, rows: int | None) -> dict[str, Column]:
         first = records[:rows]
-        Unpacked(path).add(VALUE_BYTES * len(wanted) * len(first))  # a record may lack most of the columns
-        return {name: make_column([record.get(name) for record in first]) for name in wanted}
+        Unpacked(path).add(
+            VALUE_BYTES * len(wanted) * len(first)
+        )  # a record may lack most of the columns
+        return {
+            name: make_column([record.get(name) for record in first]) for name in wanted
+        }
 
     return FileTable(path, names, load, **about)
 
@@ -158,12 +209,17 @@ def _parquet_table(path: Path) -> FileTable:
         return parquet.ParquetFile(OSFile(str(path)), pre_buffer=False, **options)
 
     file = opened()
-    schema, leaves = file.schema_arrow, [file.schema.column(place) for place in range(len(file.schema))]
+    schema, leaves = (
+        file.schema_arrow,
+        [file.schema.column(place) for place in range(len(file.schema))],
+    )
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
     encoded = opened(metadata=file.metadata, read_dictionary=texts)
 
     def read(wanted: Sequence[str], rows: int | None) -> Any:
-        return counted_table(path, schema, parquet_batches(path, file, encoded, wanted, rows), rows)
+        return counted_table(
+            path, schema, parquet_batches(path, file, encoded, wanted, rows), rows
+        )
 
     if any(types.is_nested(kind) and not _is_list(kind) for kind in schema.types):
         return _nested_table(path, read(schema.names, None).to_pylist())
@@ -182,7 +238,9 @@ def _refuse_arrow(path: Path) -> FileTable:
 def _is_list(kind: Any) -> bool:
     from pyarrow import types
 
-    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    is_list = (
+        types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    )
     return bool(is_list and types.is_primitive(kind.value_type))
 
 
@@ -196,9 +254,14 @@ def _plain(chunked: Any) -> Column:
     if types.is_integer(kind) or types.is_floating(kind) or types.is_string(kind):
         return column
     if _is_list(kind):
-        values, lengths = column.flatten(), compute.list_value_length(column).unique().to_pylist()
+        values, lengths = (
+            column.flatten(),
+            compute.list_value_length(column).unique().to_pylist(),
+        )
         if len(lengths) == 1 and lengths[0] and not values.null_count:
-            return torch.from_numpy(np.array(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1))
+            return torch.from_numpy(
+                np.array(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1)
+            )
     return make_column(column.to_pylist()) if _is_list(kind) else column.cast(string())
 
 
@@ -212,16 +275,25 @@ def _xlsx_table(path: Path) -> FileTable:
     for row in sheet.iter_rows(values_only=True):
         filled = [cell for cell in row if cell is not None]
         unpacked.add(OBJECT_BYTES * (1 + len(filled)) + VALUE_BYTES * len(row))
-        unpacked.add(sum(len(cell) for cell in filled if isinstance(cell, str)))  # cells may share one long text
+        unpacked.add(
+            sum(len(cell) for cell in filled if isinstance(cell, str))
+        )  # cells may share one long text
         if filled:
             rows.append(row)
     if not rows:
         raise PredictionsError(path, "has no rows: the first sheet is empty")
-    has_names = has_header([["" if cell is None else str(cell) for cell in row] for row in rows[:51]], ",")
-    cells = [f"Unnamed: {place}" if cell is None else str(cell).strip() for place, cell in enumerate(rows[0])]
+    has_names = has_header(
+        [["" if cell is None else str(cell) for cell in row] for row in rows[:51]], ","
+    )
+    cells = [
+        f"Unnamed: {place}" if cell is None else str(cell).strip()
+        for place, cell in enumerate(rows[0])
+    ]
     names = cells if has_names else unnamed(max(map(len, rows)))
     records = [dict(zip(names, row, strict=False)) for row in rows[int(has_names) :]]
-    return _records_table(path, names, records, has_names=has_names, dialect="" if has_names else "no header")
+    return _records_table(
+        path, names, records, has_names=has_names, dialect="" if has_names else "no header"
+    )
 
 
 def _zip_table(path: Path) -> FileTable:

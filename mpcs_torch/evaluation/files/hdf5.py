@@ -14,7 +14,11 @@ from mpcs_torch.io.untrusted_files import FREE_BYTES, VALUE_BYTES, FileRuleError
 if TYPE_CHECKING:
     import h5py
 
-PAIRS = (("modelset", "segset"), ("ID/row_ids", "ID/column_ids"), ("model_names", "test_names"))
+PAIRS = (
+    ("modelset", "segset"),
+    ("ID/row_ids", "ID/column_ids"),
+    ("model_names", "test_names"),
+)
 """The datasets with the names of matrix rows and columns: in SIDEKIT, BOSARIS for MATLAB, and PyBOSARIS."""
 SCORES, MASK = ("scores", "score_mat"), "score_mask"
 """The datasets of scores and their mask. PyBOSARIS writes ``score_mat`` without a mask: NaN means no score."""
@@ -40,7 +44,11 @@ def hdf5_table(path: Path) -> FileTable:
         pair = next((pair for pair in PAIRS if pair[0] in file), None)
         kind = next((name for name in (*SCORES, TRIALS, TARGETS) if name in file), None)
         if pair is None or kind is None:
-            labels: dict[str, Any] = {"labels": TRIALS, "targets": TARGETS, "nontargets": NONTARGETS}
+            labels: dict[str, Any] = {
+                "labels": TRIALS,
+                "targets": TARGETS,
+                "nontargets": NONTARGETS,
+            }
             raise FileRuleError("trials", pairs=list(PAIRS), scores=list(SCORES), **labels)
         names = [_names(file, axis, unpacked) for axis in pair]
         is_filled, matrix = _cells(file, kind, (len(names[0]), len(names[1])), unpacked)
@@ -48,14 +56,27 @@ def hdf5_table(path: Path) -> FileTable:
         unpacked.add(int(is_filled.sum(1 - axis) @ np.array([len(text) for text in texts])))
     rows, columns = is_filled.nonzero()
     cells = matrix[rows, columns]
-    axes = {"enrollment": array(names[0], string()).take(array(rows)), "test": array(names[1]).take(array(columns))}
+    axes = {
+        "enrollment": array(names[0], string()).take(array(rows)),
+        "test": array(names[1]).take(array(columns)),
+    }
     if kind in SCORES:
         table = {**axes, "score": array(cells)}
     else:
-        table = {**axes, "label": array(["nontarget", "target"]).take(array((cells > 0).astype(np.int64)))}
+        table = {
+            **axes,
+            "label": array(["nontarget", "target"]).take(
+                array((cells > 0).astype(np.int64))
+            ),
+        }
 
     dialect = MATRIX if kind in SCORES else ""
-    return FileTable(path, [*table], lambda names, *_: {name: table[name] for name in names}, dialect=dialect)
+    return FileTable(
+        path,
+        [*table],
+        lambda names, *_: {name: table[name] for name in names},
+        dialect=dialect,
+    )
 
 
 def _dataset(file: "h5py.File", name: str, unpacked: Unpacked) -> "h5py.Dataset":
@@ -82,7 +103,10 @@ def _is_stored(dataset: "h5py.Dataset") -> bool:
     """
     if dataset.chunks is None:
         return bool(dataset.id.get_storage_size() >= dataset.size * dataset.dtype.itemsize)
-    chunks = [math.ceil(size / chunk) for size, chunk in zip(dataset.shape, dataset.chunks, strict=True)]
+    chunks = [
+        math.ceil(size / chunk)
+        for size, chunk in zip(dataset.shape, dataset.chunks, strict=True)
+    ]
     sizes = list[int]()
     dataset.id.chunk_iter(lambda chunk: sizes.append(chunk.size))
     return len(sizes) >= math.prod(chunks) and min(sizes, default=1) > 0
@@ -102,14 +126,20 @@ def _names(file: "h5py.File", name: str, unpacked: Unpacked) -> list[str]:
     return names
 
 
-def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str, unpacked: Unpacked) -> NDArray[Any]:
+def _matrix(
+    file: "h5py.File", name: str, shape: tuple[int, int], kinds: str, unpacked: Unpacked
+) -> NDArray[Any]:
     """Read the matrix ``name``; refuse a shape other than ``shape``, and a dtype of a kind not in ``kinds``."""
     matrix = _dataset(file, name, unpacked)
     if matrix.shape != shape or matrix.dtype.kind not in kinds:
         kind = "scores" if kinds == "f" else "whole numbers"
-        raise FileRuleError("matrix_of_trials", quoted(name), matrix, shape=shape, kind=kind)
+        raise FileRuleError(
+            "matrix_of_trials", quoted(name), matrix, shape=shape, kind=kind
+        )
     values = np.asarray(matrix[:])
-    return values.view(np.uint8) if values.dtype.kind == "b" else values  # damaged files may have bools above 1
+    return (
+        values.view(np.uint8) if values.dtype.kind == "b" else values
+    )  # damaged files may have bools above 1
 
 
 def _cells(
@@ -122,7 +152,11 @@ def _cells(
     """
     if kind in SCORES:
         values = _matrix(file, kind, shape, "f", unpacked).astype(np.float64)
-        is_filled = _matrix(file, MASK, shape, "biu", unpacked) != 0 if MASK in file else ~np.isnan(values)
+        is_filled = (
+            _matrix(file, MASK, shape, "biu", unpacked) != 0
+            if MASK in file
+            else ~np.isnan(values)
+        )
         if np.isnan(values[is_filled]).any():
             raise FileRuleError("number_in_mask", quoted(kind), mask=MASK)
         return is_filled, values
@@ -133,8 +167,12 @@ def _cells(
         else np.zeros(shape, np.int64)
     )
     lowest = 0 if kind == TARGETS else -1
-    if (np.minimum(values - lowest, others) < 0).any() or (np.maximum(values, others) > 1).any():
+    if (np.minimum(values - lowest, others) < 0).any() or (
+        np.maximum(values, others) > 1
+    ).any():
         raise FileRuleError("between", quoted(kind), minimum=lowest, maximum=1)
     if ((values == 1) & (others == 1)).any():
-        raise FileRuleError("target_or_not", "a trial", targets=TARGETS, nontargets=NONTARGETS)
+        raise FileRuleError(
+            "target_or_not", "a trial", targets=TARGETS, nontargets=NONTARGETS
+        )
     return values != others, values - others

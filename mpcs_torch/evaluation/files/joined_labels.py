@@ -33,7 +33,9 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
         return table
     other = open_table(reading.labels)
     of_class = _labels_in(other, reading, table.names)
-    groups = [name for name in reading.columns if name in other.names and name not in table.names]
+    groups = [
+        name for name in reading.columns if name in other.names and name not in table.names
+    ]
     ids = [_ids_of(each, reading) for each in (table, other)]
     may_lack = reading.missing == "drop"
     return join(table, other, of_class, groups, (ids[0], ids[1]), may_lack=may_lack)[0]
@@ -75,21 +77,39 @@ def join(
         of_class[class_name] = joined
     if names[0]:
         by = " = ".join(dict.fromkeys(quoted(" and ".join(each)) for each in names))
-        known, own = RowIds.of(theirs, names[1]).check_different(), RowIds.of(table.read(names[0]), names[0])
-        places = own.among(known) if may_lack else own.all_among(known, " (--missing drop leaves such rows out)")
+        known, own = (
+            RowIds.of(theirs, names[1]).check_different(),
+            RowIds.of(table.read(names[0]), names[0]),
+        )
+        places = (
+            own.among(known)
+            if may_lack
+            else own.all_among(known, " (--missing drop leaves such rows out)")
+        )
         if is_list:
             known.all_among(own.check_different())
     else:
         by = "the order of rows"
-        rows, header = table.read(table.names[:1]).rows, f" below the header {listed(other.names, 3)}"
-        check_as_many(other.path, theirs.rows, table.path, rows, header if other.has_names else "")
+        rows, header = (
+            table.read(table.names[:1]).rows,
+            f" below the header {listed(other.names, 3)}",
+        )
+        check_as_many(
+            other.path, theirs.rows, table.path, rows, header if other.has_names else ""
+        )
         places = np.arange(rows, dtype=np.int32)
 
-    def load(wanted: Sequence[str], numbers: Collection[str], rows: int | None) -> dict[str, Column]:
+    def load(
+        wanted: Sequence[str], numbers: Collection[str], rows: int | None
+    ) -> dict[str, Column]:
         inner = [name for name in wanted if name not in added]
         columns = table.load(inner, numbers, rows) if inner else {}
         taken = min(map(len, columns.values()), default=None)
-        return columns | {name: _take(theirs.columns[added[name]], places[:taken]) for name in wanted if name in added}
+        return columns | {
+            name: _take(theirs.columns[added[name]], places[:taken])
+            for name in wanted
+            if name in added
+        }
 
     column = "" if other.has_names else f" {listed([*labels.values()])}"
     how = f"labels{column} of {other.path.name} by {by}"
@@ -106,7 +126,9 @@ def join(
     return with_added, names[0]
 
 
-def best_match(table: FileTable, other: FileTable, ours: Sequence[Ids], theirs: Sequence[Ids]) -> tuple[Ids, Ids]:
+def best_match(
+    table: FileTable, other: FileTable, ours: Sequence[Ids], theirs: Sequence[Ids]
+) -> tuple[Ids, Ids]:
     """Return the columns of ``table`` and of ``other`` that name the same rows.
 
     Columns that name each row of ``other`` once go before others, then columns with the same names, more columns, and
@@ -116,7 +138,11 @@ def best_match(table: FileTable, other: FileTable, ours: Sequence[Ids], theirs: 
         PredictionsError: If no columns have names in common, or two pairs of columns match rows differently.
     """
     own, known = table.read([*chain(*ours)]), other.read([*chain(*theirs)])
-    best, chosen, all_places = (False, False, 0, 0), list[tuple[Ids, Ids]](), list[NDArray[np.int32]]()
+    best, chosen, all_places = (
+        (False, False, 0, 0),
+        list[tuple[Ids, Ids]](),
+        list[NDArray[np.int32]](),
+    )
     for pair in product(ours, theirs):
         is_same, size = table.has_names and pair[0] == pair[1], len(pair[0])
         if size != len(pair[1]) or best > (True, is_same, size, COMPARED):
@@ -140,7 +166,9 @@ def best_match(table: FileTable, other: FileTable, ours: Sequence[Ids], theirs: 
     return chosen[0]
 
 
-def _labels_in(other: FileTable, reading: ReadOptions, scores: Sequence[str]) -> dict[str, str]:
+def _labels_in(
+    other: FileTable, reading: ReadOptions, scores: Sequence[str]
+) -> dict[str, str]:
     """Map "" to the column of labels in ``other``; without such a column, map each class to its column of soft labels.
 
     The columns of soft labels are named as such, or as the classes of the columns of ``scores``.
@@ -152,9 +180,15 @@ def _labels_in(other: FileTable, reading: ReadOptions, scores: Sequence[str]) ->
     if len(named) > 1:
         columns = [name for each in named for name in each.columns]
         ways = choices("--label-column", columns[:2])
-        raise facts.error(f"has several columns that may be the labels, {listed(columns)}: {ways}")
+        raise facts.error(
+            f"has several columns that may be the labels, {listed(columns)}: {ways}"
+        )
     labels = [name for each in named for name in each.hard]
-    if not named and len(facts.free) == 1 and (not other.has_names or not facts.by_kind(facts.free, "number")):
+    if (
+        not named
+        and len(facts.free) == 1
+        and (not other.has_names or not facts.by_kind(facts.free, "number"))
+    ):
         labels = facts.free
     if labels:
         return {labels[0] if facts.kind(labels[0]) == "list" else "": labels[0]}
@@ -168,7 +202,10 @@ def _labels_in(other: FileTable, reading: ReadOptions, scores: Sequence[str]) ->
 def _soft_labels(facts: Facts, scores: Sequence[str]) -> dict[str, str]:
     """Map each class in the names of ``scores`` to the column of numbers that is named after it."""
     numbers = facts.by_kind(facts.free, "whole", "number") if facts.table.has_names else ()
-    lower, classes = {name.lower() for name in scores}, {name: name.lower() for name in numbers}
+    lower, classes = (
+        {name.lower() for name in scores},
+        {name: name.lower() for name in numbers},
+    )
     # All columns of scores have the same affixes, which the first classes tell.
     first = islice(classes.values(), MAX_FAMILIES)
     around = {affix for name in first for affix in affixes(lower, name)[:MAX_FAMILIES]}

@@ -11,11 +11,19 @@ def parse_records(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     if isinstance(value, dict) and value:
-        if all(isinstance(each, list) for each in value.values()) and len({*map(len, value.values())}) == 1:
-            return [dict(zip(value, row, strict=True)) for row in zip(*value.values(), strict=True)]
+        if (
+            all(isinstance(each, list) for each in value.values())
+            and len({*map(len, value.values())}) == 1
+        ):
+            return [
+                dict(zip(value, row, strict=True))
+                for row in zip(*value.values(), strict=True)
+            ]
         if all(isinstance(each, dict) for each in value.values()):
             rows = next(iter(value.values())).keys()
-            if all(map(str.isdecimal, rows)) and all(each.keys() == rows for each in value.values()):  # as in pandas
+            if all(map(str.isdecimal, rows)) and all(
+                each.keys() == rows for each in value.values()
+            ):  # as in pandas
                 return [{name: each[row] for name, each in value.items()} for row in rows]
             return [{"id": name, **record} for name, record in value.items()]
         if {"columns", "data"} <= {*value}:  # orient="split" of pandas
@@ -35,9 +43,14 @@ def flat_record(record: Any) -> dict[str, Any]:
     flat = dict[str, Any]()
     texts = [name for name, value in record.items() if _are(value, (str,))]
     scores = [name for name, value in record.items() if _are(value, (int, float))]
-    if len(texts) == len(scores) == 1 and len(labels := record[texts[0]]) == len(record[scores[0]]) == len({*labels}):
+    if len(texts) == len(scores) == 1 and len(labels := record[texts[0]]) == len(
+        record[scores[0]]
+    ) == len({*labels}):
         by_label = dict(zip(labels, record[scores[0]], strict=True))
-        record = {**{name: value for name, value in record.items() if name != texts[0]}, scores[0]: by_label}
+        record = {
+            **{name: value for name, value in record.items() if name != texts[0]},
+            scores[0]: by_label,
+        }
     for name, value in record.items():
         inner = value if isinstance(value, Mapping) else _by_label(value)
         if isinstance(inner, Mapping):
@@ -53,13 +66,19 @@ def _unwrapped(value: Any) -> Any:
         return value
     if len(value) == 1 and isinstance(value[0], str | int | float):
         return value[0]
-    are_pairs = all(isinstance(each, list) and [*map(type, each)] == [float, bool] for each in value)
+    are_pairs = all(
+        isinstance(each, list) and [*map(type, each)] == [float, bool] for each in value
+    )
     return [number for number, _ in value] if are_pairs else value
 
 
 def _are(value: Any, kinds: Sequence[type]) -> bool:
     """Return whether ``value`` is a list with at least one item, and all items have a type in ``kinds``."""
-    return isinstance(value, list) and bool(value) and all(type(each) in kinds for each in value)
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(type(each) in kinds for each in value)
+    )
 
 
 def _by_label(values: Any) -> dict[str, Any] | None:

@@ -60,7 +60,9 @@ def label_candidates(facts: Facts) -> list[Labels]:
     found = [Labels(name) for name in named or _paired(facts, free)]
     if not facts.needs_labels and not facts.table.has_names:
         found = []  # the only other column may be anything, so its values must tell
-    unnamed = [Labels(name, is_named=False) for name in _by_value(facts, free)[:MAX_UNNAMED]]
+    unnamed = [
+        Labels(name, is_named=False) for name in _by_value(facts, free)[:MAX_UNNAMED]
+    ]
     if not found and not facts.needs_labels:
         empty = facts.by_kind(named_as(free, LABELS), "empty")
         return [Labels(name) for name in empty[:1]] or [*unnamed, Labels()]
@@ -72,7 +74,9 @@ def _named(facts: Facts, free: Sequence[str]) -> list[str]:
     """Return the columns with a usual name for labels. Without names: the only column that is no score, if any."""
     if not facts.table.has_names:
         whole = facts.by_kind(free, "whole", "text")
-        return whole if len(whole) == 1 and facts.by_kind(facts.free, "number", "list") else []
+        return (
+            whole if len(whole) == 1 and facts.by_kind(facts.free, "number", "list") else []
+        )
     known = {*(facts.class_names or ())}
     among = [name for name in free if name not in known or facts.kind(name) == "text"]
     return facts.by_kind(filter(is_label, among), "text", "whole")
@@ -80,9 +84,15 @@ def _named(facts: Facts, free: Sequence[str]) -> list[str]:
 
 def _paired(facts: Facts, free: Sequence[str]) -> list[str]:
     """Return the columns whose name, as in ``died`` and ``prob_died``, stands in that of a score or a decision."""
-    predicted = {stem(name, PREDICTED) for name in free if stem(name, PREDICTED) != stem(name)} - {()}
+    predicted = {
+        stem(name, PREDICTED) for name in free if stem(name, PREDICTED) != stem(name)
+    } - {()}
     columns = facts.by_kind(free, "text", "whole")
-    columns = [name for name in columns if stem(name, TRUE) in predicted and stem(name, PREDICTED) == stem(name)]
+    columns = [
+        name
+        for name in columns
+        if stem(name, TRUE) in predicted and stem(name, PREDICTED) == stem(name)
+    ]
     said = [name for name in columns if stem(name, TRUE) != stem(name)]
     return said or columns
 
@@ -91,7 +101,11 @@ def _by_value(facts: Facts, free: Sequence[str]) -> list[str]:
     """Return the columns that are labels if their values are names of classes: no ids, and not predicted ones."""
     if not facts.table.has_names:
         return facts.by_kind(free, "whole", "text")
-    columns = [name for name in facts.by_kind(free, "text", "whole") if plain(name) not in DECISIONS]
+    columns = [
+        name
+        for name in facts.by_kind(free, "text", "whole")
+        if plain(name) not in DECISIONS
+    ]
     return [name for name in columns if not facts.is_counter(name)]
 
 
@@ -109,10 +123,16 @@ def soft_labels(facts: Facts, free: Sequence[str]) -> dict[str, str]:
     for family in sorted(families.values(), key=len)[-MAX_FAMILIES:]:
         own = {*family.values()}
         others = [name for name in numeric if name not in own]
-        is_numbered = any({*numbers} == {*family} for _, numbers in numbered_families(others))
+        is_numbered = any(
+            {*numbers} == {*family} for _, numbers in numbered_families(others)
+        )
         if len(family) == 1:  # a single class, such as the columns rain and target_rain
             [(class_name, name)] = family.items()
-            kept += [family] if class_name in others and plain(name) not in LABELS | DECISIONS | POSITIVE else []
+            kept += (
+                [family]
+                if class_name in others and plain(name) not in LABELS | DECISIONS | POSITIVE
+                else []
+            )
         elif is_numbered or any(True for _ in by_class(others, list(family))):
             kept.append(family)
     return max(kept, key=len, default=dict[str, str]())

@@ -9,14 +9,26 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
-from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, ReadOptions, naming_file
+from mpcs_torch.evaluation.files.reading import (
+    NO_GROUP,
+    Advance,
+    PredictionsError,
+    ReadOptions,
+    naming_file,
+)
 from mpcs_torch.evaluation.files.row_ids import RowIds, check_as_many
 from mpcs_torch.evaluation.files.tables import Argument, ReadColumns
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
-from mpcs_torch.functional.inputs.groups import Groups, costs_if_wrong, row_costs, row_frequencies, row_weights
+from mpcs_torch.functional.inputs.groups import (
+    Groups,
+    costs_if_wrong,
+    row_costs,
+    row_frequencies,
+    row_weights,
+)
 
 MAX_VALUES = 10_000_000
 """The maximum total number of probabilities of all models: 40 MB in memory, and 54 MB in an HTML page."""
@@ -35,16 +47,31 @@ class MatchedRows:
     """
 
     def __init__(
-        self, first: Predictions, *, is_alone: bool, concern: ConcernSpec | ConcernRange | None = None
+        self,
+        first: Predictions,
+        *,
+        is_alone: bool,
+        concern: ConcernSpec | ConcernRange | None = None,
     ) -> None:
         self._first, self._concern, reading = first, concern, first.reading
         self._identifier = None if is_alone else reading.id_column
-        alike = [] if is_alone else [name for name in first.texts if name not in reading.columns]
+        alike = (
+            []
+            if is_alone
+            else [name for name in first.texts if name not in reading.columns]
+        )
         read = first.rows()
         self._scores, self._target = read.scores, read.target
-        known = {each for each in (reading.cluster, reading.crossed, reading.unit) if each is not None}
+        known = {
+            each
+            for each in (reading.cluster, reading.crossed, reading.unit)
+            if each is not None
+        }
         names = dict.fromkeys([*reading.by, *alike, *known])
-        self.columns = {name: read.others.groups(name, None if name in known else NO_GROUP) for name in names}
+        self.columns = {
+            name: read.others.groups(name, None if name in known else NO_GROUP)
+            for name in names
+        }
         self.units: DecisionUnits | None = None
         """The units, such as patients, of the last file given to `rows`; None if rows are not combined."""
         self._row_ids = None if self._identifier is None else self._row_names(first)
@@ -73,36 +100,61 @@ class MatchedRows:
             order = self._order(predictions, len(read.target))
             self._check(predictions, read, order)
             scores, target = read.scores[order], read.target[order]
-        columns = [name for name in (*self._first.reading.by, self._first.reading.unit) if name is not None]
+        columns = [
+            name
+            for name in (*self._first.reading.by, self._first.reading.unit)
+            if name is not None
+        ]
         groups = {name: self.columns[name].codes for name in columns}
         rows = Rows(scores, target, self._ids, groups, **self._numbers)
-        return rows if self._first.reading.unit is None else self._in_units(rows, predictions)
+        return (
+            rows if self._first.reading.unit is None else self._in_units(rows, predictions)
+        )
 
     def _independent_ids(self, rows: int) -> Tensor:
         """Return ids (N,), equal for all rows of a cluster; for crossed clusters, (N, 3), as in `Rows.ids`."""
         reading = self._first.reading
         if reading.cluster is not None:
-            shared = [name for name in (reading.cluster, reading.crossed) if name is not None]
-            ids = [ids_of_names(self.columns[name].names)[self.columns[name].codes] for name in shared]
-            return ids[0] if len(ids) == 1 else torch.stack([*ids, hashed(hashed(ids[0]) + ids[1])], dim=1)
+            shared = [
+                name for name in (reading.cluster, reading.crossed) if name is not None
+            ]
+            ids = [
+                ids_of_names(self.columns[name].names)[self.columns[name].codes]
+                for name in shared
+            ]
+            return (
+                ids[0]
+                if len(ids) == 1
+                else torch.stack([*ids, hashed(hashed(ids[0]) + ids[1])], dim=1)
+            )
         frequencies = self._numbers.get("frequencies")
         if frequencies is not None:
             return frequencies.cumsum(0) - frequencies
         return torch.arange(rows)
 
     def _in_units(self, rows: Rows, predictions: Predictions) -> Rows:
-        reading, groups, size = self._first.reading, dict(rows.groups), len(predictions.class_names)
+        reading, groups, size = (
+            self._first.reading,
+            dict(rows.groups),
+            len(predictions.class_names),
+        )
         unit, is_clustered = reading.unit, reading.cluster is not None
         assert unit is not None
         codes = groups[unit] if unit in reading.by else groups.pop(unit)
         of_rows = Groups(self.columns[unit].names, codes)
         with naming_file(predictions.path):
-            self.units = DecisionUnits.of(of_rows, reading.combine, self._concern, size, len(codes), unit)
-            return self.units.combined(rows._replace(groups=groups), size, is_clustered=is_clustered)
+            self.units = DecisionUnits.of(
+                of_rows, reading.combine, self._concern, size, len(codes), unit
+            )
+            return self.units.combined(
+                rows._replace(groups=groups), size, is_clustered=is_clustered
+            )
 
     def _row_names(self, predictions: Predictions) -> RowIds:
         assert self._identifier is not None
-        return RowIds.of(predictions.table.read([self._identifier]), [self._identifier]).check_different()
+        return RowIds.of(
+            predictions.table.read([self._identifier]), [self._identifier]
+        ).check_different()
 
     def _order(self, predictions: Predictions, rows: int) -> Tensor:
         """Return indices, int64 (N,): for each row of the first file, that of the same row in ``predictions``."""
@@ -113,27 +165,41 @@ class MatchedRows:
 
     def _check(self, predictions: Predictions, read: PredictedRows, order: Tensor) -> None:
         """Raise an error if labels or groups in ``read`` differ from those of the matching rows of the first file."""
-        path, in_order = predictions.path, "rows are matched in order (--id-column COLUMN matches them by ids)"
-        how, is_soft = in_order if self._identifier is None else "rows are matched by their ids", self._target.ndim == 2
+        path, in_order = (
+            predictions.path,
+            "rows are matched in order (--id-column COLUMN matches them by ids)",
+        )
+        how, is_soft = (
+            in_order if self._identifier is None else "rows are matched by their ids",
+            self._target.ndim == 2,
+        )
         if read.is_soft != is_soft:
             kinds = ("one class", "soft labels")
             problem = f"has {kinds[read.is_soft]} for each row, but {self._first.path} has {kinds[is_soft]}"
             raise PredictionsError(path, problem)
         classes = predictions.class_names
-        compared = {} if is_soft else {"": (Groups(classes, read.target), Groups(classes, self._target))}
+        compared = (
+            {}
+            if is_soft
+            else {"": (Groups(classes, read.target), Groups(classes, self._target))}
+        )
         for name, expected in self.columns.items():
             if name in read.others.columns:
                 compared[name] = (read.others.groups(name, NO_GROUP), expected)
         for name, (given, expected) in compared.items():
             group_code = {each: code for code, each in enumerate(expected.names)}
-            same = torch.tensor([group_code.get(each, -1) for each in given.names])[given.codes]
+            same = torch.tensor([group_code.get(each, -1) for each in given.names])[
+                given.codes
+            ]
             in_file = torch.empty_like(expected.codes).scatter(0, order, expected.codes)
             if (same != in_file).any():
                 place = int((same != in_file).nonzero()[0])
                 words = f"{quoted(expected.names[in_file[place]])} as in {self._first.path}"
                 value = quoted(given.names[given.codes[place]])
                 what = "must" if name else "the label must"
-                raise read.others.error(f"{what} be {words}, but is {value}: {how}", place, name or None)
+                raise read.others.error(
+                    f"{what} be {words}, but is {value}: {how}", place, name or None
+                )
 
 
 def costs_of_rows(read: ReadColumns, reading: ReadOptions, classes: int) -> Tensor | None:
@@ -167,7 +233,9 @@ class HeldRows(NamedTuple):
     """The groups of the rows, by grouping column."""
 
 
-def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: None) -> HeldRows:
+def hold_rows(
+    opened: Mapping[str, Predictions], advance: Advance = lambda _: None
+) -> HeldRows:
     """Read all rows of the files in ``opened``, by model name (see `open_models`). The files must have the same rows.
 
     Raises:
@@ -177,10 +245,14 @@ def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: No
     matched, probs = MatchedRows(first, is_alone=len(opened) == 1), {}
     for name, predictions in opened.items():
         if predictions.decides:
-            raise PredictionsError(predictions.path, "must have probabilities, but has decisions")
+            raise PredictionsError(
+                predictions.path, "must have probabilities, but has decisions"
+            )
         rows = matched.rows(predictions)
         if rows.target.ndim == 2:
-            raise PredictionsError(predictions.path, "must have one class for each row, but has soft labels")
+            raise PredictionsError(
+                predictions.path, "must have one class for each row, but has soft labels"
+            )
         if len(opened) * rows.probs.numel() > MAX_VALUES:
             rule = f"must have at most {MAX_VALUES} probabilities, of all models together: draw fewer rows"
             raise PredictionsError(predictions.path, rule)

@@ -12,7 +12,14 @@ from torch import Tensor
 from mpcs_torch.evaluation.files.facts import SEPARATOR, label_text
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.roles import Roles
-from mpcs_torch.evaluation.files.tables import PEEKED_ROWS, Column, FileTable, column_kind, distinct_texts, listed
+from mpcs_torch.evaluation.files.tables import (
+    PEEKED_ROWS,
+    Column,
+    FileTable,
+    column_kind,
+    distinct_texts,
+    listed,
+)
 
 MAX_NAMES = 1000
 """The maximum number of different values of a column that may tell models."""
@@ -27,11 +34,15 @@ def side_by_side(readings: Sequence[Roles]) -> list[str]:
         names = [SEPARATOR.split(name) for name in roles.scores]
         words.append([word for word in names[0] if all(word in name for name in names)])
     start, end = _shared_words(words), _shared_words([each[::-1] for each in words])
-    if start and any(len(each) == start + end for each in words):  # deep_pred beside deep_wide_pred
+    if start and any(
+        len(each) == start + end for each in words
+    ):  # deep_pred beside deep_wide_pred
         start -= 1
     for each, roles in zip(words, readings, strict=True):
         name, own = roles.scores[0], each[start : len(each) - end]
-        models.append(name[name.find(own[0]) : name.rfind(own[-1]) + len(own[-1])] if own else "")
+        models.append(
+            name[name.find(own[0]) : name.rfind(own[-1]) + len(own[-1])] if own else ""
+        )
     return models if all(models) and len({*models}) == len(models) else []
 
 
@@ -40,7 +51,9 @@ def _shared_words(names: Sequence[Sequence[str]]) -> int:
     return len([*takewhile(lambda words: len({*words}) == 1, zip(*names, strict=False))])
 
 
-def split_models(table: FileTable, options: ReadOptions) -> list[tuple[FileTable, ReadOptions]]:
+def split_models(
+    table: FileTable, options: ReadOptions
+) -> list[tuple[FileTable, ReadOptions]]:
     """Return the table of each model in ``options.models``, and the options by which it is read.
 
     Side by side, the columns of a model have its name as words of theirs, and columns without any such name are common
@@ -53,7 +66,10 @@ def split_models(table: FileTable, options: ReadOptions) -> list[tuple[FileTable
     models, alone = options.models, options._replace(models=())
     if all(any(_has_words(name, model) for name in table.names) for model in models):
         owner = {
-            name: max((each for each in models if _has_words(name, each)), key=len, default="") for name in table.names
+            name: max(
+                (each for each in models if _has_words(name, each)), key=len, default=""
+            )
+            for name in table.names
         }
         split = list[tuple[FileTable, ReadOptions]]()
         for model in models:
@@ -69,7 +85,11 @@ def _of_column(table: FileTable, model: str, options: ReadOptions) -> ReadOption
     if model not in table.names:
         return options
     is_score = column_kind(table.peek()[model]) in ("number", "list")
-    return options._replace(score_columns=(model,)) if is_score else options._replace(decision_column=model)
+    return (
+        options._replace(score_columns=(model,))
+        if is_score
+        else options._replace(decision_column=model)
+    )
 
 
 def _column_of(table: FileTable, models: Sequence[str]) -> str:
@@ -85,19 +105,34 @@ def _column_of(table: FileTable, models: Sequence[str]) -> str:
         if {*models} <= {label_text(text) for text in texts}:
             return name
     rule = "--models must be words in names of columns, one for each model, or values of one column"
-    raise PredictionsError(table.path, f"{rule}, but are {listed(models)}; {table.it_has()}")
+    raise PredictionsError(
+        table.path, f"{rule}, but are {listed(models)}; {table.it_has()}"
+    )
 
 
 def _rows_of(table: FileTable, column: str, model: str) -> FileTable:
     """Return ``table`` with only the rows that have ``model`` in ``column``, which is left out."""
 
-    def load(wanted: Sequence[str], numbers: Collection[str], rows: int | None) -> dict[str, Column]:
+    def load(
+        wanted: Sequence[str], numbers: Collection[str], rows: int | None
+    ) -> dict[str, Column]:
         columns = table.load([*wanted, column], numbers, None)
-        kept = np.array([label_text(value) == model for value in columns.pop(column).to_pylist()])
+        kept = np.array(
+            [label_text(value) == model for value in columns.pop(column).to_pylist()]
+        )
         taken = {name: _filtered(values, kept) for name, values in columns.items()}
-        return taken if rows is None else {name: values[: max(rows, PEEKED_ROWS)] for name, values in taken.items()}
+        return (
+            taken
+            if rows is None
+            else {name: values[: max(rows, PEEKED_ROWS)] for name, values in taken.items()}
+        )
 
-    return replace(table, names=[name for name in table.names if name != column], load=load, load_types=None)
+    return replace(
+        table,
+        names=[name for name in table.names if name != column],
+        load=load,
+        load_types=None,
+    )
 
 
 def _filtered(values: Column, kept: Any) -> Column:
@@ -106,4 +141,6 @@ def _filtered(values: Column, kept: Any) -> Column:
 
 def _has_words(name: str, words: str) -> bool:
     """Return whether the name of a column has the name of a model as words of its own."""
-    return re.search(rf"(?<![0-9a-zA-Z]){re.escape(words)}(?![0-9a-zA-Z])", name) is not None
+    return (
+        re.search(rf"(?<![0-9a-zA-Z]){re.escape(words)}(?![0-9a-zA-Z])", name) is not None
+    )

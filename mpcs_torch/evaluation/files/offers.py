@@ -29,7 +29,10 @@ class Measured(NamedTuple):
 
     def __str__(self) -> str:
         several = len(self.accuracies) > 1
-        values = [f"{name} {value:.2f}" if several else f"{value:.2f}" for name, value in self.accuracies.items()]
+        values = [
+            f"{name} {value:.2f}" if several else f"{value:.2f}"
+            for name, value in self.accuracies.items()
+        ]
         rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
         return f"accuracy {', '.join(values)} of {rows}; classes {span(self.classes)}"
 
@@ -50,13 +53,21 @@ class Offer(NamedTuple):
 class UnclearFileError(PredictionsError):
     """The error for a file that can be read in several ways, or in none; it offers options that read the file."""
 
-    def __init__(self, path: Path, problem: Problem, offers: Sequence[Offer] = (), further: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        problem: Problem,
+        offers: Sequence[Offer] = (),
+        further: Sequence[str] = (),
+    ) -> None:
         super().__init__(path, str(problem))
         self.problem, self.offers = problem, list(offers)
         lines = [self.args[0], *map(printable, further)]
         if offers:
             lines.append("One of these options reads it:")
-            lines += [printable(f"  {offer.words}   ({offer.measured})") for offer in offers]
+            lines += [
+                printable(f"  {offer.words}   ({offer.measured})") for offer in offers
+            ]
         self.args = ("\n".join(lines),)
 
 
@@ -75,8 +86,12 @@ def offered(
         for offer in tried(facts, facts.options._replace(models=tuple(models)), measure):
             found[offer.words] = (chosen[0], offer)
     for reading in ranked[:MAX_TRIED]:
-        is_weaker = any(other.strength > reading.strength == UNNAMED for other, _ in found.values())
-        if len(found) >= MAX_OFFERS or is_weaker:  # what no name says is offered if nothing else is
+        is_weaker = any(
+            other.strength > reading.strength == UNNAMED for other, _ in found.values()
+        )
+        if (
+            len(found) >= MAX_OFFERS or is_weaker
+        ):  # what no name says is offered if nothing else is
             break
         for options in _options_for(facts, reading):
             for offer in tried(facts, options, measure):
@@ -90,7 +105,9 @@ def tried(facts: Facts, options: ReadOptions, measure: Measure) -> list[Offer]:
         measured = measure(options)
     except UnclearFileError as error:
         models = error.problem.fields.get("models")
-        return tried(facts, options._replace(models=tuple(models)), measure) if models else []
+        return (
+            tried(facts, options._replace(models=tuple(models)), measure) if models else []
+        )
     except PredictionsError:
         return []
     return [Offer(options, options.words_beyond(facts.options), measured)]
@@ -103,8 +120,14 @@ def _options_for(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         return
     roles = reading.roles
     is_decided = roles.form == "decisions"
-    asked: dict[str, Any] = {"decision_column": roles.scores[0]} if is_decided else {"score_columns": roles.scores}
-    asked |= {} if roles.label in (None, facts.table.label) else {"label_column": roles.label}
+    asked: dict[str, Any] = (
+        {"decision_column": roles.scores[0]}
+        if is_decided
+        else {"score_columns": roles.scores}
+    )
+    asked |= (
+        {} if roles.label in (None, facts.table.label) else {"label_column": roles.label}
+    )
     asked["classes"] = _names_of_classes(roles)
     for size in range(1, len(asked) + 1):
         for names in combinations(asked, size):
@@ -129,12 +152,22 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         yield given._replace(from_logits=True, score_columns=columns)
     names = [name for name in (roles.scores[0], roles.label) if name is not None]
     words = [name for name in names if facts.kind(name) == "text"]
-    if code == "disjoint" and len(words) == 1:  # labels are 0 to 3, and decisions A to D, or the other way around
-        yield given._replace(label_column=roles.label, classes=tuple(sorted(facts.all_texts(words[0]))))
-    texts = {text for name in names for text in facts.all_texts(name)} if code in ("label_gap", "cases") else set()
+    if (
+        code == "disjoint" and len(words) == 1
+    ):  # labels are 0 to 3, and decisions A to D, or the other way around
+        yield given._replace(
+            label_column=roles.label, classes=tuple(sorted(facts.all_texts(words[0])))
+        )
+    texts = (
+        {text for name in names for text in facts.all_texts(name)}
+        if code in ("label_gap", "cases")
+        else set()
+    )
     if code == "label_gap":
         yield given._replace(missing="drop")
-    if all(text.isalpha() for text in texts if is_gap(text)) and texts:  # a word such as none may be a class
+    if (
+        all(text.isalpha() for text in texts if is_gap(text)) and texts
+    ):  # a word such as none may be a class
         yield given._replace(classes=tuple(sorted(texts)))
 
 

@@ -27,7 +27,9 @@ from mpcs_torch.evaluation.files.words import (
 )
 
 
-def probabilities(facts: Facts, labels: Labels, names: Sequence[str], decisions: Sequence[str]) -> Iterator[Reading]:
+def probabilities(
+    facts: Facts, labels: Labels, names: Sequence[str], decisions: Sequence[str]
+) -> Iterator[Reading]:
     """Yield the readings of each column in ``names`` that may have the probability of one of two classes.
 
     ``decisions`` are the columns of predicted labels, which show the class that a probability is of.
@@ -37,25 +39,37 @@ def probabilities(facts: Facts, labels: Labels, names: Sequence[str], decisions:
         return
     is_binary = label is None or known is not None or len(facts.label_texts(label)) <= 2
     for name in facts.by_kind(names, "number", "whole"):
-        if {*split_words(name)} & NO_PROBABILITY:  # such as a distance, or the confidence of the predicted label
+        if {
+            *split_words(name)
+        } & NO_PROBABILITY:  # such as a distance, or the confidence of the predicted label
             continue
         strength = _strength(facts, labels, name)
         is_possible = (
-            is_binary and facts.kind(name) == "number" and (is_in_unit(facts, name) or _is_percent(facts, name))
+            is_binary
+            and facts.kind(name) == "number"
+            and (is_in_unit(facts, name) or _is_percent(facts, name))
         )
         if strength > UNNAMED or is_possible:
             yield from of_one_class(facts, labels, name, strength, decisions)
 
 
-def of_one_class(facts: Facts, labels: Labels, name: str, strength: int, decisions: Sequence[str]) -> Iterator[Reading]:
+def of_one_class(
+    facts: Facts, labels: Labels, name: str, strength: int, decisions: Sequence[str]
+) -> Iterator[Reading]:
     """Yield readings of ``name`` as the probability of one class: the class in its name, or that predicted labels say.
 
     Without either, it is the probability of 1, of a positive word, or of the last class that the user named; and of
     other classes, either.
     """
     label = labels.column
-    roles = Roles("positive", [name], facts.class_names or (), is_percent=_is_percent(facts, name))
-    doubt = None if strength > UNNAMED else Problem("not_named", {"column": quoted(name), "what": "a probability"})
+    roles = Roles(
+        "positive", [name], facts.class_names or (), is_percent=_is_percent(facts, name)
+    )
+    doubt = (
+        None
+        if strength > UNNAMED
+        else Problem("not_named", {"column": quoted(name), "what": "a probability"})
+    )
     if facts.class_names is None and label is not None:
         classes, broken = _two_labels(facts, name, label)
         roles = roles._replace(classes=classes)
@@ -69,7 +83,11 @@ def of_one_class(facts: Facts, labels: Labels, name: str, strength: int, decisio
         broken = Problem("unordered", {"column": quoted(name), "decision": quoted(beside)})
         yield Reading(roles, strength, broken=broken)
         return
-    named = [place for names in (facts.called, roles.classes) for place in named_class(name, names)]
+    named = [
+        place
+        for names in (facts.called, roles.classes)
+        for place in named_class(name, names)
+    ]
     is_last_positive = [*map(is_positive, roles.classes)] == [False, True]
     if named:
         of_class = named[0]
@@ -94,7 +112,11 @@ def _strength(facts: Facts, labels: Labels, name: str) -> int:
     """Return how strongly the name of a column says that it has the probability of one class."""
     words, label = {*split_words(name)}, labels.column
     usual = POSITIVE | LABELS if facts.table.joined else POSITIVE
-    of_label = label is not None and bool(words & PREDICTED) and stem(name, PREDICTED) == stem(label, TRUE) != ()
+    of_label = (
+        label is not None
+        and bool(words & PREDICTED)
+        and stem(name, PREDICTED) == stem(label, TRUE) != ()
+    )
     classes = facts.class_names or ([] if label is None else [*facts.texts(label)])
     is_worded = facts.kind(name) == "number" and bool(words & POSITIVE)
     is_usual = plain(name) in usual or of_label or bool(named_class(name, classes))
@@ -111,7 +133,11 @@ def _is_percent(facts: Facts, name: str) -> bool:
 
 def _above_half(facts: Facts, roles: Roles, label: str | None) -> Problem | None:
     """Return the doubt that no score is below one half: it may be the score of the predicted label."""
-    if facts.options.classes or facts.options.from_logits or (label is not None and len(facts.texts(label)) < 2):
+    if (
+        facts.options.classes
+        or facts.options.from_logits
+        or (label is not None and len(facts.texts(label)) < 2)
+    ):
         return None
     scores, half = facts.matrix(roles.scores), 50 if roles.is_percent else 0.5
     is_high = len(scores) > 3 and scores.min() >= half and scores.max() <= 2 * half
@@ -124,15 +150,22 @@ def _shown_classes(facts: Facts, roles: Roles, decision: str) -> list[int]:
     Predicted labels that are alike, or no classes, show nothing: both are possible. None is possible if the score does
     not order the predicted labels.
     """
-    scores, predicted = facts.columns[roles.scores[0]].numbers, np.array(facts.columns[decision].labels)
-    first, last = [scores[(predicted == name) & ~np.isnan(scores)] for name in roles.classes]
+    scores, predicted = (
+        facts.columns[roles.scores[0]].numbers,
+        np.array(facts.columns[decision].labels),
+    )
+    first, last = [
+        scores[(predicted == name) & ~np.isnan(scores)] for name in roles.classes
+    ]
     if not len(first) or not len(last):
         return [0, 1]
     is_possible = [last.max() <= first.min(), first.max() <= last.min()]
     return [place for place in (0, 1) if is_possible[place]]
 
 
-def _two_labels(facts: Facts, score: str, label: str) -> tuple[tuple[str, ...], Problem | None]:
+def _two_labels(
+    facts: Facts, score: str, label: str
+) -> tuple[tuple[str, ...], Problem | None]:
     """Return the two labels in the column ``label``, the positive class last; or the problem that they are not two."""
     known = facts.all_texts(label)
     classes = known if len(known) <= 2 else {text for text in known if not is_gap(text)}
@@ -145,6 +178,10 @@ def _two_labels(facts: Facts, score: str, label: str) -> tuple[tuple[str, ...], 
     said = {"column": quoted(label), "score": quoted(score), "labels": listed(names)}
     if len(names) == 1:
         return names, Problem("one_label", said)
-    rows = Counter(label_text(value) for value in facts.table.read([label]).columns[label].to_pylist())
+    rows = Counter(
+        label_text(value) for value in facts.table.read([label]).columns[label].to_pylist()
+    )
     rare = min(names, key=lambda name: rows[name])
-    return names, Problem("many_labels", {**said, "rare": quoted(rare), "number": rows[rare]})
+    return names, Problem(
+        "many_labels", {**said, "rare": quoted(rare), "number": rows[rare]}
+    )

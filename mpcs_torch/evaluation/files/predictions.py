@@ -22,7 +22,15 @@ from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.roles import label_numbers
 from mpcs_torch.evaluation.files.rounding import rounded_decimals, undo_rounding
-from mpcs_torch.evaluation.files.tables import Argument, FileTable, ReadColumns, distinct_texts, is_gap, listed, to_text
+from mpcs_torch.evaluation.files.tables import (
+    Argument,
+    FileTable,
+    ReadColumns,
+    distinct_texts,
+    is_gap,
+    listed,
+    to_text,
+)
 from mpcs_torch.evaluation.rows import checked_scores
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
@@ -69,13 +77,17 @@ class PredictedRows(NamedTuple):
         """Whether ``target`` has soft labels (N, C): for each class, the degree to which it is true."""
         return self.target.ndim == 2 and self.target.shape[1] > 0
 
-    def spread(self, columns: Mapping[str, list[Any] | Tensor], read: ReadColumns) -> dict[str, Any]:
+    def spread(
+        self, columns: Mapping[str, list[Any] | Tensor], read: ReadColumns
+    ) -> dict[str, Any]:
         """Expand ``columns`` of N values to all rows of ``read``. Left-out rows get NaN in tensors, None in lists."""
         places = torch.full((read.rows,), -1)
         places[self.numbers - 1] = torch.arange(len(self.numbers))
         is_kept = places >= 0
         return {
-            name: torch.where(is_kept.view(-1, *[1] * (values.ndim - 1)), values[places], torch.nan)
+            name: torch.where(
+                is_kept.view(-1, *[1] * (values.ndim - 1)), values[places], torch.nan
+            )
             if isinstance(values, Tensor)
             else [values[place] if place >= 0 else None for place in places.tolist()]
             for name, values in columns.items()
@@ -116,16 +128,29 @@ class Predictions:
         self.table = with_labels(self._opened, self.reading)
         if len(self.reading.models) == 1:
             [(self.table, self.reading)] = split_models(self.table, self.reading)
-        self._needs_labels, self._class_names, self._decision_names = needs_labels, class_names, decisions
+        self._needs_labels, self._class_names, self._decision_names = (
+            needs_labels,
+            class_names,
+            decisions,
+        )
         self.notes, self._whole, self._beside = list[str](), 1.0, ""
         """Sentences on changed values and left-out rows, once rows are read; the sum of a row, 1 or 100; and a phrase
         on predicted labels that differ from the most probable classes."""
         self._check_columns()
-        wanted_texts, wanted_numbers = {*texts, *self.reading.columns}, {*numbers, *self.reading.numbers}
+        wanted_texts, wanted_numbers = (
+            {*texts, *self.reading.columns},
+            {*numbers, *self.reading.numbers},
+        )
         self.texts = [name for name in self.table.names if name in wanted_texts]
         """The names of the columns that are read as text, besides labels and decisions."""
         self._numbers = [name for name in self.table.names if name in wanted_numbers]
-        facts = Facts(self.table, self.reading, class_names, [*self.texts, *self._numbers], needs_labels=needs_labels)
+        facts = Facts(
+            self.table,
+            self.reading,
+            class_names,
+            [*self.texts, *self._numbers],
+            needs_labels=needs_labels,
+        )
         self.roles = choose(facts, self._measured if offers else None)
         self._check_classes()
         self.class_names = list(self.roles.classes)
@@ -133,9 +158,15 @@ class Predictions:
         """Whether `rows` returns decisions (class indices): for a file of scores, the most probable classes."""
         self.has_shares = False
         """Whether soft labels are shares of annotators. Shares and probabilities must then sum to 1 in each row."""
-        self._decisions = decisions or {name: number for number, name in enumerate(self.class_names)}
+        self._decisions = decisions or {
+            name: number for number, name in enumerate(self.class_names)
+        }
         self._truth = self._kind_of_truth() if self.roles.truth else ""
-        if not self.decides and not self.reading.from_logits and self._truth in ("", "one-hot"):
+        if (
+            not self.decides
+            and not self.reading.from_logits
+            and self._truth in ("", "one-hot")
+        ):
             self._whole = self._first_sum() or 1.0
 
     def _check_columns(self) -> None:
@@ -144,22 +175,46 @@ class Predictions:
         table.check_options(options, *COLUMN_OPTIONS[options.labels is not None :])
         label = table.label or options.label_column
         for name in {label, options.decision_column} & {*options.columns}:
-            raise PredictionsError(table.path, str(Problem("both", {"column": quoted(name)})))
+            raise PredictionsError(
+                table.path, str(Problem("both", {"column": quoted(name)}))
+            )
         if label is not None and label in (*options.score_columns, options.decision_column):
-            raise PredictionsError(self.path, "cannot be labels and predictions, too", column=label)
+            raise PredictionsError(
+                self.path, "cannot be labels and predictions, too", column=label
+            )
 
     def _measured(self, options: ReadOptions) -> Measured:
         """Return what other ``options`` measure on all rows of the file, for an offer."""
-        several = split_models(self._opened, options) if len(options.models) > 1 else [(self._opened, options)]
+        several = (
+            split_models(self._opened, options)
+            if len(options.models) > 1
+            else [(self._opened, options)]
+        )
         names = options.models if len(several) > 1 else [""]
-        known: dict[str, Any] = {"class_names": self._class_names, "decisions": self._decision_names}
+        known: dict[str, Any] = {
+            "class_names": self._class_names,
+            "decisions": self._decision_names,
+        }
         accuracies, rows, classes = dict[str, float](), 0, list[str]()
         for model, (table, each) in zip(names, several, strict=True):
-            read = Predictions(self.path, each, needs_labels=self._needs_labels, offers=False, table=table, **known)
+            read = Predictions(
+                self.path,
+                each,
+                needs_labels=self._needs_labels,
+                offers=False,
+                table=table,
+                **known,
+            )
             found = read.rows()
             if len(read.class_names) < 2 and not found.is_soft:
-                raise PredictionsError(self.path, "has only one class, which nothing can be measured of")
-            decided = found.scores if read.decides else highest_class(found.scores)[1].unsqueeze(1)
+                raise PredictionsError(
+                    self.path, "has only one class, which nothing can be measured of"
+                )
+            decided = (
+                found.scores
+                if read.decides
+                else highest_class(found.scores)[1].unsqueeze(1)
+            )
             target = found.target if found.target.ndim == 1 else found.target.argmax(dim=1)
             accuracies[model] = (decided.squeeze(1) == target).double().mean().item()
             rows, classes = len(found.scores), read.class_names
@@ -177,12 +232,27 @@ class Predictions:
         """Describe in one line how the file was read."""
         dialect = f" ({self.table.dialect})" if self.table.dialect else ""
         percent = "; percentages, divided by 100" if self._whole != 1 else ""
-        votes = {"votes": "; votes, divided by their sum", "one-hot": "; one-hot, so labels"}.get(self._truth, "")
-        place = "" if self.table.has_names or self.roles.form == "lists" else "; the file has no names: by place"
+        votes = {
+            "votes": "; votes, divided by their sum",
+            "one-hot": "; one-hot, so labels",
+        }.get(self._truth, "")
+        place = (
+            ""
+            if self.table.has_names or self.roles.form == "lists"
+            else "; the file has no names: by place"
+        )
         counted = self.reading.how_counted()
         wrongly = " wrongly for" if self.reading.costs_if_wrong else ""
-        counted += f"; costs of deciding{wrongly} {self._costs_in_words()}" if self.reading.cost_columns else ""
-        best = "; their most probable classes" if self.decides and self.roles.form != "decisions" else ""
+        counted += (
+            f"; costs of deciding{wrongly} {self._costs_in_words()}"
+            if self.reading.cost_columns
+            else ""
+        )
+        best = (
+            "; their most probable classes"
+            if self.decides and self.roles.form != "decisions"
+            else ""
+        )
         roles = self.roles.in_words(has_shares=self.has_shares)
         return f"{self.path.name}{dialect}: {roles}{percent}{votes}{counted}{place}{best}{self._beside}"
 
@@ -191,7 +261,9 @@ class Predictions:
         if len(columns) != len(classes):
             kind = "lists" if len(columns) == 1 else "by true class,"
             return f"{span(classes)}: {kind} {listed(columns)}"
-        return listed([f"{label}: {column}" for label, column in zip(classes, columns, strict=True)])
+        return listed(
+            [f"{label}: {column}" for label, column in zip(classes, columns, strict=True)]
+        )
 
     def rows(self) -> PredictedRows:
         """Read probabilities (N, C), or decisions int64 (N, 1), with labels (N,) or soft labels (N, C).
@@ -200,7 +272,11 @@ class Predictions:
         """
         _, rows = self._read()
         is_scored = self.decides and self.roles.form != "decisions"
-        return rows._replace(scores=highest_class(rows.scores)[1].unsqueeze(1)) if is_scored else rows
+        return (
+            rows._replace(scores=highest_class(rows.scores)[1].unsqueeze(1))
+            if is_scored
+            else rows
+        )
 
     def logits(self) -> PredictedRows:
         """Read logits (N, C), float64, with labels as in `rows`.
@@ -212,8 +288,14 @@ class Predictions:
             raise PredictionsError(self.path, problem)
         scores, rows = self._read()
         if rows.is_soft:
-            raise PredictionsError(self.path, "has soft labels, but logits need one class for each row")
-        logits = scores.double() if self.reading.from_logits else rows.scores.clamp(min=MIN_PROBABILITY).log()
+            raise PredictionsError(
+                self.path, "has soft labels, but logits need one class for each row"
+            )
+        logits = (
+            scores.double()
+            if self.reading.from_logits
+            else rows.scores.clamp(min=MIN_PROBABILITY).log()
+        )
         return rows._replace(scores=logits)
 
     def _check_classes(self) -> None:
@@ -222,7 +304,9 @@ class Predictions:
         count = len(self.roles.classes)
         if self.roles.form != "decisions" and not fewest <= count <= MAX_CLASSES:
             rule = f"must have scores of {fewest} to {MAX_CLASSES} classes"
-            raise PredictionsError(self.path, f"{rule}, but has {count}: {listed(self.roles.classes)}")
+            raise PredictionsError(
+                self.path, f"{rule}, but has {count}: {listed(self.roles.classes)}"
+            )
 
     def _read(self) -> tuple[Tensor, PredictedRows]:
         """Return the scores as they are in the file, and the checked rows. Neither has rows that are left out."""
@@ -247,7 +331,9 @@ class Predictions:
             scores, target, read = scores[kept], target[kept], read.where(kept.numpy())
         if not len(scores):
             raise PredictionsError(self.path, "has no rows")
-        probs, target = (scores, target) if is_decided else self._checked(scores, target, read)
+        probs, target = (
+            (scores, target) if is_decided else self._checked(scores, target, read)
+        )
         self._note_impossible(scores, probs, target)
         if dropped := int((~kept).sum()):
             what = "a label, score, cluster, unit, weight or cost"
@@ -256,7 +342,9 @@ class Predictions:
         if beside and not is_decided:
             self._compare(probs, read, beside[0])
         others = {name: read.columns[name] for name in (*self.texts, *self._numbers)}
-        return scores, PredictedRows(kept.nonzero().squeeze(1) + 1, probs, target, read._replace(columns=others))
+        return scores, PredictedRows(
+            kept.nonzero().squeeze(1) + 1, probs, target, read._replace(columns=others)
+        )
 
     def _note_impossible(self, scores: Tensor, probs: Tensor, target: Tensor) -> None:
         """Note in how many rows the label has the probability 0, which makes the cross entropy infinite."""
@@ -266,7 +354,9 @@ class Predictions:
         if number:
             decimals = None if self.reading.from_logits else rounded_decimals(scores, 0)
             rounded = "" if not decimals else f", in a file with {decimals} decimals"
-            self.notes.append(f"The label has the probability 0 in {number} of {len(target)} rows{rounded}.")
+            self.notes.append(
+                f"The label has the probability 0 in {number} of {len(target)} rows{rounded}."
+            )
 
     def _compare(self, probs: Tensor, read: ReadColumns, beside: str) -> None:
         """Note in how many rows the predicted labels in the column ``beside`` are not the most probable classes."""
@@ -280,7 +370,9 @@ class Predictions:
         if differing := int((decided != most).sum()):
             rows = f"{differing} of {len(most)} rows"
             way = f"--decision-column {shlex.quote(beside)} measures it"
-            self._beside = f"; {quoted(beside)} is not the most probable class in {rows} ({way})"
+            self._beside = (
+                f"; {quoted(beside)} is not the most probable class in {rows} ({way})"
+            )
 
     def _kept(self, scores: Tensor, target: Tensor, read: ReadColumns) -> Tensor:
         """Return a mask (n,): all rows; if `missing` is "drop", those that lack nothing that is needed of a row."""
@@ -288,9 +380,20 @@ class Predictions:
             return torch.ones(len(scores), dtype=torch.bool)
         has_label = ~(target == NO_LABEL if target.ndim == 1 else target.isnan().any(dim=1))
         is_missing = ~has_label & self._needs_labels
-        is_missing |= (scores == NO_LABEL).any(dim=1) if self.roles.form == "decisions" else scores.isnan().any(dim=1)
-        for name in {*self.texts} & {self.reading.cluster, self.reading.crossed, self.reading.unit}:
-            is_missing |= torch.tensor([is_gap(value) for value in read.columns[name].to_pylist()], dtype=torch.bool)
+        is_missing |= (
+            (scores == NO_LABEL).any(dim=1)
+            if self.roles.form == "decisions"
+            else scores.isnan().any(dim=1)
+        )
+        for name in {*self.texts} & {
+            self.reading.cluster,
+            self.reading.crossed,
+            self.reading.unit,
+        }:
+            is_missing |= torch.tensor(
+                [is_gap(value) for value in read.columns[name].to_pylist()],
+                dtype=torch.bool,
+            )
         for name in {*self._numbers} & {*self.reading.numbers}:
             is_missing |= read.matrix([name]).isnan().any(dim=1)
         return ~is_missing
@@ -299,10 +402,18 @@ class Predictions:
         """Return the scores of all classes, (n, C). If the file has those of one of two classes, compute the others."""
         scores = read.matrix(self.roles.scores)
         if self.roles.form == "positive":
-            other = torch.zeros_like(scores) if self.reading.from_logits else self._whole - scores
-            return torch.cat([other, scores] if self.roles.of_class else [scores, other], dim=1)
+            other = (
+                torch.zeros_like(scores)
+                if self.reading.from_logits
+                else self._whole - scores
+            )
+            return torch.cat(
+                [other, scores] if self.roles.of_class else [scores, other], dim=1
+            )
         if scores.shape[1] != len(self.roles.classes):
-            problem = f"must have {len(self.roles.classes)} scores, but has {scores.shape[1]}"
+            problem = (
+                f"must have {len(self.roles.classes)} scores, but has {scores.shape[1]}"
+            )
             raise read.error(problem, 0, self.roles.scores[0])
         return scores if scores.is_floating_point() else scores.double()
 
@@ -318,10 +429,19 @@ class Predictions:
         return self._codes(read, roles.label, {}, rule, may_lack=not self._needs_labels)
 
     def _codes(
-        self, read: ReadColumns, column: str, answers: Mapping[str, int], rule: str, *, may_lack: bool = False
+        self,
+        read: ReadColumns,
+        column: str,
+        answers: Mapping[str, int],
+        rule: str,
+        *,
+        may_lack: bool = False,
     ) -> Tensor:
         """Map ``column`` to ``answers`` or classes: int64 (n,). Missing values that are allowed give `NO_LABEL`."""
-        of_class, may_lack = label_numbers(self.roles), may_lack or self.reading.missing == "drop"
+        of_class, may_lack = (
+            label_numbers(self.roles),
+            may_lack or self.reading.missing == "drop",
+        )
 
         def number(value: Any) -> int | None:
             known = answers.get(to_text(value), of_class(value))
@@ -339,8 +459,14 @@ class Predictions:
 
     def _kind_of_truth(self) -> str:
         """Return the kind of the soft labels in all rows: "one-hot", "votes" (counts) or "degrees" (from 0 to 1)."""
-        degrees = self.table.read(self.roles.truth, numbers=self.roles.truth).matrix(self.roles.truth).double()
-        is_one_hot = bool(((degrees == 0) | (degrees == 1)).all() and (degrees.sum(dim=1) == 1).all())
+        degrees = (
+            self.table.read(self.roles.truth, numbers=self.roles.truth)
+            .matrix(self.roles.truth)
+            .double()
+        )
+        is_one_hot = bool(
+            ((degrees == 0) | (degrees == 1)).all() and (degrees.sum(dim=1) == 1).all()
+        )
         is_votes = bool((degrees % 1 == 0).all() and (degrees > 1).any())
         has_sum = self.reading.from_logits or self._first_sum() is not None
         if is_one_hot and len(self.roles.classes) > 1 and has_sum:
@@ -353,22 +479,34 @@ class Predictions:
             return 100.0 if self.roles.is_percent else 1.0
         return nominal_sum(self.roles.first_scores.sum(axis=1), len(self.roles.classes))
 
-    def _checked(self, scores: Tensor, target: Tensor, read: ReadColumns) -> tuple[Tensor, Tensor]:
+    def _checked(
+        self, scores: Tensor, target: Tensor, read: ReadColumns
+    ) -> tuple[Tensor, Tensor]:
         """Return ``scores`` as probabilities, and ``target``, once they have passed the checks of tensors."""
         size, is_soft = len(self.roles.classes), target.ndim == 2 and target.shape[1] > 0
         labels = target
-        if not is_soft:  # the codes of labels are checked; any valid class stands for a missing one
-            labels = target.clamp(min=0) if target.ndim == 1 else torch.zeros(len(scores), dtype=torch.int64)
+        if (
+            not is_soft
+        ):  # the codes of labels are checked; any valid class stands for a missing one
+            labels = (
+                target.clamp(min=0)
+                if target.ndim == 1
+                else torch.zeros(len(scores), dtype=torch.int64)
+            )
         has_degrees = is_soft and not self.has_shares
         with read.naming(self._arguments()):
             if self.reading.from_logits:
                 self._check_logits(scores)
                 probs = scores.double().softmax(dim=1)
             else:
-                rounded, note = (scores, "") if has_degrees else undo_rounding(scores, self._whole)
+                rounded, note = (
+                    (scores, "") if has_degrees else undo_rounding(scores, self._whole)
+                )
                 probs = rounded if self._whole == 1 else rounded / self._whole
                 self.notes += [note] if note else []
-            probs, labels = checked_scores(probs, labels, size, is_soft=is_soft, has_shares=self.has_shares)
+            probs, labels = checked_scores(
+                probs, labels, size, is_soft=is_soft, has_shares=self.has_shares
+            )
         if has_degrees:
             return probs, labels
         return probs / probs.sum(dim=1, keepdim=True), labels if is_soft else target
@@ -378,14 +516,21 @@ class Predictions:
         roles, size = self.roles, len(self.roles.classes)
         advice = LOGIT_ADVICE if self.reading.from_logits else ADVICE
         scores = _items(roles.scores[0], size) if roles.form == "lists" else roles.scores
-        truth = roles.truth if len(roles.truth) == size else _items("".join(roles.truth), size)
-        return {"preds": Argument(scores, advice), "target": Argument(truth, TRUTH_ADVICE if self.has_shares else "")}
+        truth = (
+            roles.truth if len(roles.truth) == size else _items("".join(roles.truth), size)
+        )
+        return {
+            "preds": Argument(scores, advice),
+            "target": Argument(truth, TRUTH_ADVICE if self.has_shares else ""),
+        }
 
     def _check_logits(self, scores: Tensor) -> None:
         """Refuse values that are no logits, and warn of logits that look like probabilities."""
         if len(scores) > 1 and scores.min() >= 0 and scores.max() <= 1:
             problem = "the scores look like probabilities, but are read as logits: leave out --logits"
-            warnings.warn(f"{self.path.name}: {problem}", ProbabilitiesWarning, stacklevel=2)
+            warnings.warn(
+                f"{self.path.name}: {problem}", ProbabilitiesWarning, stacklevel=2
+            )
         with warnings.catch_warnings():  # the warning above names the file and the option
             warnings.simplefilter("ignore", ProbabilitiesWarning)
             unlabelled_samples(scores, len(self.roles.classes), from_logits=True)

@@ -73,20 +73,41 @@ class ReadOptions(NamedTuple):
     @property
     def numbers(self) -> list[str]:
         """The requested columns of weights, frequencies and costs."""
-        return [name for name in (self.weight, self.frequency, *self.cost_columns) if name is not None]
+        return [
+            name
+            for name in (self.weight, self.frequency, *self.cost_columns)
+            if name is not None
+        ]
 
     def alone(self) -> "ReadOptions":
         """Return these options for the files after the first: without groups, clusters, units, weights and costs."""
         return self._replace(
-            by=(), cluster=None, crossed=None, weight=None, frequency=None, prevalence=None, unit=None, cost_columns=()
+            by=(),
+            cluster=None,
+            crossed=None,
+            weight=None,
+            frequency=None,
+            prevalence=None,
+            unit=None,
+            cost_columns=(),
         )
 
     def how_counted(self) -> str:
         """Describe in a phrase how rows are weighted, and combined into units; empty if they are not."""
-        shares = ", ".join(f"{name} {share:g}" for name, share in (self.prevalence or {}).items())
-        words = {"weights": self.weight, "frequencies": self.frequency, "prevalence": shares}
-        words["units"] = None if self.unit is None else f"{self.unit}, combined by {self.combine}"
-        return "".join(f"; {what} {printable(value)}" for what, value in words.items() if value)
+        shares = ", ".join(
+            f"{name} {share:g}" for name, share in (self.prevalence or {}).items()
+        )
+        words = {
+            "weights": self.weight,
+            "frequencies": self.frequency,
+            "prevalence": shares,
+        }
+        words["units"] = (
+            None if self.unit is None else f"{self.unit}, combined by {self.combine}"
+        )
+        return "".join(
+            f"; {what} {printable(value)}" for what, value in words.items() if value
+        )
 
     def in_words(self) -> list[str]:
         """Return the options that choose columns and rows as command-line arguments."""
@@ -108,7 +129,11 @@ class ReadOptions(NamedTuple):
 
     def words_beyond(self, given: "ReadOptions") -> str:
         """Return the options that choose columns and rows, without those ``given``, as typed in a shell."""
-        changed = {name: value for name, value in self._asdict().items() if value != getattr(given, name)}
+        changed = {
+            name: value
+            for name, value in self._asdict().items()
+            if value != getattr(given, name)
+        }
         return shlex.join(ReadOptions(**changed).in_words())
 
 
@@ -122,11 +147,22 @@ def _joined(values: Sequence[str]) -> str:
 class PredictionsError(MpcsError, ValueError):
     """The error for a file that cannot be read or scored; it names the file, the row (from 1) and the column."""
 
-    def __init__(self, path: Path, problem: str, *, row: int | None = None, column: str | int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        problem: str,
+        *,
+        row: int | None = None,
+        column: str | int | None = None,
+    ) -> None:
         self.path, self.reason, self.row, self.column = path, problem, row, column
         place = [str(path)]
         place += [] if row is None else [f"row {row}"]
-        place += [] if column is None else [f"column {shown(str(column).removeprefix('column '))}"]
+        place += (
+            []
+            if column is None
+            else [f"column {shown(str(column).removeprefix('column '))}"]
+        )
         super().__init__(printable(f"{', '.join(place)}: {problem}"))
 
 
@@ -149,14 +185,24 @@ def reading(path: Path, row: int | None = None) -> Iterator[None]:
     except FileRuleError as error:
         raise PredictionsError(path, str(error), row=row) from None
     except UnicodeDecodeError as error:
-        raise PredictionsError(path, f"cannot be read: {error}; save it as UTF-8", row=row) from None
+        raise PredictionsError(
+            path, f"cannot be read: {error}; save it as UTF-8", row=row
+        ) from None
     except RecursionError:
         raise PredictionsError(path, "must not be nested so deeply", row=row) from None
     except ImportError as error:
         extra = {"openpyxl": "xlsx", "h5py": "hdf5"}.get(error.name or "", "cli")
-        raise PredictionsError(path, f"requires {error.name}: pip install 'mpcs_torch[{extra}]'") from None
-    except Exception as error:  # the parsers of zip, npy, pickle, csv and parquet raise many kinds
-        reason = str(error).splitlines()[0][: 2 * MAX_QUOTED] if str(error) else type(error).__name__
+        raise PredictionsError(
+            path, f"requires {error.name}: pip install 'mpcs_torch[{extra}]'"
+        ) from None
+    except (
+        Exception
+    ) as error:  # the parsers of zip, npy, pickle, csv and parquet raise many kinds
+        reason = (
+            str(error).splitlines()[0][: 2 * MAX_QUOTED]
+            if str(error)
+            else type(error).__name__
+        )
         raise PredictionsError(path, f"cannot be read: {reason}", row=row) from error
 
 
@@ -178,6 +224,11 @@ def file_names(paths: Sequence[Path]) -> list[str]:
     """
     for place, path in enumerate(paths):
         if any(path.samefile(other) for other in paths[:place]):
-            raise PredictionsError(path, "is given twice, but each model must have a file of its own")
+            raise PredictionsError(
+                path, "is given twice, but each model must have a file of its own"
+            )
     names = [path.name if len(paths) == 1 else path.stem for path in paths]
-    return [printable(name) for name in (names if len(set(names)) == len(names) else map(str, paths))]
+    return [
+        printable(name)
+        for name in (names if len(set(names)) == len(names) else map(str, paths))
+    ]

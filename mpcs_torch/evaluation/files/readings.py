@@ -13,8 +13,20 @@ from mpcs_torch.evaluation.files.facts import Facts
 from mpcs_torch.evaluation.files.label_columns import Labels, label_candidates, split_truth
 from mpcs_torch.evaluation.files.one_probability import of_one_class, probabilities
 from mpcs_torch.evaluation.files.problems import Problem
-from mpcs_torch.evaluation.files.roles import CLASS_SCORES, DECIDED, PROBABILITY, UNNAMED, Reading, Roles
-from mpcs_torch.evaluation.files.score_sets import chosen_columns, chosen_set, score_lists, score_sets
+from mpcs_torch.evaluation.files.roles import (
+    CLASS_SCORES,
+    DECIDED,
+    PROBABILITY,
+    UNNAMED,
+    Reading,
+    Roles,
+)
+from mpcs_torch.evaluation.files.score_sets import (
+    chosen_columns,
+    chosen_set,
+    score_lists,
+    score_sets,
+)
 from mpcs_torch.evaluation.files.tables import listed
 from mpcs_torch.evaluation.files.words import DECISION, TRUE, is_label, stem
 from mpcs_torch.functional.inputs.decisions import highest_class
@@ -43,12 +55,18 @@ def clear_readings(readings: Sequence[Reading]) -> list[Reading]:
     # A doubted reading with names that say more is not passed over in silence for a weaker one; nor are scores that sum
     # to 1, but are of other classes than the labels.
     for one in readings:
-        is_doubted = one.doubt is not None if one.broken is None else one.broken.code == "no_class"
+        is_doubted = (
+            one.doubt is not None if one.broken is None else one.broken.code == "no_class"
+        )
         if is_doubted and one.strength > top:
             return []
     if any(reading.roles.label for reading in clear):  # where labels may be missing, too
         clear = [reading for reading in clear if reading.roles.label or reading.roles.truth]
-    by_meaning = {meaning(reading.roles): reading for reading in reversed(clear) if reading.strength == top}
+    by_meaning = {
+        meaning(reading.roles): reading
+        for reading in reversed(clear)
+        if reading.strength == top
+    }
     return [*by_meaning.values()][::-1]
 
 
@@ -57,7 +75,9 @@ def meaning(roles: Roles) -> tuple[Any, ...]:
     names = roles.called or roles.classes
     if roles.form == "positive":
         names = [names[roles.of_class]]
-    pairs = [*zip(cycle(roles.scores), names, strict=False)]  # a single column has all classes
+    pairs = [
+        *zip(cycle(roles.scores), names, strict=False)
+    ]  # a single column has all classes
     scores = tuple(pairs) if roles.form == "lists" else frozenset(pairs)
     return roles.form, roles.label, tuple(roles.truth), scores
 
@@ -66,7 +86,9 @@ def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
     """Yield the readings with these labels."""
     options = facts.options
     others = [name for name in facts.free if name not in labels.columns]
-    if options.decision_column is not None or (facts.is_written and not options.score_columns):
+    if options.decision_column is not None or (
+        facts.is_written and not options.score_columns
+    ):
         yield from decided(facts, labels, options.decision_column or DECISION, DECIDED)
         return
     decisions = decision_columns(facts, labels, others)
@@ -74,10 +96,18 @@ def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
     if options.score_columns:
         yield from _chosen(facts, labels, others, named)
         return
-    if labels.column is not None:  # whole numbers named as soft labels are one-hot labels beside the labels
-        others = [name for name in others if facts.kind(name) != "whole" or not split_truth(name)]
+    if (
+        labels.column is not None
+    ):  # whole numbers named as soft labels are one-hot labels beside the labels
+        others = [
+            name for name in others if facts.kind(name) != "whole" or not split_truth(name)
+        ]
     sets = score_sets(facts, labels, others, is_decided=bool(named))
-    lists = [name for name in facts.by_kind(others, "list") if labels.truth or facts.width(name) > 1]
+    lists = [
+        name
+        for name in facts.by_kind(others, "list")
+        if labels.truth or facts.width(name) > 1
+    ]
     for roles, broken in [*sets, *score_lists(facts, labels, lists)]:
         for reading in call_classes(facts, Reading(roles, CLASS_SCORES), labels.hard):
             yield reading._replace(broken=broken or reading.broken)
@@ -94,7 +124,9 @@ def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
         yield from decided(facts, labels, name, strength)
 
 
-def _chosen(facts: Facts, labels: Labels, free: Sequence[str], decisions: Sequence[str]) -> Iterator[Reading]:
+def _chosen(
+    facts: Facts, labels: Labels, free: Sequence[str], decisions: Sequence[str]
+) -> Iterator[Reading]:
     """Yield the readings of the columns that ``--score-columns`` names, and of predicted labels beside them."""
     names = chosen_columns(facts, free)
     if len(names) == 1 and facts.kind(names[0]) != "list":
@@ -105,7 +137,11 @@ def _chosen(facts: Facts, labels: Labels, free: Sequence[str], decisions: Sequen
             raise facts.error(problem, column=names[0])
         yield from of_one_class(facts, labels, names[0], PROBABILITY, decisions)
     else:
-        lists = [roles for roles, _ in score_lists(facts, labels, names)] if len(names) == 1 else []
+        lists = (
+            [roles for roles, _ in score_lists(facts, labels, names)]
+            if len(names) == 1
+            else []
+        )
         [roles] = lists or [chosen_set(facts, labels, names)]
         yield from call_classes(facts, Reading(roles, CLASS_SCORES), labels.hard)
     for name in decisions:
@@ -115,7 +151,9 @@ def _chosen(facts: Facts, labels: Labels, free: Sequence[str], decisions: Sequen
 
 def _covers(facts: Facts, roles: Roles, labels: Labels) -> bool:
     """Return whether the columns of ``roles`` are named after the labels, even if they do not sum to 1."""
-    return labels.column is not None and facts.label_texts(labels.column) <= {*roles.classes}
+    return labels.column is not None and facts.label_texts(labels.column) <= {
+        *roles.classes
+    }
 
 
 def _with_truth(facts: Facts, reading: Reading, truth: Mapping[str, str]) -> Reading:
@@ -123,7 +161,10 @@ def _with_truth(facts: Facts, reading: Reading, truth: Mapping[str, str]) -> Rea
     roles = reading.roles
     if len(truth) == 1 and facts.kind(next(iter(truth.values()))) == "list":
         return reading._replace(roles=roles._replace(truth=[*truth.values()]))
-    names = [name if name in truth else column for name, column in zip(roles.classes, roles.scores, strict=False)]
+    names = [
+        name if name in truth else column
+        for name, column in zip(roles.classes, roles.scores, strict=False)
+    ]
     in_order = [truth[name] for name in names if name in truth]
     if len(in_order) < len(roles.classes) or len(truth) > len(in_order):
         said = {"truth": listed([*truth]), "classes": listed(roles.classes)}
@@ -141,8 +182,14 @@ def _doubted(facts: Facts, reading: Reading, labels: Labels) -> Reading:
     if not labels.is_named and not _are_classes(facts, label, roles):
         doubt = Problem("not_named", {"column": quoted(label), "what": "labels"})
         return reading._replace(strength=UNNAMED, doubt=doubt)
-    is_worded = is_label(label) or stem(label, TRUE) != stem(label) or not facts.table.has_names
-    if not (labels.is_named and is_worded) and facts.table.label is None and _is_best(facts, roles, label):
+    is_worded = (
+        is_label(label) or stem(label, TRUE) != stem(label) or not facts.table.has_names
+    )
+    if (
+        not (labels.is_named and is_worded)
+        and facts.table.label is None
+        and _is_best(facts, roles, label)
+    ):
         return reading._replace(doubt=Problem("best_class", {"column": quoted(label)}))
     return reading
 
@@ -154,7 +201,9 @@ def _are_classes(facts: Facts, label: str, roles: Roles) -> bool:
         return False
     if facts.kind(label) == "text":
         return texts <= {*roles.classes}
-    return not facts.table.has_names and len(texts) < len(facts.columns[label].values)  # else they number the rows
+    return not facts.table.has_names and len(texts) < len(
+        facts.columns[label].values
+    )  # else they number the rows
 
 
 def _is_best(facts: Facts, roles: Roles, label: str) -> bool:
@@ -162,4 +211,7 @@ def _is_best(facts: Facts, roles: Roles, label: str) -> bool:
     labels, scores = facts.columns[label].labels, facts.matrix(roles.scores)
     if roles.form != "columns" or len(scores) != len(labels) or len(labels) < MIN_BEST:
         return False
-    return labels == [roles.classes[place] for place in highest_class(torch.from_numpy(scores))[1].tolist()]
+    return labels == [
+        roles.classes[place]
+        for place in highest_class(torch.from_numpy(scores))[1].tolist()
+    ]

@@ -55,7 +55,11 @@ class Roles(NamedTuple):
         labels = f'labels "{shown(self.label)}"' if self.label else "no labels"
         if self.truth:
             labels = f"{'shares of annotators' if has_shares else 'degrees of truth'} {span(self.truth)}"
-        of_classes = "" if list(self.scores) == list(self.classes) else f" = classes {span(self.classes)}"
+        of_classes = (
+            ""
+            if list(self.scores) == list(self.classes)
+            else f" = classes {span(self.classes)}"
+        )
         first = f'"{shown(self.scores[0])}"'
         if self.form == "columns":
             scores = f"scores {span(self.scores)}{of_classes}"
@@ -65,7 +69,9 @@ class Roles(NamedTuple):
             scores = f"probability of class {shown(self.classes[self.of_class])} {first}"
         else:
             scores = f"predicted labels {first}"
-        called = f" ({shown(self.called[0])} is {shown(self.classes[0])})" if self.called else ""
+        called = (
+            f" ({shown(self.called[0])} is {shown(self.classes[0])})" if self.called else ""
+        )
         unused = [f"not used: {listed(self.unused)}"] if self.unused else []
         return "; ".join([labels + called, scores, *unused, *self.remarks])
 
@@ -96,8 +102,14 @@ def label_numbers(roles: Roles) -> Callable[[Any], int | None]:
 
     If no two classes differ in case alone, the case of a label does not matter.
     """
-    columns = roles.scores if roles.form == "columns" else ()  # labels may also be names of columns
-    numbers = {name: number for names in (columns, roles.classes, roles.called) for number, name in enumerate(names)}
+    columns = (
+        roles.scores if roles.form == "columns" else ()
+    )  # labels may also be names of columns
+    numbers = {
+        name: number
+        for names in (columns, roles.classes, roles.called)
+        for number, name in enumerate(names)
+    }
     lower = {name.lower(): number for name, number in numbers.items()}
     is_clear = len({name.lower() for name in roles.classes}) == len(roles.classes)
 

@@ -41,9 +41,15 @@ class RowIds(NamedTuple):
         for name in names:
             texts = compute.utf8_trim_whitespace(read.texts(name))
             if texts.null_count:
-                raise read.error("must name the row, but is missing", texts.is_null().index(True).as_py(), name)
+                raise read.error(
+                    "must name the row, but is missing",
+                    texts.is_null().index(True).as_py(),
+                    name,
+                )
             parts.append(texts)
-        joined = parts[0] if len(parts) == 1 else compute.binary_join_element_wise(*parts, " ")
+        joined = (
+            parts[0] if len(parts) == 1 else compute.binary_join_element_wise(*parts, " ")
+        )
         return cls(read.path, joined, names[0] if len(names) == 1 else None)
 
     def named(self, place: int) -> str:
@@ -52,20 +58,33 @@ class RowIds(NamedTuple):
 
     def repeated(self) -> int:
         """Return the index of the first id that is equal to an earlier id; 0 if all ids differ."""
-        return int((self.among(self) != np.arange(len(self.ids))).argmax()) if len(self.ids) else 0
+        return (
+            int((self.among(self) != np.arange(len(self.ids))).argmax())
+            if len(self.ids)
+            else 0
+        )
 
     def check_different(self, next_step: str = "") -> Self:
         """Return these ids; raise an error, with the hint ``next_step``, if several rows share an id."""
         if row := self.repeated():
-            problem = f"each id must name one row, but {self.named(row)} appears again{next_step}"
-            raise PredictionsError(self.path, problem, row=row + 1 if self.has_rows else None, column=self.column)
+            problem = (
+                f"each id must name one row, but {self.named(row)} appears again{next_step}"
+            )
+            raise PredictionsError(
+                self.path,
+                problem,
+                row=row + 1 if self.has_rows else None,
+                column=self.column,
+            )
         return self
 
     def among(self, others: "RowIds") -> NDArray[np.int32]:
         """For each id here, return its index in ``others``: int32 (N,), or -1 if ``others`` lacks it."""
         from pyarrow import compute
 
-        return np.array(compute.index_in(self.ids, value_set=others.ids).fill_null(-1), dtype=np.int32)
+        return np.array(
+            compute.index_in(self.ids, value_set=others.ids).fill_null(-1), dtype=np.int32
+        )
 
     def order_among(self, others: "RowIds") -> Tensor:
         """For each id here, return its index in ``others``, int64 (N,); both must have the same ids."""
@@ -78,9 +97,15 @@ class RowIds(NamedTuple):
         if number := int((places < 0).sum()):
             place = int((places < 0).argmax())
             row = f" in row {place + 1}" if self.has_rows else ""
-            column = "" if self.column is None else f" of column {shown(self.column.removeprefix('column '))}"
+            column = (
+                ""
+                if self.column is None
+                else f" of column {shown(self.column.removeprefix('column '))}"
+            )
             rows = "1 row" if number == 1 else f"{number} rows"
-            problem = f"lacks {rows} of {self.path}, such as {self.named(place)}{row}{column}"
+            problem = (
+                f"lacks {rows} of {self.path}, such as {self.named(place)}{row}{column}"
+            )
             raise PredictionsError(others.path, f"{problem}{next_step}")
         return places
 
@@ -93,6 +118,9 @@ def check_as_many(path: Path, rows: int, other: Path, others: int, note: str = "
 
 def shared_ids(tables: Sequence[FileTable]) -> list[str]:
     """Return the columns that all ``tables`` have and whose names are usual for ids, such as ``filename``."""
-    ids = [[name for name in table.names if table.has_names and is_index(name)] for table in tables]
+    ids = [
+        [name for name in table.names if table.has_names and is_index(name)]
+        for table in tables
+    ]
     shared = set(ids[0]).intersection(*ids)
     return [name for name in ids[0] if name in shared]

@@ -33,12 +33,17 @@ ScoreSet = tuple[Roles, Problem | None]
 """Columns with a score for each class, and the test that they fail."""
 
 
-def score_sets(facts: Facts, labels: Labels, names: Sequence[str], *, is_decided: bool) -> list[ScoreSet]:
+def score_sets(
+    facts: Facts, labels: Labels, names: Sequence[str], *, is_decided: bool
+) -> list[ScoreSet]:
     """Return the best sets of columns in ``names`` with a score of each class; with the test that a set fails.
 
     ``is_decided`` says whether the file has predicted labels, too: whole numbers are then features, not scores.
     """
-    sets, words = list(_column_sets(facts, labels, names)), label_words(facts, labels.column)
+    sets, words = (
+        list(_column_sets(facts, labels, names)),
+        label_words(facts, labels.column),
+    )
     passing = [roles for roles in sets if labels.truth or _sums(facts, roles) is None]
     if is_decided:
         passing = [roles for roles in passing if facts.by_kind(roles.scores, "number")]
@@ -47,7 +52,12 @@ def score_sets(facts: Facts, labels: Labels, names: Sequence[str], *, is_decided
     def signs(roles: Roles) -> tuple[bool, bool, bool, bool]:
         covers, is_equal = words <= {*roles.classes}, words == {*roles.classes}
         # Any columns may be logits, so names must tell.
-        return covers, not is_logits or is_equal, bool(_common_words(roles)), roles.is_numbered
+        return (
+            covers,
+            not is_logits or is_equal,
+            bool(_common_words(roles)),
+            roles.is_numbered,
+        )
 
     best = max(map(signs, passing), default=None)
     passing = [roles for roles in passing if signs(roles) == best]
@@ -74,7 +84,10 @@ def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[
         if size > MAX_CLASSES:
             raise facts.error(f"must have at most {MAX_CLASSES} classes, but has {size}")
         if classes is not None and len(classes) != size:
-            raise facts.error(f"has lists of {size} scores, but there are {len(classes)} classes", column=name)
+            raise facts.error(
+                f"has lists of {size} scores, but there are {len(classes)} classes",
+                column=name,
+            )
         roles = Roles("lists", [name], tuple(classes or map(str, range(size))))
         yield roles, (None if labels.truth else _sums(facts, roles)) or _falls(facts, roles)
 
@@ -83,12 +96,20 @@ def chosen_columns(facts: Facts, free: Sequence[str]) -> list[str]:
     """Return the columns that ``--score-columns`` names, among those that are ``free``; refuse texts."""
     names = list[str]()
     for pattern in facts.options.score_columns:
-        matched = [name for name in free if fnmatchcase(name, pattern)] if "*" in pattern else [pattern]
+        matched = (
+            [name for name in free if fnmatchcase(name, pattern)]
+            if "*" in pattern
+            else [pattern]
+        )
         facts.table.check_columns(matched or [pattern], "--score-columns")
         names += [name for name in matched if name not in names]
     for name in names:
         if facts.kind(name) == "text":
-            value = next(value for value in facts.columns[name].values if to_text(value) and to_number(value) is None)
+            value = next(
+                value
+                for value in facts.columns[name].values
+                if to_text(value) and to_number(value) is None
+            )
             raise facts.error(f"must be numbers, but has {quoted(value)}", column=name)
     return names
 
@@ -97,7 +118,11 @@ def chosen_set(facts: Facts, labels: Labels, names: Sequence[str]) -> Roles:
     """Return the roles of several columns that the user named: their classes are known, or are in their names."""
     classes = facts.class_names
     if classes is not None:
-        named = _by_known_class(facts, classes, names) if facts.called or not facts.options.classes else []
+        named = (
+            _by_known_class(facts, classes, names)
+            if facts.called or not facts.options.classes
+            else []
+        )
         if not named and len(classes) != len(names):
             problem = f"has {len(names)} columns of scores, but there are {len(classes)} classes: {listed(classes)}"
             raise facts.error(problem)
@@ -126,22 +151,42 @@ def is_in_unit(facts: Facts, name: str) -> bool:
 
 def _column_sets(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[Roles]:
     """Yield each set of columns that names, or a common range of values, mark as the scores of the classes."""
-    filled = facts.by_kind(names, "number", "whole", "empty")  # the scores of a class may be missing in first rows
-    known = [name for name in filled if not {*split_words(name)} & {"distance", "dist", "loss"}]
-    numeric, fractions = facts.by_kind(known, "number", "whole"), facts.by_kind(known, "number")
+    filled = facts.by_kind(
+        names, "number", "whole", "empty"
+    )  # the scores of a class may be missing in first rows
+    known = [
+        name for name in filled if not {*split_words(name)} & {"distance", "dist", "loss"}
+    ]
+    numeric, fractions = (
+        facts.by_kind(known, "number", "whole"),
+        facts.by_kind(known, "number"),
+    )
     families = list(numbered_families(known))
     is_list = bool(facts.by_kind(labels.truth.values(), "list"))
     classes = tuple(facts.class_names or (() if is_list else labels.truth))
     if classes:
-        named = [Roles("columns", columns, classes) for columns in _by_known_class(facts, classes, known)]
-        groups = [each for each, _ in families] if facts.table.has_names else [tuple(numeric), tuple(fractions)]
-        fitting = [Roles("columns", each, classes, is_numbered=True) for each in groups if len(each) == len(classes)]
+        named = [
+            Roles("columns", columns, classes)
+            for columns in _by_known_class(facts, classes, known)
+        ]
+        groups = (
+            [each for each, _ in families]
+            if facts.table.has_names
+            else [tuple(numeric), tuple(fractions)]
+        )
+        fitting = [
+            Roles("columns", each, classes, is_numbered=True)
+            for each in groups
+            if len(each) == len(classes)
+        ]
         yield from named or fitting
     elif labels.truth and numeric:
         yield Roles("columns", tuple(numeric), tuple(numeric))
     elif not labels.truth:
         yield from (Roles("columns", *family, is_numbered=True) for family in families)
-        yield from _sets_by_names(facts, labels, numeric, [columns for columns, _ in families])
+        yield from _sets_by_names(
+            facts, labels, numeric, [columns for columns, _ in families]
+        )
 
 
 def _sets_by_names(
@@ -165,7 +210,9 @@ def _sets_by_names(
             yield Roles("columns", tuple(group), called)
 
 
-def _by_known_class(facts: Facts, classes: Sequence[str], names: Sequence[str]) -> list[tuple[str, ...]]:
+def _by_known_class(
+    facts: Facts, classes: Sequence[str], names: Sequence[str]
+) -> list[tuple[str, ...]]:
     """Return sets of columns that are named after the known ``classes``, or after the file's names for these."""
     return list(by_class(names, classes)) or list(by_class(names, facts.called))
 
@@ -186,7 +233,9 @@ def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
 
 def _common_words(roles: Roles) -> set[str]:
     """Return the words, such as ``prob``, that the names of all score columns have."""
-    return set.intersection(*({plain(part) for part in SEPARATOR.split(name)} for name in roles.scores))
+    return set.intersection(
+        *({plain(part) for part in SEPARATOR.split(name)} for name in roles.scores)
+    )
 
 
 def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
@@ -201,7 +250,9 @@ def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
         if not others and all(short) and (is_score or (labels and labels <= {*short})):
             return tuple(short)
     shortest = min(map(len, names))
-    starts = [size for size in range(shortest + 1) if len({name[:size] for name in names}) == 1]
+    starts = [
+        size for size in range(shortest + 1) if len({name[:size] for name in names}) == 1
+    ]
     rest = tuple(name[starts[-1] :] for name in names)  # of Predictioncat and Predictiondog
     return rest if labels and labels <= {*rest} else tuple(names)
 
@@ -228,7 +279,11 @@ def _largest(sets: Sequence[Roles]) -> list[Roles]:
         columns = {*roles.scores}
         for name in columns:
             having[name].append(columns)
-    return [one for one in sets if not any({*one.scores} < columns for columns in having[one.scores[0]])]
+    return [
+        one
+        for one in sets
+        if not any({*one.scores} < columns for columns in having[one.scores[0]])
+    ]
 
 
 def _falls(facts: Facts, roles: Roles) -> Problem | None:
@@ -237,7 +292,11 @@ def _falls(facts: Facts, roles: Roles) -> Problem | None:
     if not len(matrix) or (np.diff(matrix, axis=1) > 0).any():
         return None
     if roles.form == "lists":
-        is_sure = len(matrix) >= MIN_FALLING and matrix.shape[1] > 2 and bool((matrix[:, 0] > matrix[:, -1]).all())
+        is_sure = (
+            len(matrix) >= MIN_FALLING
+            and matrix.shape[1] > 2
+            and bool((matrix[:, 0] > matrix[:, -1]).all())
+        )
         is_best = is_sure and not facts.table.counts_from_0
     else:  # the scores are score1 and score2, and top1 and top2 name the classes
         matches = [NUMBERED.fullmatch(name) for name in roles.scores]

@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import InvalidValueError, quoted, value_in_words
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions, naming_file, reading
+from mpcs_torch.evaluation.files.reading import (
+    PredictionsError,
+    ReadOptions,
+    naming_file,
+    reading,
+)
 from mpcs_torch.evaluation.files.words import MISSING
 from mpcs_torch.functional.inputs.groups import Groups
 
@@ -55,7 +60,9 @@ class ReadColumns(NamedTuple):
         """The number of rows."""
         return len(next(iter(self.columns.values()), ()))
 
-    def error(self, problem: str, place: int, column: str | None = None) -> PredictionsError:
+    def error(
+        self, problem: str, place: int, column: str | None = None
+    ) -> PredictionsError:
         """Return an error about the row at index ``place``, or about the value of ``column`` in this row."""
         row = place if self.kept is None else int(self.kept.nonzero()[0][place])
         return PredictionsError(self.path, problem, row=row + 1, column=column)
@@ -80,7 +87,11 @@ class ReadColumns(NamedTuple):
                 but = f"is {value_in_words(error.value)}"
                 if is_missing:
                     but = "is missing (--missing drop leaves such rows out)"
-                rule = str(error.rule) if column is not None else f"{listed(columns)} {error.rule}"
+                rule = (
+                    str(error.rule)
+                    if column is not None
+                    else f"{listed(columns)} {error.rule}"
+                )
                 hint = f" ({advice})" if advice else ""
                 raise self.error(f"{rule}{hint}, but {but}", error.sample, column) from None
 
@@ -109,18 +120,26 @@ class ReadColumns(NamedTuple):
         values = self.single(name)
         if is_string(values.type):
             if self.decimal == ",":
-                values = compute.replace_substring_regex(values, DECIMAL_COMMA.pattern, r"\1.\2")
-            with suppress(pyarrow.ArrowInvalid):  # Python, below, accepts more texts as numbers
+                values = compute.replace_substring_regex(
+                    values, DECIMAL_COMMA.pattern, r"\1.\2"
+                )
+            with suppress(
+                pyarrow.ArrowInvalid
+            ):  # Python, below, accepts more texts as numbers
                 values = compute.ascii_trim_whitespace(values).cast(pyarrow.float64())
         if is_floating(values.type) or is_integer(values.type):
             values = values.cast(pyarrow.float64(), safe=False)
-            values = values.fill_null(np.nan) if values.null_count else values  # this and `to_numpy` import pandas
+            values = (
+                values.fill_null(np.nan) if values.null_count else values
+            )  # this and `to_numpy` import pandas
             return np.array(np.from_dlpack(values))  # a writable copy
 
         def number(value: Any) -> float | None:
             return np.nan if is_gap(value) else to_number(value)
 
-        return np.array(self._mapped(name, values, number, "must be a number"), dtype=np.float64)
+        return np.array(
+            self._mapped(name, values, number, "must be a number"), dtype=np.float64
+        )
 
     def matrix(self, names: Sequence[str]) -> Tensor:
         """Return the columns ``names`` of numbers, or one column of lists of numbers, as a matrix (n, k)."""
@@ -128,8 +147,12 @@ class ReadColumns(NamedTuple):
         if isinstance(first, Tensor) and len(names) == 1:
             return first
         values = first[:PEEKED_ROWS].tolist()
-        if len(names) > 1 or any(not is_gap(each) and numbers_in(each) is None for each in values):
-            return torch.from_numpy(np.stack([self.numbers(name) for name in names], axis=1))
+        if len(names) > 1 or any(
+            not is_gap(each) and numbers_in(each) is None for each in values
+        ):
+            return torch.from_numpy(
+                np.stack([self.numbers(name) for name in names], axis=1)
+            )
         values = first.to_pylist()
         lists = [numbers_in(value) for value in values]
         size = len(lists[0] or ()) if lists else 0
@@ -147,18 +170,30 @@ class ReadColumns(NamedTuple):
         values = self.single(name)
         is_missing = compute.is_null(values, nan_is_null=True)
         texts = without_decimals(values).cast(pyarrow.string())
-        is_filled = compute.binary_length(compute.utf8_trim_whitespace(texts)).cast(pyarrow.bool_())
+        is_filled = compute.binary_length(compute.utf8_trim_whitespace(texts)).cast(
+            pyarrow.bool_()
+        )
         is_missing = compute.or_kleene(is_missing, compute.invert(is_filled))
-        return compute.if_else(is_missing, pyarrow.nulls(len(texts), pyarrow.string()), texts)
+        return compute.if_else(
+            is_missing, pyarrow.nulls(len(texts), pyarrow.string()), texts
+        )
 
-    def codes(self, name: str, group_code: Callable[[Any], int | None], rule: str) -> Tensor:
+    def codes(
+        self, name: str, group_code: Callable[[Any], int | None], rule: str
+    ) -> Tensor:
         """Return the integer that ``group_code`` gives for each value of the column ``name``: int64 (n,).
 
         A value for which ``group_code`` returns None is an error, whose message begins with ``rule``.
         """
-        return torch.from_numpy(np.array(self._mapped(name, self.single(name), group_code, rule), dtype=np.int64))
+        return torch.from_numpy(
+            np.array(
+                self._mapped(name, self.single(name), group_code, rule), dtype=np.int64
+            )
+        )
 
-    def _mapped(self, name: str, values: "pyarrow.Array", function: Callable[[Any], Any], rule: str) -> NDArray[Any]:
+    def _mapped(
+        self, name: str, values: "pyarrow.Array", function: Callable[[Any], Any], rule: str
+    ) -> NDArray[Any]:
         """Return what ``function`` makes of each of the ``values`` of a column; refuse those of which it makes None."""
         encoded = values.dictionary_encode(null_encoding="encode")
         places, distinct = np.from_dlpack(encoded.indices), encoded.dictionary.to_pylist()
@@ -166,9 +201,15 @@ class ReadColumns(NamedTuple):
         bad = np.isin(places, [place for place, each in enumerate(mapped) if each is None])
         if bad.any():
             value = distinct[places[int(bad.argmax())]]
-            but = f"is {quoted(value)}" if to_text(value) else "is missing (--missing drop leaves such rows out)"
+            but = (
+                f"is {quoted(value)}"
+                if to_text(value)
+                else "is missing (--missing drop leaves such rows out)"
+            )
             raise self.error(f"{rule}, but {but}", int(bad.argmax()), name)
-        of_distinct: NDArray[Any] = np.array([0 if each is None else each for each in mapped])
+        of_distinct: NDArray[Any] = np.array(
+            [0 if each is None else each for each in mapped]
+        )
         of_rows: NDArray[Any] = of_distinct[places]
         return of_rows
 
@@ -215,21 +256,39 @@ class FileTable:
     truth: Mapping[str, str] = field(default_factory=dict[str, str])
     """The columns of soft labels among ``joined``, by class; empty if there is a ``label``."""
 
-    def read(self, names: Sequence[str], *, numbers: Collection[str] = (), rows: int | None = None) -> ReadColumns:
+    def read(
+        self,
+        names: Sequence[str],
+        *,
+        numbers: Collection[str] = (),
+        rows: int | None = None,
+    ) -> ReadColumns:
         """Read the columns ``names``: at least the first ``rows`` rows, or all rows if ``rows`` is None.
 
         In a text file, the columns ``numbers`` are read as numbers if possible.
         """
         with reading(self.path):
-            return ReadColumns(self.path, self.load([*dict.fromkeys(names)], numbers, rows), decimal=self.decimal)
+            return ReadColumns(
+                self.path,
+                self.load([*dict.fromkeys(names)], numbers, rows),
+                decimal=self.decimal,
+            )
 
     def peek(self, rows: int = PEEKED_ROWS) -> dict[str, list[Any]]:
         """Return the first values of each column, from at most ``rows`` rows. In an array (N, C), a value is a list."""
-        most = max(1, min(rows, PEEKED_VALUES * rows // PEEKED_ROWS // max(1, len(self.names))))
-        values = {name: column[:most].tolist() for name, column in self.read(self.names, rows=most).columns.items()}
+        most = max(
+            1, min(rows, PEEKED_VALUES * rows // PEEKED_ROWS // max(1, len(self.names)))
+        )
+        values = {
+            name: column[:most].tolist()
+            for name, column in self.read(self.names, rows=most).columns.items()
+        }
         if self.decimal == ",":
             for column in values.values():
-                column[:] = [DECIMAL_COMMA.sub(r"\1.\2", each) if isinstance(each, str) else each for each in column]
+                column[:] = [
+                    DECIMAL_COMMA.sub(r"\1.\2", each) if isinstance(each, str) else each
+                    for each in column
+                ]
         return values
 
     def check_columns(self, names: Sequence[str | None], option: str = "") -> None:
@@ -238,7 +297,9 @@ class FileTable:
         for name in names:
             if name is not None and name not in known:
                 source = f" of {option}" if option else ""
-                raise PredictionsError(self.path, f"has no column {quoted(name)}{source}; {self.it_has()}")
+                raise PredictionsError(
+                    self.path, f"has no column {quoted(name)}{source}; {self.it_has()}"
+                )
 
     def check_options(self, options: ReadOptions, *names: str) -> None:
         """Raise an error if the file lacks a column that one of the options ``names`` requests."""
@@ -282,7 +343,9 @@ def choices(option: str, readings: Iterable[str | Sequence[str]]) -> str:
 
 def way(option: str, values: Sequence[str]) -> str:
     """Return ``option`` with comma-separated ``values``, as typed in a shell; abbreviate more than ten values."""
-    text = shlex.quote(",".join(values if len(values) <= 10 else [*values[:3], "...", values[-1]]))
+    text = shlex.quote(
+        ",".join(values if len(values) <= 10 else [*values[:3], "...", values[-1]])
+    )
     return f"{option}={text}" if text.startswith("-") else f"{option} {text}"
 
 
@@ -291,7 +354,11 @@ def to_text(value: Any) -> str:
     plain = value.as_py() if hasattr(value, "as_py") else value
     if plain is None or plain != plain:
         return ""
-    return str(int(plain)) if isinstance(plain, float) and plain.is_integer() else str(plain).strip()
+    return (
+        str(int(plain))
+        if isinstance(plain, float) and plain.is_integer()
+        else str(plain).strip()
+    )
 
 
 def is_gap(value: Any) -> bool:
@@ -307,7 +374,11 @@ def numbers_in(value: Any) -> list[float] | None:
             return None
         value = text[1:-1].replace(",", " ").split()
     with suppress(TypeError, ValueError):
-        return [float(number) for number in value] or None if isinstance(value, (list, tuple)) else None
+        return (
+            [float(number) for number in value] or None
+            if isinstance(value, (list, tuple))
+            else None
+        )
     return None
 
 
@@ -347,14 +418,25 @@ def make_column(values: Sequence[Any]) -> Column:
     types = {type(value) for value in values if value is not None}
     if types <= {int, float}:
         with suppress(OverflowError, pyarrow.ArrowException):
-            return pyarrow.array(values, pyarrow.int64() if types <= {int} else pyarrow.float64())
-    texts = [json.dumps(each) if isinstance(each, (list, dict, bool)) else str(each) for each in values]
-    return pyarrow.array(texts, pyarrow.string(), mask=np.array([each is None for each in values], dtype=bool))
+            return pyarrow.array(
+                values, pyarrow.int64() if types <= {int} else pyarrow.float64()
+            )
+    texts = [
+        json.dumps(each) if isinstance(each, (list, dict, bool)) else str(each)
+        for each in values
+    ]
+    return pyarrow.array(
+        texts,
+        pyarrow.string(),
+        mask=np.array([each is None for each in values], dtype=bool),
+    )
 
 
 def distinct_texts(table: FileTable, name: str, most: int) -> set[str]:
     """Return the distinct texts in the column ``name``, empty for a missing value; refuse more than ``most`` texts."""
-    distinct = {to_text(value) for value in table.read([name]).single(name).unique().to_pylist()}
+    distinct = {
+        to_text(value) for value in table.read([name]).single(name).unique().to_pylist()
+    }
     if len(distinct) > most:
         problem = f"must have at most {most} different values, but has more"
         raise PredictionsError(table.path, problem, column=name)

@@ -10,7 +10,15 @@ from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.row_ids import Ids
 from mpcs_torch.evaluation.files.tables import FileTable, choices, listed
-from mpcs_torch.evaluation.files.words import DECISIONS, IDS, LABELS, POSITIVE, named_as, plain, target_or_not
+from mpcs_torch.evaluation.files.words import (
+    DECISIONS,
+    IDS,
+    LABELS,
+    POSITIVE,
+    named_as,
+    plain,
+    target_or_not,
+)
 
 MAX_SINGLES, MAX_PAIRED = 30, 10
 """The numbers of columns without names that may name trials alone, or with another: each is compared with each."""
@@ -25,7 +33,13 @@ class TrialRoles(NamedTuple):
     others: list[str]
 
 
-def find_roles(table: FileTable, options: ReadOptions, *, has_score: bool = True, has_label: bool = True) -> TrialRoles:
+def find_roles(
+    table: FileTable,
+    options: ReadOptions,
+    *,
+    has_score: bool = True,
+    has_label: bool = True,
+) -> TrialRoles:
     """Find the columns of scores and of labels by ``options``, or else by names and values; refuse ambiguous tables.
 
     The column of labels has a usual name for labels, or else contains only words for targets and non-targets. Numbers
@@ -36,13 +50,17 @@ def find_roles(table: FileTable, options: ReadOptions, *, has_score: bool = True
     table.check_columns(options.score_columns, "--score-column")
     columns = Facts(table, options)
     if len(options.score_columns) > 1:
-        raise columns.error(f"one column has the scores, not {len(options.score_columns)}: --score-column")
+        raise columns.error(
+            f"one column has the scores, not {len(options.score_columns)}: --score-column"
+        )
     scores = labels = [""]
     if has_score:
         scores = [*options.score_columns] or _possible_scores(columns)
     if has_label:
         given = options.label_column
-        labels = _possible_labels(columns, has_score=has_score) if given is None else [given]
+        labels = (
+            _possible_labels(columns, has_score=has_score) if given is None else [given]
+        )
     # Five of each are enough to decide, and for a message: products of all columns may be too many.
     pairs = [pair for pair in product(scores[:5], labels[:5]) if pair[0] != pair[1]]
     if not pairs:
@@ -50,14 +68,25 @@ def find_roles(table: FileTable, options: ReadOptions, *, has_score: bool = True
     if len(pairs) > 1:
         of_scores = [f"scores {names_shown(score)}" if score else "" for score, _ in pairs]
         of_labels = [f"labels {names_shown(label)}" if label else "" for _, label in pairs]
-        ways = [" and ".join(filter(None, words)) for words in zip(of_scores, of_labels, strict=True)]
-        steps = " and ".join(["--score-column"] * has_score + ["--label-column"] * has_label)
-        raise columns.error(f"can be read as {', or as '.join(ways[:4])}: choose with {steps}")
+        ways = [
+            " and ".join(filter(None, words))
+            for words in zip(of_scores, of_labels, strict=True)
+        ]
+        steps = " and ".join(
+            ["--score-column"] * has_score + ["--label-column"] * has_label
+        )
+        raise columns.error(
+            f"can be read as {', or as '.join(ways[:4])}: choose with {steps}"
+        )
     return TrialRoles(*pairs[0], [name for name in table.names if name not in pairs[0]])
 
 
 def _is_label(texts: Collection[str]) -> bool:
-    return bool(texts) and None not in map(target_or_not, texts) and not {"0", "-1"} <= {*texts}
+    return (
+        bool(texts)
+        and None not in map(target_or_not, texts)
+        and not {"0", "-1"} <= {*texts}
+    )
 
 
 def _possible_labels(columns: Facts, *, has_score: bool) -> list[str]:
@@ -67,7 +96,9 @@ def _possible_labels(columns: Facts, *, has_score: bool) -> list[str]:
         texts = columns.texts(name)
         if _is_label(texts) if target is None else label_text(target) in texts:
             known.add(name)
-        are_words = all(text.isalpha() or (len(text) == 1 and text.isdecimal()) for text in texts)
+        are_words = all(
+            text.isalpha() or (len(text) == 1 and text.isdecimal()) for text in texts
+        )
         if are_words and len(texts) == 2 < len(columns.columns[name].values):
             likely.add(name)
     likely |= known
@@ -77,7 +108,12 @@ def _possible_labels(columns: Facts, *, has_score: bool) -> list[str]:
     other = POSITIVE | DECISIONS | IDS
     free = [name for name in columns.free if plain(name) not in other]
     labels = [name for name in free if name in known]
-    is_sure = not labels or not has_score or target is not None or bool(columns.by_kind(labels, "text"))
+    is_sure = (
+        not labels
+        or not has_score
+        or target is not None
+        or bool(columns.by_kind(labels, "text"))
+    )
     return labels if is_sure else [name for name in free if name in likely]
 
 
@@ -87,9 +123,19 @@ def _possible_scores(columns: Facts) -> list[str]:
     if not columns.table.has_names:
         return columns.by_kind(numbers, "number") or numbers
     other = LABELS | IDS | DECISIONS
-    named = [name for name in named_as(columns.free, POSITIVE) if plain(name) not in DECISIONS or name in numbers]
-    named = [name for name in named if plain(name) not in DECISIONS or not _is_label(columns.texts(name))]
-    unnamed = [name for name in numbers if plain(name) in POSITIVE or plain(name) not in other]
+    named = [
+        name
+        for name in named_as(columns.free, POSITIVE)
+        if plain(name) not in DECISIONS or name in numbers
+    ]
+    named = [
+        name
+        for name in named
+        if plain(name) not in DECISIONS or not _is_label(columns.texts(name))
+    ]
+    unnamed = [
+        name for name in numbers if plain(name) in POSITIVE or plain(name) not in other
+    ]
     return [name for name in named if name in numbers] or named or unnamed
 
 
@@ -110,13 +156,17 @@ def _no_reading(columns: Facts, *, is_score: bool) -> str:
     return f"has no column of labels by name or content: {known}{example}; {has}"
 
 
-def find_names(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool = False) -> list[Ids]:
+def find_names(
+    table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool = False
+) -> list[Ids]:
     """Return sets of columns, the most likely first: the texts of a set, joined, may be the names of the trials."""
     given = [] if options.id_column is None else options.id_column.split(",")
     if given and (set(given) <= set(table.names) or not is_matched):
         table.check_columns(given, "--id-column")
         return [tuple(given)]
-    known: list[Ids] = [names for names in (("trial",), PAIR) if set(names) <= set(roles.others)]
+    known: list[Ids] = [
+        names for names in (("trial",), PAIR) if set(names) <= set(roles.others)
+    ]
     usual: list[Ids] = [(name,) for name in named_as(roles.others, IDS)]
     known = known or (usual if len(usual) == 1 or is_matched else [])
     if table.has_names and (known or not is_matched):
@@ -137,9 +187,16 @@ def in_words(
     options: ReadOptions,
 ) -> str:
     """Describe in a line how ``table`` was read: columns ``score``, ``names``, ``unread``, and further ``words``."""
-    negated = ", negated, as thresholds are, because low ones are those of targets" * options.lower_is_target
+    negated = (
+        ", negated, as thresholds are, because low ones are those of targets"
+        * options.lower_is_target
+    )
     parts = [table.dialect, f"names {names_shown(*names)}" if names else "", *words[:1]]
-    parts += [f"scores {names_shown(score)}{negated}", *words[1:], f"not used: {listed(unread)}" if unread else ""]
+    parts += [
+        f"scores {names_shown(score)}{negated}",
+        *words[1:],
+        f"not used: {listed(unread)}" if unread else "",
+    ]
     return f"{printable(table.path.name)}: {'; '.join(filter(None, parts))}"
 
 

@@ -16,10 +16,27 @@ from mpcs_torch.evaluation.files.facts import label_text, named_class
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.joined_labels import join
-from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.reading import (
+    NO_GROUP,
+    Advance,
+    PredictionsError,
+    ReadOptions,
+)
 from mpcs_torch.evaluation.files.row_ids import Ids, RowIds
-from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, choices, listed, to_number
-from mpcs_torch.evaluation.files.trial_roles import TrialRoles, find_names, find_roles, in_words, names_shown
+from mpcs_torch.evaluation.files.tables import (
+    FileTable,
+    ReadColumns,
+    choices,
+    listed,
+    to_number,
+)
+from mpcs_torch.evaluation.files.trial_roles import (
+    TrialRoles,
+    find_names,
+    find_roles,
+    in_words,
+    names_shown,
+)
 from mpcs_torch.evaluation.files.words import target_or_not
 from mpcs_torch.functional.detection.errors import missing_kind
 from mpcs_torch.functional.inputs.groups import Groups
@@ -89,23 +106,37 @@ def read_trials(
     texts = read._replace(columns={name: read.texts(name) for name in texts_of})
     names = _unique_names(table, texts, naming) if options.labels is None else names
     targets, meaning = _targets(texts, roles, options.target_label)
-    kept, words = _kept(texts, roles, scores, targets, options, is_matrix=MATRIX in table.dialect)
+    kept, words = _kept(
+        texts, roles, scores, targets, options, is_matrix=MATRIX in table.dialect
+    )
     values = scores if kept.all() else scores[kept]
     trials = Trials(
-        torch.from_numpy(-values if options.lower_is_target else values), torch.from_numpy(targets[kept] == 1)
+        torch.from_numpy(-values if options.lower_is_target else values),
+        torch.from_numpy(targets[kept] == 1),
     )
     missing = missing_kind(trials.labels)
     if missing is not None:
         rule = f"must contain target and non-target trials, but contains no {missing.removesuffix('s')} trial"
         raise PredictionsError(table.path, rule)
-    columns = texts if kept.all() else texts.where(kept)  # a mask makes pyarrow import pandas
+    columns = (
+        texts if kept.all() else texts.where(kept)
+    )  # a mask makes pyarrow import pandas
     named_by_all = {options.cluster, options.unit}
-    groups = {name: columns.groups(name, None if name in named_by_all else NO_GROUP) for name in grouped}
+    groups = {
+        name: columns.groups(name, None if name in named_by_all else NO_GROUP)
+        for name in grouped
+    }
     ids = RowIds.of(texts, names).ids.take(kept.nonzero()[0]) if named and names else None
     used = {roles.score, roles.label, *grouped, *names}
     unread = [name for name in table.names if name not in used]
     words = [f"labels {names_shown(roles.label)} ({meaning})", *words]
-    return TrialTable(trials, ids, groups, in_words(table, roles.score, names, words, unread, options), unread)
+    return TrialTable(
+        trials,
+        ids,
+        groups,
+        in_words(table, roles.score, names, words, unread, options),
+        unread,
+    )
 
 
 def _with_list(table: FileTable, options: ReadOptions) -> tuple[FileTable, TrialRoles, Ids]:
@@ -114,17 +145,35 @@ def _with_list(table: FileTable, options: ReadOptions) -> tuple[FileTable, Trial
     other = open_table(options.labels)
     of_list = find_roles(other, options.alone()._replace(score_columns=()), has_score=False)
     roles = find_roles(table, options, has_label=False)
-    ids = [find_names(each, own, options, is_matched=True) for each, own in ((table, roles), (other, of_list))]
+    ids = [
+        find_names(each, own, options, is_matched=True)
+        for each, own in ((table, roles), (other, of_list))
+    ]
     may_lack = options.missing == "drop" or MATRIX in table.dialect
-    joined, names = join(table, other, {"": of_list.label}, [], (ids[0], ids[1]), may_lack=may_lack, is_list=True)
+    joined, names = join(
+        table,
+        other,
+        {"": of_list.label},
+        [],
+        (ids[0], ids[1]),
+        may_lack=may_lack,
+        is_list=True,
+    )
     return joined, roles._replace(label=str(joined.label)), names
 
 
-def _targets(texts: ReadColumns, roles: TrialRoles, target: str | None) -> tuple[NDArray[np.int8], str]:
+def _targets(
+    texts: ReadColumns, roles: TrialRoles, target: str | None
+) -> tuple[NDArray[np.int8], str]:
     """Return 1 for targets, 0 for non-targets, -1 without a label, (N,); and a phrase on what the labels mean."""
-    distinct = [label_text(value) for value in texts.single(roles.label).unique().to_pylist()]
+    distinct = [
+        label_text(value) for value in texts.single(roles.label).unique().to_pylist()
+    ]
     labels = list(dict.fromkeys(filter(None, distinct)))
-    kinds = {text: target_or_not(text) if target is None else int(text == label_text(target)) for text in labels}
+    kinds = {
+        text: target_or_not(text) if target is None else int(text == label_text(target))
+        for text in labels
+    }
     problem = _problem_of_labels(kinds, roles.score, target)
     if problem:
         raise PredictionsError(texts.path, problem, column=roles.label)
@@ -138,15 +187,24 @@ def _targets(texts: ReadColumns, roles: TrialRoles, target: str | None) -> tuple
     words = [text for text in labels if kinds[text]] or [f"not {text}" for text in labels]
     others = [text for text in labels if not kinds[text]]
     pooled = f", {listed(others)} are non-targets together" if len(others) > 1 else ""
-    return codes, f"{listed(words)} = target{pooled or ', all others are non-targets' * (target is not None)}"
+    return (
+        codes,
+        f"{listed(words)} = target{pooled or ', all others are non-targets' * (target is not None)}",
+    )
 
 
-def _problem_of_labels(kinds: Mapping[str, int | None], score: str, target: str | None) -> str:
+def _problem_of_labels(
+    kinds: Mapping[str, int | None], score: str, target: str | None
+) -> str:
     """Return the problem that labels do not tell targets from non-targets, given their ``kinds``; "" if they do."""
     labels = [*kinds]
     if target is not None:
         has_target = 1 in kinds.values()
-        return "" if has_target else f"has no label {quoted(target)} of --target-label, but {listed(labels)}"
+        return (
+            ""
+            if has_target
+            else f"has no label {quoted(target)} of --target-label, but {listed(labels)}"
+        )
     if {"0", "-1"} <= {*labels}:
         return "has the labels 0 and -1: name that of targets with --target-label"
     named = [labels[place] for place in named_class(score, labels)]
@@ -154,7 +212,11 @@ def _problem_of_labels(kinds: Mapping[str, int | None], score: str, target: str 
         way = f"--target-label {shlex.quote(named[0])} makes it the target"
         return f"has no target {quoted(named[0])}, but {quoted(score)} is named after it: {way}"
     is_unknown = None in kinds.values() and len(labels) <= 2
-    return f"has the labels {listed(labels)}: {choices('--target-label', labels)}" if is_unknown else ""
+    return (
+        f"has the labels {listed(labels)}: {choices('--target-label', labels)}"
+        if is_unknown
+        else ""
+    )
 
 
 def _unique_names(table: FileTable, texts: ReadColumns, naming: Sequence[Ids]) -> Ids:
@@ -190,7 +252,11 @@ def _kept(
             kept &= ~np.asarray(texts.columns[name].is_null())
     elif not kept.all() and not is_matrix:
         row = int((~kept).argmax())
-        raise texts.error(f"{MISSING} ({DROP})", row, roles.score if np.isnan(scores[row]) else roles.label)
+        raise texts.error(
+            f"{MISSING} ({DROP})",
+            row,
+            roles.score if np.isnan(scores[row]) else roles.label,
+        )
     if not kept.any():
         raise PredictionsError(texts.path, "contains no rows")
     number = int((~kept).sum())

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcs_torch.io.untrusted_files import FREE_BYTES, MAX_COLUMNS, VALUE_BYTES, FileRuleError, Unpacked
+from mpcs_torch.io.untrusted_files import (
+    FREE_BYTES,
+    MAX_COLUMNS,
+    VALUE_BYTES,
+    FileRuleError,
+    Unpacked,
+)
 
 if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch, Schema, Table, parquet
@@ -22,7 +28,9 @@ SHORT_TYPES = ("INT32", "FLOAT", "BYTE_ARRAY")
 """The types of values of parquet files that take at least 4 bytes, not `VALUE_BYTES`; for a text, it is the offset."""
 
 
-def counted_table(path: Path, schema: "Schema", batches: Iterable["RecordBatch"], rows: int | None) -> "Table":
+def counted_table(
+    path: Path, schema: "Schema", batches: Iterable["RecordBatch"], rows: int | None
+) -> "Table":
     """Join ``batches`` of columns of ``schema`` until there are ``rows`` rows; count what they take in memory."""
     import pyarrow
 
@@ -37,7 +45,11 @@ def counted_table(path: Path, schema: "Schema", batches: Iterable["RecordBatch"]
 
 
 def parquet_batches(
-    path: Path, file: "parquet.ParquetFile", encoded: "parquet.ParquetFile", names: Sequence[str], rows: int | None
+    path: Path,
+    file: "parquet.ParquetFile",
+    encoded: "parquet.ParquetFile",
+    names: Sequence[str],
+    rows: int | None,
 ) -> Iterator["RecordBatch"]:
     """Yield batches of the columns ``names``; count their declared values first. Batches of long texts have few rows.
 
@@ -46,7 +58,9 @@ def parquet_batches(
     """
     declared, chosen = Unpacked(path), {*names}
     leaves = [file.schema.column(place) for place in range(len(file.schema))]
-    wanted = [(place, leaf) for place, leaf in enumerate(leaves) if _is_in(leaf.path, chosen)]
+    wanted = [
+        (place, leaf) for place, leaf in enumerate(leaves) if _is_in(leaf.path, chosen)
+    ]
     for group in range(file.num_row_groups):
         metadata, row_bytes = file.metadata.row_group(group), 1
         declared.add(max(0, metadata.total_byte_size))
@@ -55,9 +69,14 @@ def parquet_batches(
         for place, leaf in wanted:
             chunk = metadata.column(place)
             number, size = chunk.num_values, chunk.total_uncompressed_size
-            width = 4 if leaf.physical_type in SHORT_TYPES else max(VALUE_BYTES, leaf.length)
+            width = (
+                4 if leaf.physical_type in SHORT_TYPES else max(VALUE_BYTES, leaf.length)
+            )
             declared.add(max(0, number * width - size))
-            if leaf.physical_type != "BYTE_ARRAY" or number * size < FREE_BYTES // MAX_COLUMNS:
+            if (
+                leaf.physical_type != "BYTE_ARRAY"
+                or number * size < FREE_BYTES // MAX_COLUMNS
+            ):
                 continue
             # Each of these texts may repeat the start of the text before. Others may repeat those of a dictionary.
             is_prefixed = "DELTA_BYTE_ARRAY" in chunk.encodings
@@ -66,7 +85,9 @@ def parquet_batches(
                 declared.add(number * longest)
             else:
                 row_bytes += longest
-        at_once = min(BATCH_ROWS, FREE_BYTES // row_bytes, BATCH_ROWS if rows is None else rows)
+        at_once = min(
+            BATCH_ROWS, FREE_BYTES // row_bytes, BATCH_ROWS if rows is None else rows
+        )
         yield from file.iter_batches(max(1, at_once), row_groups=[group], columns=names)
 
 
@@ -88,8 +109,12 @@ def decoded_bytes(array: "Array") -> int:
     sizes = _text_sizes(array.dictionary if is_encoded else array)
     if sizes is None:
         is_narrow = types.is_null(kind) or kind.bit_width < 8
-        return len(array) * (VALUE_BYTES if is_encoded or is_narrow else kind.bit_width // 8)
-    return int((sizes[np.from_dlpack(array.indices.drop_null())] if is_encoded else sizes).sum())
+        return len(array) * (
+            VALUE_BYTES if is_encoded or is_narrow else kind.bit_width // 8
+        )
+    return int(
+        (sizes[np.from_dlpack(array.indices.drop_null())] if is_encoded else sizes).sum()
+    )
 
 
 def _inner(array: "Array") -> Sequence["Array"]:
@@ -111,7 +136,12 @@ def _text_sizes(array: "Array") -> NDArray[Any] | None:
     from pyarrow import compute, types
 
     kind = array.type
-    if types.is_string(kind) or types.is_binary(kind) or types.is_large_string(kind) or types.is_large_binary(kind):
+    if (
+        types.is_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_string(kind)
+        or types.is_large_binary(kind)
+    ):
         return np.from_dlpack(compute.binary_length(array).fill_null(0))
     return None
 

@@ -9,7 +9,9 @@ from mpcs_torch.io.untrusted_files import FileRuleError
 
 HEADER = b"inst#,actual,predicted,error,distribution"
 """The first line of the predictions that Weka writes as csv."""
-ATTRIBUTE = re.compile(r"@attribute\s+('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\S+)\s", re.IGNORECASE)
+ATTRIBUTE = re.compile(
+    r"@attribute\s+('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\S+)\s", re.IGNORECASE
+)
 """A pattern for the declaration of a column in an ARFF table."""
 
 DATA = re.compile(r"^\s*@data\s*$", re.IGNORECASE | re.MULTILINE)
@@ -34,7 +36,11 @@ def arff_as_csv(text: str) -> str:
     names = [match[1].strip("'\"") for match in ATTRIBUTE.finditer(head)]
     if len(parts) < 2 or not names:
         raise FileRuleError("arff")
-    lines = [line for line in data.splitlines() if line.strip() and not line.lstrip().startswith("%")]
+    lines = [
+        line
+        for line in data.splitlines()
+        if line.strip() and not line.lstrip().startswith("%")
+    ]
     if any(line.lstrip().startswith("{") for line in lines):
         raise FileRuleError("dense_rows")
     quote = "'" if "'" in data else '"'
@@ -50,7 +56,9 @@ def distribution_as_csv(text: str) -> str:
     size = max(map(len, values), default=fixed) - fixed
     by_place = {place: name for row in values for place, name in _classes_in(row[1:3])}
     classes = [by_place.get(place, f"class {place}") for place in range(1, size + 1)]
-    return _as_csv([[*header[:fixed], *classes], *(_plain_row(row, fixed) for row in values)])
+    return _as_csv(
+        [[*header[:fixed], *classes], *(_plain_row(row, fixed) for row in values)]
+    )
 
 
 def _classes_in(cells: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -62,7 +70,12 @@ def _classes_in(cells: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 def _plain_row(row: Sequence[str], fixed: int) -> list[str]:
     labels = [cell.partition(":")[2] or cell for cell in row[1:3]]
-    return [*row[:1], *labels, *row[3:fixed], *(cell.removeprefix("*") for cell in row[fixed:])]
+    return [
+        *row[:1],
+        *labels,
+        *row[3:fixed],
+        *(cell.removeprefix("*") for cell in row[fixed:]),
+    ]
 
 
 def _as_csv(rows: Sequence[Sequence[str]]) -> str:

@@ -34,31 +34,41 @@ IDS = _words(
     "id ids index idx rowid sampleid imageid imgid uid uuid guid filename file files path image img name utt utterance "
     "uttid trial trialid segment segmentid uniqueid"
 )
-IDLE = _words("binary multi multiclass column col value name idx index num numeric int str encoded code")
+IDLE = _words(
+    "binary multi multiclass column col value name idx index num numeric int str encoded code"
+)
 """Words in the name of a column that do not tell its meaning, such as ``col``."""
 NO_PROBABILITY = _words(
     "confidence conf max maximum top best uncertainty loss entropy margin distance dist error similarity cosine llr"
 )
 """Words in the names of columns whose numbers are not probabilities of a class."""
-TRUE = _words("true actual gold gt ground truth observed expected reference label class target")
+TRUE = _words(
+    "true actual gold gt ground truth observed expected reference label class target"
+)
 """Words that may stand beside a name such as ``genre`` in that of the labels, as in ``true_genre``."""
 PREDICTED = _words(
     "predicted pred preds prediction predictions decision prob probs proba probability p score scores conf confidence "
     "logit logits llr output"
 )
 """Words that may stand beside such a name in that of predicted labels or scores, as in ``predicted_genre``."""
-MODELS = _words("model models method classifier algorithm system setting config configuration experiment architecture")
+MODELS = _words(
+    "model models method classifier algorithm system setting config configuration experiment architecture"
+)
 """The usual names of a column that says which model made the prediction of a row."""
 MISSING = _words("na nan n/a null none nil - . #n/a <na> ? 1:?")
 """Words that mean a missing value, unless a class has this name."""
 CLASS_NAMES = _words("classes classnames labelnames labelsnames targetnames names")
 """The usual names of an array of class names."""
-TRUTH = _words("y target true truth label gt gold votes vote annotators annotator ytrue groundtruth soft")
+TRUTH = _words(
+    "y target true truth label gt gold votes vote annotators annotator ytrue groundtruth soft"
+)
 """The usual prefixes of columns of soft labels: for each class, a degree of truth or a number of votes."""
 POSITIVE_CLASS = _words("1 +1 positive pos yes y true t target")
 NEGATIVE_CLASS = _words("0 -1 negative neg no n false f nontarget non-target")
 """The labels whose probability a single score has (`POSITIVE_CLASS`), and the labels of the other class."""
-TARGETS = _words("1 +1 target tgt bonafide bona-fide genuine real live positive pos yes true t client mated same match")
+TARGETS = _words(
+    "1 +1 target tgt bonafide bona-fide genuine real live positive pos yes true t client mated same match"
+)
 NONTARGETS = _words(
     "0 -1 nontarget non-target nontgt spoof impostor imposter fake attack dead negative neg no false f nonmated "
     "non-mated different nonmatch non-match"
@@ -103,7 +113,9 @@ def named_as(names: Sequence[str], words: frozenset[str]) -> list[str]:
 
 def stem(name: str, words: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Return the words of ``name`` in lower case, without those in ``words`` and in `IDLE`."""
-    return tuple(word for word in split_words(name) if word not in words and word not in IDLE)
+    return tuple(
+        word for word in split_words(name) if word not in words and word not in IDLE
+    )
 
 
 def is_positive(value: str) -> bool | None:
@@ -116,7 +128,11 @@ def is_positive(value: str) -> bool | None:
 
 def target_or_not(value: Any) -> int | None:
     """Return 1 if ``value`` is a word in `TARGETS`, 0 if it is in `NONTARGETS`, else None."""
-    text = "" if value is None else _OTHER.sub("", str(value).strip().lower().removesuffix(".0"))
+    text = (
+        ""
+        if value is None
+        else _OTHER.sub("", str(value).strip().lower().removesuffix(".0"))
+    )
     if text in TARGETS:
         return 1
     return 0 if text in NONTARGETS else None

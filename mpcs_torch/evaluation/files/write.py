@@ -39,7 +39,18 @@ RESERVED = ("score", "label", "scores", "labels")
 TABLES = (".csv", ".parquet", ".npz")
 """The formats that can store all columns of trials."""
 ARRAYS = (".npz", ".npy", ".pt", ".pth")
-OTHER_FORMATS = (".h5", ".hdf5", *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
+OTHER_FORMATS = (
+    ".h5",
+    ".hdf5",
+    *ARRAYS,
+    ".xlsx",
+    ".json",
+    ".jsonl",
+    ".arrow",
+    ".gz",
+    ".bz2",
+    ".zst",
+)
 CLASSES = "classes"
 """The name of the array of class names that is written beside arrays of scores."""
 Columns = dict[str, Any]
@@ -77,7 +88,13 @@ def copy_table(
         columns = dict(zip(renamed, columns.values(), strict=True))
     delimiter = "\t" if table.delimiter == SPACE else table.delimiter
     delimiter = ";" if delimiter == table.decimal else delimiter
-    text = partial(write_text, path=out, delimiter=delimiter, decimal=table.decimal, has_names=has_names)
+    text = partial(
+        write_text,
+        path=out,
+        delimiter=delimiter,
+        decimal=table.decimal,
+        has_names=has_names,
+    )
     write = WRITERS.get(suffix, text)
     replace_whole(out, lambda file: write(file, columns))
 
@@ -100,7 +117,9 @@ def _with_points(read: ReadColumns, name: str) -> Column:
     from pyarrow import compute
 
     texts = read.columns[name]
-    has_comma = compute.any(compute.match_substring_regex(texts, DECIMAL_COMMA.pattern)).as_py()
+    has_comma = compute.any(
+        compute.match_substring_regex(texts, DECIMAL_COMMA.pattern)
+    ).as_py()
     if has_comma:
         with suppress(PredictionsError):
             return torch.from_numpy(read.numbers(name))
@@ -110,7 +129,9 @@ def _with_points(read: ReadColumns, name: str) -> Column:
 def check_copy(table: FileTable, out: Path) -> None:
     """Raise a `PredictionsError` if the suffix of ``out`` names a format in which ``table`` cannot be written."""
     has_arrays = table.path.suffix.lower() in ARRAYS
-    if out.suffix.lower() in OTHER_FORMATS and not (has_arrays and out.suffix.lower() in WRITERS):
+    if out.suffix.lower() in OTHER_FORMATS and not (
+        has_arrays and out.suffix.lower() in WRITERS
+    ):
         other = ", or as arrays .npz or .pt" if has_arrays else ""
         raise PredictionsError(out, f"must end in .csv, .parquet, .tsv or .txt{other}")
 
@@ -118,7 +139,10 @@ def check_copy(table: FileTable, out: Path) -> None:
 def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -> None:
     arrays = {name: _array(values) for name, values in columns.items()}
     if is_torch:
-        saved = {name: a.tolist() if a.dtype.kind == "U" else torch.from_numpy(a) for name, a in arrays.items()}
+        saved = {
+            name: a.tolist() if a.dtype.kind == "U" else torch.from_numpy(a)
+            for name, a in arrays.items()
+        }
         torch.save(saved, file)
     else:
         with zipfile.ZipFile(file, "w") as archive:
@@ -145,7 +169,9 @@ def write_parquet(file: BinaryIO, columns: Columns) -> None:
     from pyarrow import parquet
 
     arrays = {
-        name: pyarrow.array(each.numpy() if each.ndim == 1 else each.tolist(), from_pandas=True)
+        name: pyarrow.array(
+            each.numpy() if each.ndim == 1 else each.tolist(), from_pandas=True
+        )
         if isinstance(each, Tensor)
         else each
         for name, each in columns.items()
@@ -154,31 +180,50 @@ def write_parquet(file: BinaryIO, columns: Columns) -> None:
 
 
 def write_text(
-    file: BinaryIO, columns: Columns, *, path: Path, delimiter: str = ",", decimal: str = ".", has_names: bool = True
+    file: BinaryIO,
+    columns: Columns,
+    *,
+    path: Path,
+    delimiter: str = ",",
+    decimal: str = ".",
+    has_names: bool = True,
 ) -> None:
     """Write columns as delimited text that `open_table` reads as the same names and texts.
 
     Raises:
         PredictionsError: If `open_table` would read other names or texts. It names ``path``, the row and the column.
     """
-    lists = {name: values.tolist() if hasattr(values, "tolist") else values for name, values in columns.items()}
-    texts = {name: [_cell(value, decimal) for value in values] for name, values in lists.items()}
-    header = ["" if name == f"Unnamed: {place}" else name for place, name in enumerate(columns)]
+    lists = {
+        name: values.tolist() if hasattr(values, "tolist") else values
+        for name, values in columns.items()
+    }
+    texts = {
+        name: [_cell(value, decimal) for value in values] for name, values in lists.items()
+    }
+    header = [
+        "" if name == f"Unnamed: {place}" else name for place, name in enumerate(columns)
+    ]
     rows = [*zip(*texts.values(), strict=True)]
     if has_names:
         rows.insert(0, tuple(header))
     fault_of = partial(_fault, path, texts, decimal=decimal, has_names=has_names)
     content = _encoded(rows, delimiter, csv.QUOTE_MINIMAL)
     if fault_of(content) is not None:
-        content = _encoded(rows, delimiter, csv.QUOTE_ALL)  # in quotes, no cell begins a comment or ends a line
+        content = _encoded(
+            rows, delimiter, csv.QUOTE_ALL
+        )  # in quotes, no cell begins a comment or ends a line
         if (fault := fault_of(content)) is not None:
             raise fault
     file.write(content)
 
 
-def _encoded(rows: Sequence[Sequence[str]], delimiter: str, quoting: Literal[0, 1]) -> bytes:
+def _encoded(
+    rows: Sequence[Sequence[str]], delimiter: str, quoting: Literal[0, 1]
+) -> bytes:
     text = StringIO()
-    csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\n").writerows(rows)
+    csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\n").writerows(
+        rows
+    )
     return text.getvalue().encode()
 
 
@@ -189,7 +234,12 @@ def _cell(value: Any, decimal: str) -> str:
 
 
 def _fault(
-    path: Path, texts: Mapping[str, list[str]], content: bytes, *, decimal: str, has_names: bool
+    path: Path,
+    texts: Mapping[str, list[str]],
+    content: bytes,
+    *,
+    decimal: str,
+    has_names: bool,
 ) -> PredictionsError | None:
     """Return an error about the first name or cell of ``texts`` that is read differently from ``content``, or None."""
     import pyarrow
@@ -202,11 +252,15 @@ def _fault(
         return PredictionsError(path, f"text could not be read again ({error}): {advice}")
     if ([*table.names], table.decimal) != (names, decimal):
         read = f"{listed(table.names)}, with the decimal mark {table.decimal!r}"
-        return PredictionsError(path, f"in text, the columns {listed(names)} would be read as {read}: {advice}")
+        return PredictionsError(
+            path, f"in text, the columns {listed(names)} would be read as {read}: {advice}"
+        )
     for (name, values), cells in zip(columns.items(), texts.values(), strict=True):
         if not values.equals(pyarrow.array(cells, pyarrow.string())):
             pairs = enumerate(zip_longest(cells, values.to_pylist()), start=1)
-            row, (cell, read) = next((row, pair) for row, pair in pairs if pair[0] != pair[1])
+            row, (cell, read) = next(
+                (row, pair) for row, pair in pairs if pair[0] != pair[1]
+            )
             problem = f"in text, {quoted(cell)} would be read as {quoted(read)}: {advice}"
             return PredictionsError(path, problem, row=row, column=name)
     return None
@@ -220,7 +274,9 @@ WRITERS: Mapping[str, Callable[[BinaryIO, Columns], None]] = {
 """The function that writes each format, by suffix. Files with other suffixes are text."""
 
 
-def write_trials(path: str | Path, table: TrialTable, trials: str | Path | None = None) -> list[str]:
+def write_trials(
+    path: str | Path, table: TrialTable, trials: str | Path | None = None
+) -> list[str]:
     """Write files that `read_trials` reads. No file is replaced until the new contents of all files are written.
 
     Args:
@@ -239,33 +295,70 @@ def write_trials(path: str | Path, table: TrialTable, trials: str | Path | None 
     trials = None if trials is None else local_path(trials, "trials")
     for column, group in table.groups.items():
         if column in RESERVED:
-            raise PredictionsError(path, f"a column must not be called {quoted(column)}, as scores or labels are")
-        _check_texts(path, column, group, "must have no zero character", lambda text: "\0" not in text)
+            raise PredictionsError(
+                path,
+                f"a column must not be called {quoted(column)}, as scores or labels are",
+            )
+        _check_texts(
+            path,
+            column,
+            group,
+            "must have no zero character",
+            lambda text: "\0" not in text,
+        )
     columns: Columns = {name: _texts(group) for name, group in table.groups.items()}
-    columns |= {"score": table.trials.scores, "label": _texts(Groups(["nontarget", "target"], table.trials.labels))}
+    columns |= {
+        "score": table.trials.scores,
+        "label": _texts(Groups(["nontarget", "target"], table.trials.labels)),
+    }
     if path.suffix.lower() in TABLES:
         if trials is not None:
-            raise PredictionsError(path, "holds the labels itself: a list of trials is only for text")
+            raise PredictionsError(
+                path, "holds the labels itself: a list of trials is only for text"
+            )
         write = WRITERS.get(path.suffix.lower(), partial(write_text, path=path))
         replace_whole(path, lambda file: write(file, columns))
         return []
     if trials is None or trials.resolve() == path.resolve():
-        raise PredictionsError(path, "holds no labels: give another file for the list of trials, --out-trials FILE")
-    bad = next((each for each in (path, trials) if each.suffix.lower() in (*TABLES, *OTHER_FORMATS)), None)
+        raise PredictionsError(
+            path,
+            "holds no labels: give another file for the list of trials, --out-trials FILE",
+        )
+    bad = next(
+        (
+            each
+            for each in (path, trials)
+            if each.suffix.lower() in (*TABLES, *OTHER_FORMATS)
+        ),
+        None,
+    )
     if bad is not None:
-        raise PredictionsError(bad, "names a format that is not written: csv, parquet and npz, or text for both files")
+        raise PredictionsError(
+            bad,
+            "names a format that is not written: csv, parquet and npz, or text for both files",
+        )
     if not {*PAIR} <= {*table.groups}:
         raise PredictionsError(
-            path, f"needs the columns {quoted([*PAIR])}, but the trials have {quoted([*table.groups])}"
+            path,
+            f"needs the columns {quoted([*PAIR])}, but the trials have {quoted([*table.groups])}",
         )
     RowIds.of(ReadColumns(path, columns), PAIR).check_different()
     for name in PAIR:
         rule = "must have no white space and no quotes in text"
-        _check_texts(trials, name, table.groups[name], rule, lambda text: text.split() == [text] and '"' not in text)
+        _check_texts(
+            trials,
+            name,
+            table.groups[name],
+            rule,
+            lambda text: text.split() == [text] and '"' not in text,
+        )
     labels = {name: columns[name] for name in (*PAIR, "label")}
     scores = {name: columns[name] for name in (*PAIR, "score")}
     text = partial(write_text, delimiter=SPACE, has_names=False)
-    of_labels, of_scores = partial(text, columns=labels, path=trials), partial(text, columns=scores, path=path)
+    of_labels, of_scores = (
+        partial(text, columns=labels, path=trials),
+        partial(text, columns=scores, path=path),
+    )
     replace_together({trials: of_labels, path: of_scores})
     return [name for name in table.groups if name not in PAIR]
 
@@ -276,7 +369,9 @@ def _texts(groups: Groups) -> Any:
     return array(groups.names, string()).take(array(groups.codes.int().numpy()))
 
 
-def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Callable[[str], bool]) -> None:
+def _check_texts(
+    path: Path, column: str, group: Groups, rule: str, is_kept: Callable[[str], bool]
+) -> None:
     bad = next((text for text in group.names if not is_kept(text)), None)
     if bad is not None:
         raise PredictionsError(path, f"{rule}, but is {quoted(bad)}", column=column)

@@ -14,7 +14,9 @@ from mpcs_torch.functional.inputs.checks import widened
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 
 
-def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def clopper_pearson(
+    errors: int, trials: int, *, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
     r"""Compute the exact confidence interval of an error rate, in [0, 1].
 
     With e errors in n trials and :math:`\alpha` = 1 - ``confidence``, its bounds are quantiles of beta distributions:
@@ -52,14 +54,20 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE)
     return low, high
 
 
-def clopper_pearson_ends(errors: Tensor, trials: Tensor, *, confidence: float = CONFIDENCE) -> Tensor:
+def clopper_pearson_ends(
+    errors: Tensor, trials: Tensor, *, confidence: float = CONFIDENCE
+) -> Tensor:
     """Return the `clopper_pearson` bounds, (..., 2), for float64 counts (...); both are NaN if there are no trials."""
     from scipy.special import betaincinv  # scipy.stats takes longer to import
 
     tail = (1 - confidence) / 2
     right = trials - errors
-    low = torch.as_tensor(betaincinv(errors.numpy(), (right + 1).numpy(), tail)).where(errors > 0, 0.0)
-    high = torch.as_tensor(betaincinv((errors + 1).numpy(), right.numpy(), 1 - tail)).where(right > 0, 1.0)
+    low = torch.as_tensor(betaincinv(errors.numpy(), (right + 1).numpy(), tail)).where(
+        errors > 0, 0.0
+    )
+    high = torch.as_tensor(betaincinv((errors + 1).numpy(), right.numpy(), 1 - tail)).where(
+        right > 0, 1.0
+    )
     return torch.stack([low, high], dim=-1).where((trials > 0).unsqueeze(-1), nan)
 
 
@@ -74,7 +82,11 @@ MIN_PROBABILITY = 1e-15
 
 
 def bounded_mean_interval(
-    values: Tensor, counts: Tensor, *, per: Tensor | None = None, confidence: float = CONFIDENCE
+    values: Tensor,
+    counts: Tensor,
+    *,
+    per: Tensor | None = None,
+    confidence: float = CONFIDENCE,
 ) -> tuple[float, float]:
     r"""Compute Gaffke's confidence interval of a mean, or of a ratio of means, over independent samples.
 
@@ -112,7 +124,9 @@ def bounded_mean_interval(
         0.024 0.963
     """
     low = bounded_mean_bound(values, counts, per=per, confidence=confidence, is_upper=False)
-    return low, bounded_mean_bound(values, counts, per=per, confidence=confidence, is_upper=True)
+    return low, bounded_mean_bound(
+        values, counts, per=per, confidence=confidence, is_upper=True
+    )
 
 
 def bounded_mean_bound(
@@ -127,15 +141,24 @@ def bounded_mean_bound(
     return _upper_end(x, n, y, tail) if is_upper else 0.0 - _upper_end(-x, n, y, tail)
 
 
-def checked_values(values: Tensor, counts: Tensor, per: Tensor | None) -> tuple[Floats, Floats, Floats]:
+def checked_values(
+    values: Tensor, counts: Tensor, per: Tensor | None
+) -> tuple[Floats, Floats, Floats]:
     """Return values, counts and denominators (K,) as arrays; ``per`` is 1 by default. Raise a ValueError if invalid."""
     x = values.double().cpu().numpy()
     n = counts.double().cpu().numpy()
     y = np.ones_like(x) if per is None else per.double().cpu().numpy()
     for name, numbers in (("values", x), ("counts", n), ("per", y)):
-        is_valid = numbers.ndim == 1 and numbers.shape == x.shape and np.isfinite(numbers).all()
+        is_valid = (
+            numbers.ndim == 1 and numbers.shape == x.shape and np.isfinite(numbers).all()
+        )
         require(is_valid, "as_many_numbers", name, numbers, other="values")
-    require((n >= 0).all() and (n == np.floor(n)).all() and n.any(), "counts", "counts", n.tolist())
+    require(
+        (n >= 0).all() and (n == np.floor(n)).all() and n.any(),
+        "counts",
+        "counts",
+        n.tolist(),
+    )
     require((y >= 0).all(), "at_least", "per", y.min(), minimum=0)
     return x, n, y
 
@@ -149,7 +172,9 @@ def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
 
     def surplus(v: float) -> float:
         probability = _probability_above_0(*_with_pseudo_sample(x - v * y, n))
-        return float(ndtri(min(max(probability, MIN_PROBABILITY), 1 - MIN_PROBABILITY)) - target)
+        return float(
+            ndtri(min(max(probability, MIN_PROBABILITY), 1 - MIN_PROBABILITY)) - target
+        )
 
     low = float(n @ x / (n @ y))
     if surplus(low) <= 0:  # all samples have the largest value
@@ -179,7 +204,9 @@ def _probability_above_0(a: Floats, n: Floats) -> float:
     a = (-a if is_mirrored else a) / np.abs(a).max()
     low = 1e-9 / a.max()
     high = 1 / a.max()
-    for _ in range(9):  # an approximate saddle point suffices: the integral does not depend on the contour
+    for _ in range(
+        9
+    ):  # an approximate saddle point suffices: the integral does not depend on the contour
         saddle = (low * high) ** 0.5
         if n @ (a / (1 - a * saddle)) > 1 / saddle:
             high = saddle
@@ -189,7 +216,9 @@ def _probability_above_0(a: Floats, n: Floats) -> float:
     contour = saddle + 1j * scale * NODES
     log_transform = -(np.log(1 - np.multiply.outer(contour, a)) * n).sum(1)
     integrand = (np.exp(log_transform) / contour).real * scale * np.sqrt(1 + NODES**2)
-    upper = (integrand.sum() - integrand[0] / 2) * NODE_STEP / np.pi  # trapezoidal rule; the last node adds nothing
+    upper = (
+        (integrand.sum() - integrand[0] / 2) * NODE_STEP / np.pi
+    )  # trapezoidal rule; the last node adds nothing
     return float(min(max(1 - upper if is_mirrored else upper, 0), 1))
 
 
@@ -238,13 +267,17 @@ def jackknife_interval(
     from scipy.special import stdtrit  # scipy.stats takes longer to import
 
     is_integer = not groups.is_floating_point() and not groups.is_complex()
-    require(groups.ndim == 1 and is_integer, "integer_shape", "groups", groups, shape="(N,)")
+    require(
+        groups.ndim == 1 and is_integer, "integer_shape", "groups", groups, shape="(N,)"
+    )
     check_confidence(confidence)
     names = torch.unique(groups)
     count = len(names)
     require(count >= 2, "holds_at_least", "groups", count, minimum=2, unit="groups")
     whole = widened(statistic(torch.arange(len(groups), device=groups.device)))
-    without = torch.stack([widened(statistic((groups != name).nonzero().squeeze(1))) for name in names])
+    without = torch.stack(
+        [widened(statistic((groups != name).nonzero().squeeze(1))) for name in names]
+    )
     mean = without.mean(dim=0)
     estimate = count * whole - (count - 1) * mean
     error = ((count - 1) / count * (without - mean).square().sum(dim=0)).sqrt()

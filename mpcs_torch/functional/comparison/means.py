@@ -51,15 +51,26 @@ class Mean(NamedTuple):
         if self.is_rate and high > low:
             trials = round(self.counts.sum().item())
             largest = round((self.value - low) / (high - low) * trials)
-            return low + (high - low) * clopper_pearson(largest, trials, confidence=confidence)[end]
-        bound = bounded_mean_bound(self.values, self.counts, per=self.per, confidence=confidence, is_upper=end == 1)
+            return (
+                low
+                + (high - low)
+                * clopper_pearson(largest, trials, confidence=confidence)[end]
+            )
+        bound = bounded_mean_bound(
+            self.values, self.counts, per=self.per, confidence=confidence, is_upper=end == 1
+        )
         return min(max(bound, low), high)
 
 
 def error_mean(errors: int, trials: int, weight: float = 1.0) -> Mean:
     """Return the mean over ``trials``, of which ``errors`` have the value ``weight`` and the others 0."""
     values = torch.tensor([0.0, weight] * 2, dtype=torch.float64)
-    return Mean(values, values.new_tensor([trials - errors, errors, 0, 0]), torch.ones_like(values), is_rate=True)
+    return Mean(
+        values,
+        values.new_tensor([trials - errors, errors, 0, 0]),
+        torch.ones_like(values),
+        is_rate=True,
+    )
 
 
 def estimate_mean(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean:
@@ -73,7 +84,9 @@ def estimate_mean(values: Tensor, possible: Interval, clusters: Tensor | None) -
     return mean_of_clusters(sums, sizes, [(largest * end, largest) for end in possible])
 
 
-def mean_of_clusters(sums: Tensor, per: Tensor, ends: Sequence[tuple[float, float]]) -> Mean:
+def mean_of_clusters(
+    sums: Tensor, per: Tensor, ends: Sequence[tuple[float, float]]
+) -> Mean:
     """Return the mean from the sum of values and the size ``per`` of each of n clusters.
 
     ``ends`` are pairs (sum, size): of a cluster with the smallest possible mean, and of one with the largest.
@@ -92,7 +105,12 @@ def _mean_of_trials(values: Tensor, possible: Interval, cells: int = CELLS) -> M
     occurs = counts > 0
     distinct = torch.cat([sums[occurs] / counts[occurs], values.new_tensor(possible)])
     is_rate = bool(((values == low) | (values == high)).all())
-    return Mean(distinct, torch.cat([counts[occurs], counts.new_zeros(2)]), torch.ones_like(distinct), is_rate)
+    return Mean(
+        distinct,
+        torch.cat([counts[occurs], counts.new_zeros(2)]),
+        torch.ones_like(distinct),
+        is_rate,
+    )
 
 
 def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
@@ -108,14 +126,20 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     rest = distinct[:, 0] - total[0] / total[1] * distinct[:, 1]
     order = rest.argsort()
     # Extremes have the most influence, and outliers must not be merged with other rows.
-    ranks = (torch.linspace(-1, 1, len(order), dtype=torch.float64).atan() * MAX_DISTINCT / 3.2).round()
+    ranks = (
+        torch.linspace(-1, 1, len(order), dtype=torch.float64).atan() * MAX_DISTINCT / 3.2
+    ).round()
     middle = (rest.max() + rest.min()) / 2
     half = (rest.max() - rest.min()) / 2
-    cells = ((rest[order] - middle) * (MAX_DISTINCT / 4) / half).round()  # the same for -rest
+    cells = (
+        (rest[order] - middle) * (MAX_DISTINCT / 4) / half
+    ).round()  # the same for -rest
     codes = torch.empty_like(order)
     codes[order] = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)[1]
     merged = codes.bincount(counted)
-    summed = torch.stack([codes.bincount(column * counted) for column in distinct.unbind(1)], dim=1)
+    summed = torch.stack(
+        [codes.bincount(column * counted) for column in distinct.unbind(1)], dim=1
+    )
     return summed / merged.unsqueeze(1), merged
 
 
@@ -194,44 +218,79 @@ def audited_mean(
     predicted = torch.as_tensor(predicted).double().cpu()
     chance = torch.as_tensor(chance).double().cpu()
     shapes = [tuple(loss.shape), tuple(predicted.shape), tuple(chance.shape)]
-    is_alike = loss.ndim == 1 and loss.shape == predicted.shape == chance.shape and len(loss)
-    require(is_alike, "same_shape", "loss, predicted and chance", shapes, shape="(N,), N at least 1")
+    is_alike = (
+        loss.ndim == 1 and loss.shape == predicted.shape == chance.shape and len(loss)
+    )
+    require(
+        is_alike,
+        "same_shape",
+        "loss, predicted and chance",
+        shapes,
+        shape="(N,), N at least 1",
+    )
     known = ~loss.isnan()
     of_share = {"minimum": 0, "maximum": 1}
     raise_first(
         [
             Fault(Rule("loss_or_unknown", "loss"), loss, known & outside(loss, 0, 1)),
             Fault(Rule("known_if_certain", "loss"), loss, ~known & ~(chance < 1)),
-            Fault(Rule("between", "predicted", of_share), predicted, outside(predicted, 0, 1)),
-            Fault(Rule("above_at_most", "chance", of_share), chance, outside(chance, 0, 1) | (chance == 0)),
+            Fault(
+                Rule("between", "predicted", of_share), predicted, outside(predicted, 0, 1)
+            ),
+            Fault(
+                Rule("above_at_most", "chance", of_share),
+                chance,
+                outside(chance, 0, 1) | (chance == 0),
+            ),
         ]
     )
-    codes = torch.arange(len(loss)) if clusters is None else group_codes("clusters", clusters, len(loss)).codes
+    codes = (
+        torch.arange(len(loss))
+        if clusters is None
+        else group_codes("clusters", clusters, len(loss)).codes
+    )
     sizes = codes.bincount()
     surplus = known.double() - chance
     counts_of_labels = {"known": int(known.sum()), "expected": chance.sum().item()}
     _check_choice("labels", codes.bincount(surplus), counts_of_labels)
-    _check_choice("labels of a high predicted loss", codes.bincount(surplus * predicted), counts_of_labels)
+    _check_choice(
+        "labels of a high predicted loss",
+        codes.bincount(surplus * predicted),
+        counts_of_labels,
+    )
     weight = torch.where(known, 1 / chance, 0.0)
     weighted = weight * loss.nan_to_num(0.0)
     control = predicted * (weight - 1)
     spread = control - control.mean()
-    share = ((spread @ weighted) / (spread @ spread)).clamp(0, 1) if spread.any() else torch.zeros(()).double()
+    share = (
+        ((spread @ weighted) / (spread @ spread)).clamp(0, 1)
+        if spread.any()
+        else torch.zeros(()).double()
+    )
     rows = weighted - share * control
     lowest = (share * predicted.max()).neg() * (1 / chance - 1).max()
     highest = (1 / chance).max()
     if clusters is None:
-        values, counts, per, _ = _mean_of_trials(rows, (lowest.item(), highest.item()), BINS)
+        values, counts, per, _ = _mean_of_trials(
+            rows, (lowest.item(), highest.item()), BINS
+        )
     else:
         extremes = torch.stack([lowest, highest]) * sizes.max()  # which need not occur
         values = torch.cat([codes.bincount(rows), extremes])
         per = torch.cat([sizes, sizes.max().repeat(2)])
         counts = torch.cat([torch.ones_like(sizes), sizes.new_zeros(2)])
-    return AuditedMean(rows.mean().item(), *bounded_mean_interval(values, counts, per=per, confidence=confidence))
+    return AuditedMean(
+        rows.mean().item(),
+        *bounded_mean_interval(values, counts, per=per, confidence=confidence),
+    )
 
 
 def _check_choice(name: str, surplus: Tensor, counts: Mapping[str, Any]) -> None:
     """Check that ``surplus``, the labels of each cluster minus those expected, is 0 up to chance."""
-    if is_beyond_chance(surplus.sum().item(), surplus.square().sum().item(), surplus.abs().max().item()):
+    if is_beyond_chance(
+        surplus.sum().item(), surplus.square().sum().item(), surplus.abs().max().item()
+    ):
         excess = "many" if surplus.sum() > 0 else "few"
-        raise InvalidValueError("whatever_the_error", "chance", excess=excess, what=name, **counts)
+        raise InvalidValueError(
+            "whatever_the_error", "chance", excess=excess, what=name, **counts
+        )

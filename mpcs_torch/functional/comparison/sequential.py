@@ -76,13 +76,20 @@ def mean_product(loss: Tensor, samples: Tensor, limits: Tensor) -> Tensor:
 def log_products(loss: Tensor, samples: Tensor, limits: Tensor) -> Tensor:
     """Return the logs of the likelihood ratios in `anytime_evidence`, for each of 25 rates: (..., 25)."""
     factors = torch.logspace(
-        log(MIN_STAKE), log(MAX_STAKE), ALTERNATIVES, base=torch.e, dtype=limits.dtype, device=loss.device
+        log(MIN_STAKE),
+        log(MAX_STAKE),
+        ALTERNATIVES,
+        base=torch.e,
+        dtype=limits.dtype,
+        device=loss.device,
     )
     for_0 = -torch.log1p(limits.unsqueeze(-1) * (factors - 1))  # log((1 - q) / (1 - p))
     return samples.unsqueeze(-1) * for_0 + loss.unsqueeze(-1) * factors.log()
 
 
-def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: float = 0.5) -> int:
+def labels_to_alarm(
+    rate: float, *, limit: float, level: float = LEVEL, chance: float = 0.5
+) -> int:
     """Compute the number of labels within which a rate above the limit raises an alarm with probability ``chance``.
 
     The number is exact if errors are independent and have this rate from the first label on. If a random share of the
@@ -104,13 +111,17 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: 
     require(0 < limit < rate < 1, "above_limit", "rate", rate, limit=limit)
     for name, value in (("level", level), ("chance", chance)):
         check_confidence(value, name)
-    no_alarm = np.ones(1)  # the probability of each number of errors without an alarm so far
+    no_alarm = np.ones(
+        1
+    )  # the probability of each number of errors without an alarm so far
     for start in range(1, MAX_LABELS, AT_ONCE):
         labels = torch.arange(start, start + AT_ONCE, dtype=torch.float64).unsqueeze(1)
         first = len(no_alarm) - 1  # more labels never need fewer errors
         errors = torch.arange(first, first + AT_ONCE + 1, dtype=torch.float64)
         evidence = anytime_evidence(errors.minimum(labels), labels, limit=limit)
-        for offset, alarm_at in enumerate((first + (evidence < 1 / level).sum(dim=1)).tolist()):
+        for offset, alarm_at in enumerate(
+            (first + (evidence < 1 / level).sum(dim=1)).tolist()
+        ):
             no_alarm = np.convolve(no_alarm, [1 - rate, rate])[:alarm_at]
             if no_alarm.sum() <= 1 - chance:
                 return start + offset
@@ -151,7 +162,9 @@ def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
     return evidence >= threshold
 
 
-def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFIDENCE) -> AnytimeInterval:
+def anytime_interval(
+    loss: Tensor, samples: Tensor, *, confidence: float = CONFIDENCE
+) -> AnytimeInterval:
     r"""Compute a confidence sequence: with probability ``confidence``, the intervals at all times contain the mean.
 
     With the sum k of the losses so far and their number n, an interval contains all p for which
@@ -185,7 +198,9 @@ def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFI
     return _ends(loss, samples, mixed + log(1 - confidence))
 
 
-def chernoff_interval(loss: Tensor, samples: Tensor, *, confidence: float) -> AnytimeInterval:
+def chernoff_interval(
+    loss: Tensor, samples: Tensor, *, confidence: float
+) -> AnytimeInterval:
     r"""Compute the confidence interval of the mean of losses in [0, 1], if their number is fixed in advance.
 
     With the sum k of the losses and their number n, the interval contains all p with :math:`n \, \mathrm{KL}(k / n, p)
@@ -197,7 +212,11 @@ def chernoff_interval(loss: Tensor, samples: Tensor, *, confidence: float) -> An
         Association 58, 1963, Theorem 1.
     """
     loss, samples = _checked(loss, samples)
-    maximum = torch.xlogy(loss, loss) + torch.xlogy(samples - loss, samples - loss) - torch.xlogy(samples, samples)
+    maximum = (
+        torch.xlogy(loss, loss)
+        + torch.xlogy(samples - loss, samples - loss)
+        - torch.xlogy(samples, samples)
+    )
     return _ends(loss, samples, maximum - log(2 / (1 - confidence)))
 
 

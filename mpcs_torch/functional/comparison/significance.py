@@ -41,7 +41,11 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
     """
     is_row = p_values.is_floating_point() and p_values.ndim == 1
     require(is_row, "float_shape", "p_values", p_values, shape="(M,)")
-    require_all(~outside(p_values, 0, 1), Rule("between", "p_values", {"minimum": 0, "maximum": 1}), p_values)
+    require_all(
+        ~outside(p_values, 0, 1),
+        Rule("between", "p_values", {"minimum": 0, "maximum": 1}),
+        p_values,
+    )
     ascending, order = p_values.double().sort(stable=True)
     if len(ascending) == 0:
         return ascending
@@ -83,7 +87,9 @@ def sign_flip_test(values: Tensor, counts: Tensor | None = None) -> float:
         0.021484375
     """
     ones = torch.ones_like(values, dtype=torch.float64)
-    x, n, _ = map(torch.from_numpy, checked_values(values, ones if counts is None else counts, None))
+    x, n, _ = map(
+        torch.from_numpy, checked_values(values, ones if counts is None else counts, None)
+    )
     sizes = x.abs()
     total = abs(float(x @ n))
     is_counted = (sizes > 1e-12 * sizes.max()) & (n > 0)
@@ -134,10 +140,17 @@ def _lattice_tail(multiples: Tensor, numbers: Tensor, total: float) -> float:
     from scipy.special import gammaln  # scipy.stats takes longer to import
 
     chances = np.ones(1)
-    for multiple, number in zip(multiples.long().tolist(), numbers.long().tolist(), strict=True):
+    for multiple, number in zip(
+        multiples.long().tolist(), numbers.long().tolist(), strict=True
+    ):
         pluses = np.arange(number + 1)
         of_pluses = np.zeros(2 * multiple * number + 1)
-        logs = gammaln(number + 1) - gammaln(pluses + 1) - gammaln(number - pluses + 1) - number * np.log(2)
+        logs = (
+            gammaln(number + 1)
+            - gammaln(pluses + 1)
+            - gammaln(number - pluses + 1)
+            - number * np.log(2)
+        )
         of_pluses[:: 2 * multiple] = np.exp(logs)
         chances = np.convolve(chances, of_pluses)
     most = (len(chances) - 1) // 2  # the sum at place i is i - most
@@ -162,7 +175,9 @@ def _saddle_point_tail(sizes: Tensor, numbers: Tensor, total: float) -> float:
         high *= 2
     tilt = float(brentq(slope, 0.0, high))
     scaled = tilt * sizes
-    cumulant = float(numbers @ (scaled + torch.log1p(torch.exp(-2 * scaled)) - log(2)))  # log cosh, without overflow
+    cumulant = float(
+        numbers @ (scaled + torch.log1p(torch.exp(-2 * scaled)) - log(2))
+    )  # log cosh, without overflow
     curvature = float((numbers * sizes.square()) @ (1 - torch.tanh(scaled).square()))
     root = sqrt(max(0.0, 2 * (tilt * total - cumulant)))
     if root < 1e-3:
@@ -241,7 +256,11 @@ class Comparison(NamedTuple):
     def better(self) -> str | None:
         """The name of the significantly better system; None if there is none."""
         difference = self.paired.difference
-        if not isfinite(difference) or difference == 0 or self.adjusted_p_value > self.level:
+        if (
+            not isfinite(difference)
+            or difference == 0
+            or self.adjusted_p_value > self.level
+        ):
             return None
         return self.second if (difference < 0) == self.by.lower_is_better else self.first
 
@@ -267,7 +286,11 @@ class Comparison(NamedTuple):
         else:
             corrected = ""
             alone = f"by another method than p = {p_value:.2g}"
-        conflict = "" if low <= 0 <= high or low == high else f"; the interval, {alone}, excludes 0"
+        conflict = (
+            ""
+            if low <= 0 <= high or low == high
+            else f"; the interval, {alone}, excludes 0"
+        )
         change = f"{self.second} minus {self.first} is {self._size(difference, low, high)}"
         return f"{nothing}{corrected}: {values}, {change}{conflict}.{self._power()}"
 
@@ -302,10 +325,17 @@ class Comparison(NamedTuple):
         return f"{size} ({100 * (1 - self.level):.4g} % interval {ends})"
 
 
-def with_verdicts(rows: Sequence[tuple[str, str, ComparedBy, PairedDifference]], confidence: float) -> list[Comparison]:
+def with_verdicts(
+    rows: Sequence[tuple[str, str, ComparedBy, PairedDifference]], confidence: float
+) -> list[Comparison]:
     """Return a comparison for each row (two systems, metric, difference), with p-values adjusted for all rows."""
-    adjusted = holm_adjusted(torch.tensor([row[-1].p_value for row in rows], dtype=torch.float64)).tolist()
-    return [Comparison(*row, p_value, len(rows), 1 - confidence) for row, p_value in zip(rows, adjusted, strict=True)]
+    adjusted = holm_adjusted(
+        torch.tensor([row[-1].p_value for row in rows], dtype=torch.float64)
+    ).tolist()
+    return [
+        Comparison(*row, p_value, len(rows), 1 - confidence)
+        for row, p_value in zip(rows, adjusted, strict=True)
+    ]
 
 
 def summarize_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
@@ -328,22 +358,38 @@ def summarize_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
     by_measure: dict[str, list[Comparison]] = {}
     for comparison in comparisons:
         by_measure.setdefault(comparison.measure, []).append(comparison)
-    return [rows[0].verdict if len(rows) == 1 else _summary(measure, rows) for measure, rows in by_measure.items()]
+    return [
+        rows[0].verdict if len(rows) == 1 else _summary(measure, rows)
+        for measure, rows in by_measure.items()
+    ]
 
 
 def _summary(measure: str, rows: Sequence[Comparison]) -> str:
     systems = list(dict.fromkeys(name for row in rows for name in (row.first, row.second)))
-    beaten = {row.second if row.better == row.first else row.first for row in rows if row.better is not None}
+    beaten = {
+        row.second if row.better == row.first else row.first
+        for row in rows
+        if row.better is not None
+    }
     best = [name for name in systems if name not in beaten]
     if not beaten:
         return f"By {measure}, the data do not show that any of {_listed(systems)} is better than another."
     worse = [name for name in systems if name in beaten]
     if len(best) == 1:
-        lost = [row.second if row.better == row.first else row.first for row in rows if row.better == best[0]]
+        lost = [
+            row.second if row.better == row.first else row.first
+            for row in rows
+            if row.better == best[0]
+        ]
         rest = [name for name in worse if name not in lost]
-        unshown = f"; the data do not show that it is better than {_listed(rest)}" if rest else ""
+        unshown = (
+            f"; the data do not show that it is better than {_listed(rest)}" if rest else ""
+        )
         return f"By {measure}, {best[0]} is better than {_listed(lost)}{unshown}."
-    better = {name: [row.better for row in rows if row.better and name in (row.first, row.second)] for name in worse}
+    better = {
+        name: [row.better for row in rows if row.better and name in (row.first, row.second)]
+        for name in worse
+    }
     clauses = (
         f"{name} is worse than {_listed([other for other in winners if other != name])}"
         for name, winners in better.items()

@@ -7,7 +7,11 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, SeverityMeasure, dangerous_pair_mask
+from mpcs_torch.functional.concern.dangerous import (
+    DangerousErrorCounts,
+    SeverityMeasure,
+    dangerous_pair_mask,
+)
 from mpcs_torch.functional.inputs.arrays import ConcernLike
 from mpcs_torch.functional.inputs.checks import widened, widest_float
 from mpcs_torch.functional.inputs.decisions import highest_class
@@ -78,7 +82,9 @@ def selective_accuracy(
         >>> selective_accuracy(torch.tensor([1, -1, 1, 2]), torch.tensor([1, 2, 0, 2]), num_classes=3)
         tensor(0.6667, dtype=torch.float64)
     """
-    return SelectiveAccuracy(num_classes, ignore_index, concern)(preds, target, sample_weight)
+    return SelectiveAccuracy(num_classes, ignore_index, concern)(
+        preds, target, sample_weight
+    )
 
 
 class SelectiveAccuracy(SeverityMeasure):
@@ -132,7 +138,9 @@ def risk_coverage_area(
         >>> risk_coverage_area(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False)
         tensor(0.0625, dtype=torch.float64)
     """
-    return _curve_of_errors(preds, target, num_classes, concern, from_logits, ignore_index).risk.mean()
+    return _curve_of_errors(
+        preds, target, num_classes, concern, from_logits, ignore_index
+    ).risk.mean()
 
 
 def generalized_risk_coverage_area(
@@ -163,7 +171,9 @@ def generalized_risk_coverage_area(
         >>> generalized_risk_coverage_area(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False)
         tensor(0.0312, dtype=torch.float64)
     """
-    return generalized_area(_curve_of_errors(preds, target, num_classes, concern, from_logits, ignore_index))
+    return generalized_area(
+        _curve_of_errors(preds, target, num_classes, concern, from_logits, ignore_index)
+    )
 
 
 def risk_at_coverage(
@@ -195,7 +205,10 @@ def risk_at_coverage(
         tensor(0.2500, dtype=torch.float64)
     """
     check_coverage(coverage)
-    return risk_at(_curve_of_errors(preds, target, num_classes, concern, from_logits, ignore_index), coverage)
+    return risk_at(
+        _curve_of_errors(preds, target, num_classes, concern, from_logits, ignore_index),
+        coverage,
+    )
 
 
 def _curve_of_errors(
@@ -207,8 +220,12 @@ def _curve_of_errors(
     ignore_index: int | None,
 ) -> RiskCoverage:
     """Return the curve of dangerous errors."""
-    samples = checked_samples(preds, target, num_classes, input_scale(from_logits), ignore_index)
-    risk, loss = estimated_risks(samples, dangerous_pair_mask(concern, num_classes).to(samples.scores.device))
+    samples = checked_samples(
+        preds, target, num_classes, input_scale(from_logits), ignore_index
+    )
+    risk, loss = estimated_risks(
+        samples, dangerous_pair_mask(concern, num_classes).to(samples.scores.device)
+    )
     counted = samples.labels.counted
     return risk_coverage_curve(risk[counted], loss[counted])
 
@@ -231,7 +248,9 @@ def risk_at(curve: RiskCoverage, coverage: float) -> Tensor:
     return curve.risk[is_enough][:1].mean()
 
 
-def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None) -> RiskCoverage:
+def risk_coverage_curve(
+    risk: Tensor, loss: Tensor, weight: Tensor | None = None
+) -> RiskCoverage:
     """Compute the mean loss of the n samples with the lowest estimated risk, for n = 1 to N.
 
     Args:
@@ -250,23 +269,35 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None
     require(not risk.isnan().any(), "no_nan", "risk")
     ordered = risk.sort()
     losses = widened(loss[ordered.indices])
-    weights = torch.ones_like(losses) if weight is None else weight[ordered.indices].to(losses.dtype)
+    weights = (
+        torch.ones_like(losses)
+        if weight is None
+        else weight[ordered.indices].to(losses.dtype)
+    )
     values, group = torch.unique_consecutive(ordered.values, return_inverse=True)
     tied_loss, tied_weight = losses.new_zeros(2, len(values)).index_add(
         1, group, torch.stack([weights * losses, weights])
     )
     count = weights.cumsum(0)
-    return RiskCoverage(count / count[-1:], ((tied_loss / tied_weight)[group] * weights).cumsum(0) / count)
+    return RiskCoverage(
+        count / count[-1:], ((tied_loss / tied_weight)[group] * weights).cumsum(0) / count
+    )
 
 
 def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor]:
     """Return the probability that deciding for the most probable class is dangerous, and whether it is: (M,) each."""
     probs = samples.probs()
     _, decided = highest_class(probs)
-    return danger_risks(probs, decided, dangerous), dangerous[samples.labels.target, decided]
+    return danger_risks(probs, decided, dangerous), dangerous[
+        samples.labels.target, decided
+    ]
 
 
 def danger_risks(probs: Tensor, decided: Tensor, dangerous: Tensor) -> Tensor:
     """Return the probability (M,) that each decision (M,) is a dangerous error, from class probabilities (M, C)."""
     # The summation order varies between rows; rounded to float32, equal rows have equal risks.
-    return (probs * dangerous.t()[decided]).sum(dim=1, dtype=widest_float(probs.device)).float()
+    return (
+        (probs * dangerous.t()[decided])
+        .sum(dim=1, dtype=widest_float(probs.device))
+        .float()
+    )

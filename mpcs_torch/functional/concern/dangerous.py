@@ -75,7 +75,9 @@ def dangerous_errors(
         >>> dangerous_errors(preds, target, num_classes=2, concern=concern)
         tensor(1., dtype=torch.float64)
     """
-    return DangerousErrors(num_classes, ignore_index, concern, normalize)(preds, target, sample_weight)
+    return DangerousErrors(num_classes, ignore_index, concern, normalize)(
+        preds, target, sample_weight
+    )
 
 
 @dataclass(eq=False)
@@ -103,7 +105,12 @@ class SeverityMeasure(DecisionMeasure):
         """Return whether the decision is a dangerous error, an error, and no referral; and 1."""
         severities = self.severity[rows.labels.target, rows.predicted]
         is_decided = rows.predicted < self.severity.shape[1] - 1
-        return Term(number=severities == DANGEROUS), Term(number=severities >= 1), Term(number=is_decided), Term()
+        return (
+            Term(number=severities == DANGEROUS),
+            Term(number=severities >= 1),
+            Term(number=is_decided),
+            Term(),
+        )
 
 
 @dataclass(eq=False)
@@ -124,11 +131,15 @@ class DangerousErrors(SeverityMeasure):
         if self.normalize is None:
             return sums.dangerous
         rate = super().value(sums)
-        return torch.where(sums.errors > 0, rate, 0.0) if self.normalize == "errors" else rate
+        return (
+            torch.where(sums.errors > 0, rate, 0.0) if self.normalize == "errors" else rate
+        )
 
     def ratio(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> RatioOfBins:  # noqa: ARG002
         """Return the number of dangerous errors, and the denominator of their rate."""
-        per = {"errors": sums.errors, "decided": sums.decided}.get(self.normalize or "", sums.samples)
+        per = {"errors": sums.errors, "decided": sums.decided}.get(
+            self.normalize or "", sums.samples
+        )
         return sums.dangerous, per
 
     def value_from_ratio(self, ratio: float, whole: DangerousErrorCounts) -> float:
@@ -139,7 +150,11 @@ class DangerousErrors(SeverityMeasure):
 def dangerous_pair_mask(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
     """Return the validated mask (C, C), bool, of dangerous pairs; None means that all errors are dangerous."""
     check_matrix_fits(num_classes, 1)
-    pairs = torch.ones(num_classes, num_classes, dtype=torch.bool) if concern is None else concern_pairs(concern)
+    pairs = (
+        torch.ones(num_classes, num_classes, dtype=torch.bool)
+        if concern is None
+        else concern_pairs(concern)
+    )
     check_pairs(pairs, num_classes)
     return pairs.clone().fill_diagonal_(False)
 
@@ -147,6 +162,10 @@ def dangerous_pair_mask(concern: Tensor | ConcernLike | None, num_classes: int) 
 def severity_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
     """Return the severity of K decisions for each true class, (C, K): 2 if dangerous, 1 for other errors, else 0."""
     dangerous = dangerous_pair_mask(concern, num_classes)
-    severity = dangerous.to(torch.int8) + 1 - torch.eye(num_classes, dtype=torch.int8, device=dangerous.device)
+    severity = (
+        dangerous.to(torch.int8)
+        + 1
+        - torch.eye(num_classes, dtype=torch.int8, device=dangerous.device)
+    )
     severity = concern.over_answers(severity) if is_spec(concern) else severity
     return torch.nn.functional.pad(severity, (0, 1))

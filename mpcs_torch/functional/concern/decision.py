@@ -9,7 +9,11 @@ from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, concern_costs
 from mpcs_torch.functional.inputs.checks import check_by_class, check_costs, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.functional.inputs.probabilities import Samples, compute_dtype, unlabelled_samples
+from mpcs_torch.functional.inputs.probabilities import (
+    Samples,
+    compute_dtype,
+    unlabelled_samples,
+)
 
 
 def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> Tensor:
@@ -45,7 +49,9 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
     check_priors(priors, probs.shape[1], name="priors")
     check_priors(training_priors, probs.shape[1], name="training_priors", above_0=True)
     rows = probs.movedim(1, -1)
-    shifted = _normalized(rows * (priors / training_priors).to(rows), priors / training_priors)
+    shifted = _normalized(
+        rows * (priors / training_priors).to(rows), priors / training_priors
+    )
     return shifted.movedim(-1, 1)
 
 
@@ -67,7 +73,11 @@ def _normalized(weights: Tensor, ratio: Tensor) -> Tensor:
 
 
 def prior_ratio(
-    training_priors: Tensor | None, priors: Tensor | None, num_classes: int, *, needs_both: bool = True
+    training_priors: Tensor | None,
+    priors: Tensor | None,
+    num_classes: int,
+    *,
+    needs_both: bool = True,
 ) -> Tensor | None:
     """Return ``priors / training_priors`` (C,) after checks, or None if both are None.
 
@@ -78,7 +88,11 @@ def prior_ratio(
     if training_priors is None and (priors is None or not needs_both):
         return None
     if training_priors is None or priors is None:
-        missing, present = ("training_priors", "priors") if training_priors is None else ("priors", "training_priors")
+        missing, present = (
+            ("training_priors", "priors")
+            if training_priors is None
+            else ("priors", "training_priors")
+        )
         raise InvalidValueError("given_with", missing, other=present)
     check_priors(training_priors, num_classes, name="training_priors", above_0=True)
     return priors / training_priors
@@ -134,17 +148,25 @@ def least_concern_decision(
     check_costs(costs, num_classes, referral=True)
     samples = unlabelled_samples(preds, num_classes, from_logits=from_logits)
     ratio = prior_ratio(training_priors, priors, num_classes)
-    decided = least_risk(samples.probs() if ratio is None else shifted_probs(samples, ratio), costs)
+    decided = least_risk(
+        samples.probs() if ratio is None else shifted_probs(samples, ratio), costs
+    )
     is_referral = (decided == costs.shape[1] - 1) & (costs.shape[1] > preds.shape[1])
-    return torch.where(is_referral, REFERRED, decided).reshape(preds.shape[:1] + preds.shape[2:])
+    return torch.where(is_referral, REFERRED, decided).reshape(
+        preds.shape[:1] + preds.shape[2:]
+    )
 
 
 def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
     """Return the column of ``concern`` with the least expected cost: (...), for class probabilities (..., C)."""
     rows = rows.to(compute_dtype(rows))
     costs = without_diagonal(concern)
-    costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # to avoid overflow; in place on a copy
-    with torch.autocast(rows.device.type, enabled=False):  # decisions must not depend on the caller's autocast
+    costs.div_(
+        costs.amax().clamp(min=torch.finfo(costs.dtype).tiny)
+    )  # to avoid overflow; in place on a copy
+    with torch.autocast(
+        rows.device.type, enabled=False
+    ):  # decisions must not depend on the caller's autocast
         return ranked_choices(rows @ costs.to(rows), rows).first(costs.shape[1])
 
 
@@ -173,16 +195,22 @@ def ranked_choices(expected: Tensor, rows: Tensor) -> Choices:
     rounding = rounding_bound(rows)
     class_costs = expected[..., :classes]
     min_cost = class_costs.amin(dim=-1, keepdim=True)
-    answers = torch.where(class_costs <= min_cost * (1 + rounding), rows, -1.0).argmax(dim=-1, keepdim=True)
+    answers = torch.where(class_costs <= min_cost * (1 + rounding), rows, -1.0).argmax(
+        dim=-1, keepdim=True
+    )
     if columns == classes:
         return Choices(answers, torch.ones_like(answers, dtype=torch.bool))
     cost = torch.cat([min_cost, expected[..., classes:-1]], dim=-1)
     is_worth = expected[..., -1:] >= cost * (1 - rounding)
     if columns > classes + 1:
-        coarse = torch.arange(classes, columns - 1, device=rows.device).expand(*cost.shape[:-1], -1)
+        coarse = torch.arange(classes, columns - 1, device=rows.device).expand(
+            *cost.shape[:-1], -1
+        )
         ascending, order = cost.sort(dim=-1)
         is_higher = ascending[..., :-1] < ascending[..., 1:] * (1 - rounding)
-        rank = nn.functional.pad(is_higher.long().cumsum(dim=-1), (1, 0))  # tied costs share a rank
+        rank = nn.functional.pad(
+            is_higher.long().cumsum(dim=-1), (1, 0)
+        )  # tied costs share a rank
         order = order.gather(-1, (rank * columns + order).argsort(dim=-1))
         answers = torch.cat([answers, coarse], dim=-1).gather(-1, order)
         is_worth = is_worth.gather(-1, order)

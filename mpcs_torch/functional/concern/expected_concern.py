@@ -9,7 +9,13 @@ from torch import Tensor
 
 from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, shifted_probs
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, by_class, concern_costs
+from mpcs_torch.functional.inputs.arrays import (
+    ConcernLike,
+    as_tensor,
+    as_tensors,
+    by_class,
+    concern_costs,
+)
 from mpcs_torch.functional.inputs.checks import (
     check_choice,
     check_costs,
@@ -105,7 +111,14 @@ def expected_concern(
         tensor(0.5000, dtype=torch.float64)
     """
     measure = ExpectedConcern(
-        num_classes, concern, decision, from_logits, training_priors, priors, normalize, ignore_index
+        num_classes,
+        concern,
+        decision,
+        from_logits,
+        training_priors,
+        priors,
+        normalize,
+        ignore_index,
     )
     return measure(preds, target, sample_weight)
 
@@ -139,7 +152,14 @@ class ExpectedConcern(RowMeasure):
     """As in `prior_ratio`."""
 
     sums_type = CostSums
-    sums_settings = ("num_classes", "costs", "decision", "from_logits", "ratio_of_priors", "ignore_index")
+    sums_settings = (
+        "num_classes",
+        "costs",
+        "decision",
+        "from_logits",
+        "ratio_of_priors",
+        "ignore_index",
+    )
     interval_rule = "bounded"
     takes_referrals = needs_referral_cost = True
 
@@ -147,7 +167,9 @@ class ExpectedConcern(RowMeasure):
         """Check the settings, and compute the costs."""
         check_choice("decision", self.decision, DecideBy)
         self.costs = cost_matrix(self.concern, self.num_classes)
-        self.ratio_of_priors = prior_ratio(self.training_priors, self.priors, self.num_classes, needs_both=False)
+        self.ratio_of_priors = prior_ratio(
+            self.training_priors, self.priors, self.num_classes, needs_both=False
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -164,26 +186,42 @@ class ExpectedConcern(RowMeasure):
         """The rules of the values of rows."""
         scores = SCORE_RULES[input_scale(self.from_logits)]
         decisions = decision_range(self.num_classes, self.further)
-        rule = Rule("scores_or_decisions", "preds", {"scores": scores, "decisions": decisions})
+        rule = Rule(
+            "scores_or_decisions", "preds", {"scores": scores, "decisions": decisions}
+        )
         return value_rules(self.num_classes, rule)
 
-    def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples | Decisions:
+    def rows(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> Samples | Decisions:
         """Flatten a batch of scores (N, C, ...) or decisions (N, ...), labels and weights (N, ...)."""
         preds, target, sample_weight = as_tensors(preds, target, sample_weight)
         size = self.num_classes
         ignored = self.ignore_index
         if preds.is_floating_point():
-            return flatten_samples(preds, target, size, input_scale(self.from_logits), ignored, sample_weight)
+            return flatten_samples(
+                preds, target, size, input_scale(self.from_logits), ignored, sample_weight
+            )
         can_be_decided = self.decision == "most_probable"
-        require(can_be_decided, "scores_to_decide", "preds", preds.dtype, decision=self.decision)
+        require(
+            can_be_decided, "scores_to_decide", "preds", preds.dtype, decision=self.decision
+        )
         return flatten_decisions(preds, target, size, ignored, sample_weight, self.further)
 
     def decide(self, samples: Samples) -> Tensor:
         """Return the decision for each sample: (M,)."""
         if self.decision == "most_probable" and self.ratio_of_priors is None:
             return highest_class(samples.scores)[1]
-        probs = samples.probs() if self.ratio_of_priors is None else shifted_probs(samples, self.ratio_of_priors)
-        return highest_class(probs)[1] if self.decision == "most_probable" else least_risk(probs, self.costs)
+        probs = (
+            samples.probs()
+            if self.ratio_of_priors is None
+            else shifted_probs(samples, self.ratio_of_priors)
+        )
+        return (
+            highest_class(probs)[1]
+            if self.decision == "most_probable"
+            else least_risk(probs, self.costs)
+        )
 
     def terms(self, rows: Samples | Decisions) -> Sequence[Term]:
         """Return the cost of each decision, and 1, at the true class."""
@@ -198,9 +236,13 @@ class ExpectedConcern(RowMeasure):
 
     def mean_cost(self, sums: CostSums, *, normalize: bool) -> Tensor:
         """Return the mean cost of decisions, divided by that of the best constant decision if ``normalize`` is set."""
-        costs = self.costs[:, : self.num_classes].to(sums.cost)  # constant coarse answers or referrals are left out
+        costs = self.costs[:, : self.num_classes].to(
+            sums.cost
+        )  # constant coarse answers or referrals are left out
         if self.priors is None:
-            return sums.cost.sum(-1) / ((sums.samples @ costs).amin(-1) if normalize else sums.samples.sum(-1))
+            return sums.cost.sum(-1) / (
+                (sums.samples @ costs).amin(-1) if normalize else sums.samples.sum(-1)
+            )
         shares = self.priors.to(sums.cost)
         cost = torch.where(shares > 0, shares * sums.cost / sums.samples, 0.0).sum(-1)
         return cost / (shares @ costs).amin() if normalize else cost
@@ -213,7 +255,11 @@ class ExpectedConcern(RowMeasure):
         """Return two pairs for each class: 0 and its highest cost, each with the cost of the best constant decision."""
         constant = self._baseline(whole).tolist()
         highest = self.costs.amax(1).tolist()
-        return [(cost, per) for max_cost, per in zip(highest, constant, strict=True) for cost in (0.0, max_cost)]
+        return [
+            (cost, per)
+            for max_cost, per in zip(highest, constant, strict=True)
+            for cost in (0.0, max_cost)
+        ]
 
     def _baseline(self, whole: CostSums) -> Tensor:
         """Return the cost of the best constant decision by true class, (C,); without ``normalize``, all are 1."""
@@ -253,7 +299,9 @@ def mean_severity(
         >>> mean_severity(torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 2, 1]), num_classes=3, concern=concern)
         tensor(2., dtype=torch.float64)
     """
-    return MeanSeverity(num_classes, concern, normalize=False, ignore_index=ignore_index)(preds, target, sample_weight)
+    return MeanSeverity(num_classes, concern, normalize=False, ignore_index=ignore_index)(
+        preds, target, sample_weight
+    )
 
 
 class MeanSeverity(ExpectedConcern):
@@ -333,7 +381,11 @@ class CostedDecisions(NamedTuple):
 
     def find_faults(self) -> Sequence[Fault]:
         """Return a `Fault`, the check of one validation rule, for costs, decisions and weights."""
-        costs = Fault(cost_rule(self.labels.num_classes), self.costs, ~self.costs.isfinite().all(dim=1))
+        costs = Fault(
+            cost_rule(self.labels.num_classes),
+            self.costs,
+            ~self.costs.isfinite().all(dim=1),
+        )
         _, *others = self.decisions.find_faults()
         return costs, *others
 
@@ -365,14 +417,24 @@ class RowCost(RowMeasure):
         """The rules of the values of rows."""
         return cost_rule(self.num_classes), decision_rule(self.num_classes), WEIGHT_RULE
 
-    def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> CostedDecisions:
+    def rows(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> CostedDecisions:
         """Check shapes and dtypes, decide for the highest score in ``preds``, and flatten to M samples."""
         costs = as_tensor(target, "target").detach()
         is_real = not costs.is_complex() and costs.dtype != torch.bool
         is_by_class = costs.ndim >= 2 and costs.shape[1] == self.num_classes
-        require(is_real and is_by_class, "costs_by_class", "target", costs, classes=self.num_classes)
+        require(
+            is_real and is_by_class,
+            "costs_by_class",
+            "target",
+            costs,
+            classes=self.num_classes,
+        )
         unlabelled = costs.new_zeros(costs.shape[:1] + costs.shape[2:], dtype=torch.int64)
-        decisions = flatten_decisions(preds, unlabelled, self.num_classes, None, sample_weight)
+        decisions = flatten_decisions(
+            preds, unlabelled, self.num_classes, None, sample_weight
+        )
         costs = costs if costs.is_floating_point() else costs.double()
         return CostedDecisions(decisions, by_class(costs, self.num_classes))
 
@@ -380,7 +442,12 @@ class RowCost(RowMeasure):
         """Return the cost of the decision, of the cheapest and of the most expensive decision, and 1."""
         costs = rows.costs
         cost = costs.gather(1, rows.decisions.predicted.unsqueeze(1)).squeeze(1)
-        return Term(number=cost), Term(number=costs.amin(1)), Term(number=costs.amax(1)), Term()
+        return (
+            Term(number=cost),
+            Term(number=costs.amin(1)),
+            Term(number=costs.amax(1)),
+            Term(),
+        )
 
     def ratio(self, sums: RowCostSums, whole: RowCostSums) -> RatioOfBins:  # noqa: ARG002
         """Return the sum of the costs (or regrets) of the decisions, and the sum of the weights."""
@@ -442,4 +509,6 @@ def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
     positive = counts.clamp(min=0)
     negative = counts.clamp(max=0)
     lowest = (positive * low + negative * high).sum((-2, -1)).amin(-1)
-    return torch.stack([lowest, (positive * high + negative * low).sum((-2, -1)).amax(-1)], dim=-1)
+    return torch.stack(
+        [lowest, (positive * high + negative * low).sum((-2, -1)).amax(-1)], dim=-1
+    )

@@ -18,7 +18,11 @@ def costs_of_errors(batch: LossBatch, logits: Tensor, costs: Any) -> Tensor:
     """Return what each decision costs beyond the right one, (M, C, C), by ``costs`` (N, C, C, ...) of true classes."""
     flat = flat_costs(costs, logits.shape).to(batch.scores)
     beyond = flat - flat.diagonal(dim1=1, dim2=2).unsqueeze(2)
-    rule = Rule("finite_at_least", "costs of wrong decisions, beyond that of the right one,", {"minimum": 0})
+    rule = Rule(
+        "finite_at_least",
+        "costs of wrong decisions, beyond that of the right one,",
+        {"minimum": 0},
+    )
     check_values(rule, beyond, torch.finfo(beyond.dtype).max)
     return beyond
 
@@ -29,9 +33,18 @@ def penalty_matrix(costs: Tensor) -> Tensor:
     return costs / torch.where(total > 0, total, 1.0)
 
 
-def concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor:
+def concern_loss(
+    batch: LossBatch, penalties: Tensor | None, concern_share: float
+) -> Tensor:
     """Compute `mpcs_torch.learning.ConcernLoss`; if ``penalties`` is None, all errors have equal penalties."""
-    require(0 <= concern_share <= 1, "between", "concern_share", concern_share, minimum=0, maximum=1)
+    require(
+        0 <= concern_share <= 1,
+        "between",
+        "concern_share",
+        concern_share,
+        minimum=0,
+        maximum=1,
+    )
     if concern_share == 0:
         return batch.mean_cross_entropy()
     if penalties is not None:
@@ -71,7 +84,9 @@ def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
     """Return the products of ``shares`` (M, C) and ``rows``, (C, C) or (M, C, C); None stands for equal penalties."""
     if rows is None:
         return (shares.sum(dim=1, keepdim=True) - shares) / (shares.shape[1] - 1)
-    with torch.autocast(shares.device.type, enabled=False):  # losses must not depend on the caller's autocast
+    with torch.autocast(
+        shares.device.type, enabled=False
+    ):  # losses must not depend on the caller's autocast
         return (shares.unsqueeze(1) @ rows).squeeze(1)
 
 
@@ -81,7 +96,9 @@ def log_complement(scores: Tensor) -> Tensor:
     For the most probable class, the other probabilities are summed. For every other class, 1 - p is at least 1/2.
     """
     top = scores.max(dim=1, keepdim=True).indices
-    others = scores.scatter(1, top, float("-inf")).clamp(min=torch.finfo(scores.dtype).min)  # finite if all are -inf
+    others = scores.scatter(1, top, float("-inf")).clamp(
+        min=torch.finfo(scores.dtype).min
+    )  # finite if all are -inf
     total = scores.logsumexp(dim=1, keepdim=True)
     top_complement = others.logsumexp(dim=1, keepdim=True) - total
     return torch.log1p(-(others - total).exp()).scatter(1, top, top_complement)
@@ -97,5 +114,11 @@ def softmax_margin_loss(batch: LossBatch, costs: Tensor, margin: float) -> Tenso
     if margin == 0:
         return batch.mean_cross_entropy()
     costs = costs.to(batch.scores)
-    added = mixed(batch.target, costs) if batch.is_soft else _rows(costs, batch.labels, batch.scores)
-    return batch._replace(scores=torch.add(batch.scores, added, alpha=margin)).mean_cross_entropy()
+    added = (
+        mixed(batch.target, costs)
+        if batch.is_soft
+        else _rows(costs, batch.labels, batch.scores)
+    )
+    return batch._replace(
+        scores=torch.add(batch.scores, added, alpha=margin)
+    ).mean_cross_entropy()

@@ -9,8 +9,19 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, concern_weights, is_spec
-from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes, widened, widest_float
+from mpcs_torch.functional.inputs.arrays import (
+    ConcernLike,
+    as_tensor,
+    concern_weights,
+    is_spec,
+)
+from mpcs_torch.functional.inputs.checks import (
+    check_choice,
+    check_concern,
+    check_num_classes,
+    widened,
+    widest_float,
+)
 from mpcs_torch.functional.inputs.decisions import highest_classes
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Term, WeightedSum
@@ -54,16 +65,25 @@ def concession_intervals(concession: float) -> int:
     require(is_valid, "from_below", "concession", concession, minimum=2e-9, maximum=0.5)
     inverse = 1 / concession
     # 1 / float(1 / n) can differ from n in its last bit.
-    steps = round(inverse) if isclose(inverse, round(inverse), rel_tol=1e-14) else ceil(inverse)
+    steps = (
+        round(inverse) if isclose(inverse, round(inverse), rel_tol=1e-14) else ceil(inverse)
+    )
     return steps - 1
 
 
 def pattern_settings(
-    num_classes: int, concern: Tensor | ConcernLike | None, *, k: int | None, t: int | None, concession: float | None
+    num_classes: int,
+    concern: Tensor | ConcernLike | None,
+    *,
+    k: int | None,
+    t: int | None,
+    concession: float | None,
 ) -> tuple[int, int]:
     """Return k and t, with defaults for None. The default of t comes from ``concession``, else from ``concern``."""
     check_num_classes(num_classes)
-    require(t is None or concession is None, "not_with", "concession", concession, other="t")
+    require(
+        t is None or concession is None, "not_with", "concession", concession, other="t"
+    )
     if t is None and concession is None and is_spec(concern):
         concession = concern.concession
     k = min(DEFAULT_K, num_classes) if k is None else k
@@ -72,10 +92,14 @@ def pattern_settings(
     elif t is None:
         t = DEFAULT_T
     for name, value in (("k", k), ("t", t)):
-        require(isinstance(value, int) and not isinstance(value, bool), "whole", name, value)
+        require(
+            isinstance(value, int) and not isinstance(value, bool), "whole", name, value
+        )
     require(1 <= k <= num_classes, "rank", "k", k, classes=num_classes)
     require(t >= 2, "at_least", "t", t, minimum=2)  # scores divide by t - 1
-    require(t <= MAX_INTERVALS, "at_most", "t", t, maximum=MAX_INTERVALS)  # t times a confidence is exact up to there
+    require(
+        t <= MAX_INTERVALS, "at_most", "t", t, maximum=MAX_INTERVALS
+    )  # t times a confidence is exact up to there
     return k, t
 
 
@@ -156,7 +180,15 @@ def meta_pattern_concern_score(
     check_choice("reduction", reduction, Reduction)
     preds = as_tensor(preds, "preds")
     measure = MetaPatternConcernScore(
-        num_classes, from_logits, ignore_index, k, t, concession, concern, correct_concern, average
+        num_classes,
+        from_logits,
+        ignore_index,
+        k,
+        t,
+        concession,
+        concern,
+        correct_concern,
+        average,
     )
     if reduction == "mean":
         return measure(preds, target, sample_weight)
@@ -198,7 +230,9 @@ class MetaPatternConcernScore(ProbabilityMeasure):
         """Check the settings, and compute their defaults."""
         check_choice("correct_concern", self.correct_concern, CorrectConcern)
         check_choice("average", self.average, ScoreAverage)
-        settings = pattern_settings(self.num_classes, self.concern, k=self.k, t=self.t, concession=self.concession)
+        settings = pattern_settings(
+            self.num_classes, self.concern, k=self.k, t=self.t, concession=self.concession
+        )
         self.k, self.t = settings
         self.weights = weight_matrix(self.concern, self.num_classes)
 
@@ -219,20 +253,32 @@ class MetaPatternConcernScore(ProbabilityMeasure):
         # In float64, confidence times t is exact; in float32 it could round up to the next interval.
         interval = (widened(confidence) * self.t).floor()
         level = torch.where(is_wrong, highest_level - interval, interval)
-        log_level = (level.clamp(LOWEST_LEVEL, highest_level) / highest_level).log()  # at most 0, as p = 1 gives t
+        log_level = (
+            level.clamp(LOWEST_LEVEL, highest_level) / highest_level
+        ).log()  # at most 0, as p = 1 gives t
         wrong = widened(is_wrong)
         wrong_logs = log_level * wrong
         true_log = (log_level - wrong_logs).sum(dim=1)
-        has_true = self.k - wrong.sum(dim=1)  # 1 if the true class is in the pattern, else 0
+        has_true = self.k - wrong.sum(
+            dim=1
+        )  # 1 if the true class is in the pattern, else 0
         weight = torch.ones_like(wrong)
-        if self.weights is not None:  # a pattern without the true class has concern 1 everywhere (Alg. 1 line 7)
-            weight = torch.where(has_true.unsqueeze(1) > 0, pair_weights(self.weights, true, label), weight)
+        if (
+            self.weights is not None
+        ):  # a pattern without the true class has concern 1 everywhere (Alg. 1 line 7)
+            weight = torch.where(
+                has_true.unsqueeze(1) > 0, pair_weights(self.weights, true, label), weight
+            )
         wrong_concern = (wrong * weight).sum(dim=1)
         wrong_log = (wrong_logs * weight).sum(dim=1)
         true_concern = has_true
         if self.k > 1:  # for k = 1, the true class has concern 1: there are no others
-            true_concern = has_true * (wrong_concern if self.correct_concern == "sum" else self.k - 1)
-        return ((wrong_log + true_concern * true_log) / (wrong_concern + true_concern)).abs()
+            true_concern = has_true * (
+                wrong_concern if self.correct_concern == "sum" else self.k - 1
+            )
+        return (
+            (wrong_log + true_concern * true_log) / (wrong_concern + true_concern)
+        ).abs()
 
     def terms(self, rows: Samples) -> Sequence[Term]:
         """Return the score and 1, at the true class if the value is by class."""

@@ -84,9 +84,18 @@ class NetBenefit(ProbabilityMeasure):
         super().__post_init__()
         labels = set(self.classes) if isinstance(self.classes, Iterable) else set()
         are_some = labels and labels < set(range(self.num_classes))
-        require(are_some, "some_classes", "classes", self.classes, last=self.num_classes - 1)
+        require(
+            are_some, "some_classes", "classes", self.classes, last=self.num_classes - 1
+        )
         is_number = isinstance(self.threshold, Real)
-        require(is_number and 0 < self.threshold < 1, "open_between", "threshold", self.threshold, minimum=0, maximum=1)
+        require(
+            is_number and 0 < self.threshold < 1,
+            "open_between",
+            "threshold",
+            self.threshold,
+            minimum=0,
+            maximum=1,
+        )
         self.classes = tuple(sorted(labels))
 
     @property
@@ -98,7 +107,9 @@ class NetBenefit(ProbabilityMeasure):
         """Return what each row adds: 1 if it is acted on rightly, minus the odds if needlessly, else 0."""
         probs = samples.probs()
         of_group = probs[:, list(self.classes)].sum(dim=1, dtype=widest_float(probs.device))
-        is_true = torch.isin(samples.labels.target, torch.tensor(self.classes, device=probs.device))
+        is_true = torch.isin(
+            samples.labels.target, torch.tensor(self.classes, device=probs.device)
+        )
         # Rounded to float32, a probability equals a threshold of the same decimals.
         acts = of_group.float() >= self.threshold
         return torch.full_like(of_group, -self.odds).masked_fill(is_true, 1.0) * acts

@@ -62,7 +62,9 @@ def risk_gap(
         >>> risk_gap(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)  # estimated: 0.15
         tensor(0.3500, dtype=torch.float64)
     """
-    return RiskGap(num_classes, from_logits, ignore_index, concern, loss)(preds, target, sample_weight)
+    return RiskGap(num_classes, from_logits, ignore_index, concern, loss)(
+        preds, target, sample_weight
+    )
 
 
 @dataclass(eq=False)
@@ -74,7 +76,12 @@ class RiskGap(ProbabilityMeasure):
     losses: Tensor = field(init=False, repr=False)
     """(C, C): the loss of each decision (column) for each true class (row)."""
 
-    sums_settings: ClassVar[tuple[str, ...]] = ("num_classes", "from_logits", "ignore_index", "losses")
+    sums_settings: ClassVar[tuple[str, ...]] = (
+        "num_classes",
+        "from_logits",
+        "ignore_index",
+        "losses",
+    )
     direction = None
     limits = (None, None)
     interval_rule = "bounded"

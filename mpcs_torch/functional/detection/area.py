@@ -7,7 +7,12 @@ from torch import Tensor
 
 from mpcs_torch.errors import require
 from mpcs_torch.functional.detection.equal_error_rate import error_crossing
-from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, area_under_roc, convex_hull
+from mpcs_torch.functional.detection.errors import (
+    ErrorCounts,
+    ErrorRates,
+    area_under_roc,
+    convex_hull,
+)
 from mpcs_torch.functional.detection.trial_measure import ClassAverage, ErrorStatistic
 
 
@@ -81,7 +86,9 @@ def false_alarm_at_miss(
         >>> false_alarm_at_miss(torch.tensor([0.5, 0.4, 0.8, 0.9]), torch.tensor([0, 1, 1, 1]), p_miss=0.1)
         tensor(1., dtype=torch.float64)
     """
-    return FalseAlarmAtMiss(num_classes, average, ignore_index, p_miss=p_miss)(preds, target)
+    return FalseAlarmAtMiss(num_classes, average, ignore_index, p_miss=p_miss)(
+        preds, target
+    )
 
 
 def precision_recall_break_even(
@@ -122,12 +129,23 @@ class PartialAUC(ErrorStatistic):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        require(0 < self.max_p_fa <= 1, "above_at_most", "max_p_fa", self.max_p_fa, minimum=0, maximum=1)
+        require(
+            0 < self.max_p_fa <= 1,
+            "above_at_most",
+            "max_p_fa",
+            self.max_p_fa,
+            minimum=0,
+            maximum=1,
+        )
         super().__post_init__()
 
     def from_counts(self, counts: ErrorCounts) -> Tensor:
         """Return the area."""
-        return area_under_roc(counts) if self.max_p_fa == 1 else _standardized_area(counts.rates(), self.max_p_fa)
+        return (
+            area_under_roc(counts)
+            if self.max_p_fa == 1
+            else _standardized_area(counts.rates(), self.max_p_fa)
+        )
 
 
 @dataclass(eq=False, kw_only=True)

@@ -11,7 +11,11 @@ from torch import Tensor
 
 from mpcs_torch.errors import require
 from mpcs_torch.functional.detection.errors import ErrorCounts, midpoint
-from mpcs_torch.functional.detection.trial_measure import BinaryTrials, ClassAverage, DetectorStatistic
+from mpcs_torch.functional.detection.trial_measure import (
+    BinaryTrials,
+    ClassAverage,
+    DetectorStatistic,
+)
 
 MIN_WEIGHT = 1e-300
 """The smallest valid product of a cost and a prior; smaller ones could underflow."""
@@ -37,7 +41,11 @@ class OperatingPoint(NamedTuple):
 
     def label(self) -> str:
         """Return a label for figures and tables: the prior, and the costs unless both are 1."""
-        costs = "" if self.c_miss == self.c_fa == 1 else f", costs {self.c_miss:.15g} and {self.c_fa:.15g}"
+        costs = (
+            ""
+            if self.c_miss == self.c_fa == 1
+            else f", costs {self.c_miss:.15g} and {self.c_fa:.15g}"
+        )
         return f"p = {self.p_target:.15g}{costs}"
 
     @property
@@ -62,7 +70,9 @@ EVEN = OperatingPoint(0.5)
 """The operating point whose raw cost is the half total error rate, the mean of both error rates."""
 
 
-def as_points(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
+def as_points(
+    points: OperatingPoint | Sequence[OperatingPoint],
+) -> tuple[OperatingPoint, ...]:
     """Validate one operating point or a sequence of them, and return a tuple."""
     several = isinstance(points, Sequence) and not isinstance(points, OperatingPoint)
     sequence: Sequence[Any] = points if several else [points]
@@ -73,11 +83,20 @@ def check_point(point: OperatingPoint) -> OperatingPoint:
     """Check that the prior of ``point`` is in (0, 1), its costs are above 0, and its `weights` do not underflow."""
     is_point = isinstance(point, OperatingPoint)
     require(is_point, "instance", "points", point, type="OperatingPoint")
-    require(0 < point.p_target < 1, "open_between", "p_target", point.p_target, minimum=0, maximum=1)
+    require(
+        0 < point.p_target < 1,
+        "open_between",
+        "p_target",
+        point.p_target,
+        minimum=0,
+        maximum=1,
+    )
     require(0 < point.c_miss < inf, "finite_above", "c_miss", point.c_miss, minimum=0)
     require(0 < point.c_fa < inf, "finite_above", "c_fa", point.c_fa, minimum=0)
     weights = "p_target * c_miss and (1 - p_target) * c_fa"
-    require(min(point.weights) >= MIN_WEIGHT, "at_least", weights, point, minimum=MIN_WEIGHT)
+    require(
+        min(point.weights) >= MIN_WEIGHT, "at_least", weights, point, minimum=MIN_WEIGHT
+    )
     return point
 
 
@@ -131,7 +150,9 @@ def min_detection_cost(
         >>> min_detection_cost(scores, labels, points=OperatingPoint(p_target=0.5))
         tensor(0.5000, dtype=torch.float64)
     """
-    measure = MinDetectionCost(num_classes, average, ignore_index, points=points, normalize=normalize)
+    measure = MinDetectionCost(
+        num_classes, average, ignore_index, points=points, normalize=normalize
+    )
     return measure(preds, target)
 
 
@@ -210,16 +231,22 @@ def min_cost_from_counts(counts: ErrorCounts, point: OperatingPoint) -> Detectio
 def cost_at(counts: ErrorCounts, point: OperatingPoint, threshold: float) -> DetectionCost:
     """Compute the cost of accepting scores of at least ``threshold``, at the operating point ``point``."""
     value = counts.thresholds.new_tensor(threshold)
-    index = torch.searchsorted(counts.thresholds, value).clamp(max=len(counts.thresholds) - 1)
+    index = torch.searchsorted(counts.thresholds, value).clamp(
+        max=len(counts.thresholds) - 1
+    )
     return _costs_at(counts, point, index)._replace(threshold=value)
 
 
-def _costs_at(counts: ErrorCounts, point: OperatingPoint, index: Tensor | slice) -> DetectionCost:
+def _costs_at(
+    counts: ErrorCounts, point: OperatingPoint, index: Tensor | slice
+) -> DetectionCost:
     miss, false_alarm = point.weights
     p_miss = counts.misses[index].double() / counts.targets
     p_fa = counts.false_alarms[index].double() / counts.nontargets
     cost = miss * p_miss + false_alarm * p_fa
-    return DetectionCost(cost, cost / min(miss, false_alarm), p_miss, p_fa, counts.thresholds[index])
+    return DetectionCost(
+        cost, cost / min(miss, false_alarm), p_miss, p_fa, counts.thresholds[index]
+    )
 
 
 def actual_detection_cost(
@@ -249,7 +276,12 @@ def actual_detection_cost(
         tensor(0., dtype=torch.float64)
     """
     measure = ActualDetectionCost(
-        num_classes, average, ignore_index, points=points, normalize=normalize, threshold=threshold
+        num_classes,
+        average,
+        ignore_index,
+        points=points,
+        normalize=normalize,
+        threshold=threshold,
     )
     return measure(preds, target)
 
@@ -273,7 +305,9 @@ def half_total_error_rate(
         >>> half_total_error_rate(torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1]), threshold=0.5)
         tensor(0.2500, dtype=torch.float64)
     """
-    return HalfTotalErrorRate(num_classes, average, ignore_index, threshold=threshold)(preds, target)
+    return HalfTotalErrorRate(num_classes, average, ignore_index, threshold=threshold)(
+        preds, target
+    )
 
 
 @dataclass(eq=False, kw_only=True)
@@ -287,17 +321,26 @@ class ActualDetectionCost(CostMeasure):
     def __post_init__(self) -> None:
         """Check the settings."""
         threshold = self.threshold
-        is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool) and threshold == threshold
+        is_number = (
+            isinstance(threshold, int | float)
+            and not isinstance(threshold, bool)
+            and threshold == threshold
+        )
         require(threshold is None or is_number, "number_or_none", "threshold", threshold)
         super().__post_init__()
-        of_points = [point.bayes_threshold if threshold is None else float(threshold) for point in self.points]
+        of_points = [
+            point.bayes_threshold if threshold is None else float(threshold)
+            for point in self.points
+        ]
         self.thresholds_in_use = [of_points] * self.detectors
 
     def costs(self, trials: BinaryTrials) -> list[DetectionCost]:
         """Return the cost at each operating point, at the threshold for the class."""
         counts = trials.errors()
         thresholds = self.thresholds_in_use[trials.label or 0]
-        return [cost_at(counts, *pair) for pair in zip(self.points, thresholds, strict=True)]
+        return [
+            cost_at(counts, *pair) for pair in zip(self.points, thresholds, strict=True)
+        ]
 
 
 @dataclass(eq=False, kw_only=True)

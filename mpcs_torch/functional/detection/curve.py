@@ -7,7 +7,11 @@ from typing import Literal, NamedTuple, overload
 
 from torch import Tensor
 
-from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint, min_cost_from_counts
+from mpcs_torch.functional.detection.cost import (
+    DetectionCost,
+    OperatingPoint,
+    min_cost_from_counts,
+)
 from mpcs_torch.functional.detection.equal_error_rate import EqualError, error_crossing
 from mpcs_torch.functional.detection.errors import (
     ErrorCounts,
@@ -16,7 +20,11 @@ from mpcs_torch.functional.detection.errors import (
     convex_hull,
 )
 from mpcs_torch.functional.detection.llr_cost import MinCllr
-from mpcs_torch.functional.detection.trial_measure import BinaryTrials, ClassAverage, TrialMeasure
+from mpcs_torch.functional.detection.trial_measure import (
+    BinaryTrials,
+    ClassAverage,
+    TrialMeasure,
+)
 
 CurveAverage = Literal["micro", "none"]
 Curves = ErrorRates | list[ErrorRates]
@@ -33,7 +41,12 @@ def detection_curve(
 ) -> ErrorRates: ...
 @overload
 def detection_curve(
-    preds: Tensor, target: Tensor, *, num_classes: int, average: Literal["micro"], ignore_index: int | None = None
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int,
+    average: Literal["micro"],
+    ignore_index: int | None = None,
 ) -> ErrorRates: ...
 @overload
 def detection_curve(
@@ -120,7 +133,9 @@ class DetectionSummary(NamedTuple):
     """The errors at the vertices of the convex hull."""
 
 
-def summary_from_counts(counts: ErrorCounts, points: Sequence[OperatingPoint]) -> DetectionSummary:
+def summary_from_counts(
+    counts: ErrorCounts, points: Sequence[OperatingPoint]
+) -> DetectionSummary:
     """Compute the summary from error ``counts`` and operating ``points``."""
     hull = convex_hull(counts)
     return DetectionSummary(

@@ -9,7 +9,11 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, convex_hull
-from mpcs_torch.functional.detection.trial_measure import BinaryTrials, ClassAverage, ErrorStatistic
+from mpcs_torch.functional.detection.trial_measure import (
+    BinaryTrials,
+    ClassAverage,
+    ErrorStatistic,
+)
 from mpcs_torch.functional.inputs.checks import check_choice
 
 EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
@@ -117,10 +121,14 @@ def equal_error_from_counts(counts: ErrorCounts, method: EqualErrorMethod) -> Eq
 def _nearest_threshold(counts: ErrorCounts) -> EqualError:
     """Return the mean of both rates at the lowest threshold where they differ least."""
     gaps = (counts.misses * counts.nontargets - counts.false_alarms * counts.targets).abs()
-    nearest = gaps.argmin()  # PyTorch documents that the first of several minima is returned
+    nearest = (
+        gaps.argmin()
+    )  # PyTorch documents that the first of several minima is returned
     below = torch.where(nearest > 0, counts.thresholds[nearest - 1], -inf)
     rates = counts.rates()
-    return EqualError((rates.p_miss[nearest] + rates.p_fa[nearest]) / 2, below, counts.thresholds[nearest])
+    return EqualError(
+        (rates.p_miss[nearest] + rates.p_fa[nearest]) / 2, below, counts.thresholds[nearest]
+    )
 
 
 def error_crossing(curve: ErrorRates | ErrorCounts) -> EqualError:
@@ -135,4 +143,6 @@ def error_crossing(curve: ErrorRates | ErrorCounts) -> EqualError:
     gap_before, gap_after = gap[ends]
     misses_before, misses_after = misses[ends]
     share = torch.where(before == after, 0.0, -gap_before / (gap_after - gap_before))
-    return EqualError(misses_before + share * (misses_after - misses_before), *thresholds[ends])
+    return EqualError(
+        misses_before + share * (misses_after - misses_before), *thresholds[ends]
+    )

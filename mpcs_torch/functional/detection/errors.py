@@ -68,29 +68,41 @@ class ErrorCounts(NamedTuple):
         misses = self.misses.double()
         false_alarms = self.false_alarms.double()
         return ErrorRates(
-            misses / misses[-1], false_alarms / false_alarms[0], self.thresholds, self.targets, self.nontargets
+            misses / misses[-1],
+            false_alarms / false_alarms[0],
+            self.thresholds,
+            self.targets,
+            self.nontargets,
         )
 
     def at(self, index: Tensor) -> "ErrorCounts":
         """Return the errors at the thresholds with the indices ``index``."""
-        return ErrorCounts(self.misses[index], self.false_alarms[index], self.thresholds[index])
+        return ErrorCounts(
+            self.misses[index], self.false_alarms[index], self.thresholds[index]
+        )
 
 
 def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
     """Warn if ``area``, under the ROC curve, is more than 2 standard deviations (of random scores) below 1/2."""
     targets = int(counts.targets)
     nontargets = int(counts.nontargets)
-    deviation = ((targets + nontargets + 1) / (12 * targets * nontargets)) ** 0.5  # Mann and Whitney, 1947
+    deviation = (
+        (targets + nontargets + 1) / (12 * targets * nontargets)
+    ) ** 0.5  # Mann and Whitney, 1947
     if area < 0.5 - 2 * deviation:
         problem = f"the area under the ROC{name} is {area.item():.4g}, below 1/2: scores may be reversed"
-        warnings.warn(f"{problem} (targets must score higher).", ReversedScoresWarning, stacklevel=4)
+        warnings.warn(
+            f"{problem} (targets must score higher).", ReversedScoresWarning, stacklevel=4
+        )
 
 
 def area_under_roc(counts: ErrorCounts) -> Tensor:
     """Compute the share of (target, non-target) pairs in which the target scores higher, ties counting 1/2; float64."""
     rejected = counts.false_alarms[:-1] - counts.false_alarms[1:]
     misses = counts.misses
-    lost = rejected.mul_(misses[1:] + misses[:-1]).sum()  # twice the pairs where the target scores lower, plus ties
+    lost = rejected.mul_(
+        misses[1:] + misses[:-1]
+    ).sum()  # twice the pairs where the target scores lower, plus ties
     doubled = 2 * counts.targets * counts.nontargets
     return (doubled - lost).double() / doubled
 
@@ -162,8 +174,15 @@ def hull_vertices(counts: ErrorCounts) -> Tensor:
     targets = counts.misses.diff().cpu().numpy()
     nontargets = -counts.false_alarms.diff().cpu().numpy()
     trials = targets + nontargets
-    blocks = torch.from_numpy(isotonic_regression(targets / trials, weights=trials).blocks).to(counts.misses.device)
-    points = zip(blocks.tolist(), counts.false_alarms[blocks].tolist(), counts.misses[blocks].tolist(), strict=True)
+    blocks = torch.from_numpy(
+        isotonic_regression(targets / trials, weights=trials).blocks
+    ).to(counts.misses.device)
+    points = zip(
+        blocks.tolist(),
+        counts.false_alarms[blocks].tolist(),
+        counts.misses[blocks].tolist(),
+        strict=True,
+    )
     hull: list[tuple[int, int, int]] = []
     for index, x, y in points:  # rounding may leave a point on an edge; integers are exact
         while len(hull) > 1 and _is_on_edge(*hull[-2][1:], *hull[-1][1:], x, y):
@@ -196,23 +215,33 @@ class TrialBatch(NamedTuple):
         """
         labels = self.checked
         is_valid = labels.counted & (labels.raw == labels.target)
-        return torch.where(is_valid, labels.raw, IGNORED).to(torch.int8 if labels.num_classes < 128 else torch.int32)
+        return torch.where(is_valid, labels.raw, IGNORED).to(
+            torch.int8 if labels.num_classes < 128 else torch.int32
+        )
 
     def find_faults(self) -> Sequence[Fault]:
         """Return a `Fault`, the check of one validation rule, for each of `trial_rules`, in that order."""
         highest = self.scores if self.scores.ndim == 1 else self.scores.amax(dim=1)
-        target_rule, score_rule = trial_rules(None if self.scores.ndim == 1 else self.checked.num_classes)
-        labels, scores, _ = self.checked.find_faults(score_rule, self.scores, highest.isnan())
+        target_rule, score_rule = trial_rules(
+            None if self.scores.ndim == 1 else self.checked.num_classes
+        )
+        labels, scores, _ = self.checked.find_faults(
+            score_rule, self.scores, highest.isnan()
+        )
         return labels._replace(rule=target_rule), scores
 
 
 def trial_rules(num_classes: int | None) -> tuple[Rule, Rule]:
     """Return the rules of the values of target and preds."""
-    of_target = Rule("trial_labels", "target") if num_classes is None else label_rule(num_classes)
+    of_target = (
+        Rule("trial_labels", "target") if num_classes is None else label_rule(num_classes)
+    )
     return of_target, Rule("no_nan", "preds")
 
 
-def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ignore_index: int | None) -> TrialBatch:
+def flatten_trials(
+    preds: Tensor, target: Tensor, *, num_classes: int | None, ignore_index: int | None
+) -> TrialBatch:
     """Check shapes and dtypes; flatten scores (N, ...) or (N, C, ...) and labels; do not wait for an accelerator."""
     preds, target, _ = as_tensors(preds, target)
     if num_classes is None:

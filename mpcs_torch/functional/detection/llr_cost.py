@@ -17,7 +17,9 @@ from mpcs_torch.functional.inputs.checks import check_by_class, check_priors
 from mpcs_torch.functional.inputs.probabilities import unlabelled_samples
 
 
-def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = True) -> Tensor:
+def log_likelihood_ratios(
+    preds: Tensor, *, priors: Tensor, from_logits: bool = True
+) -> Tensor:
     r"""Compute the natural-log likelihood ratio of each class against the rest from class posteriors.
 
     .. math:: LLR_c = \log \frac{P_c}{1 - P_c} - \log \frac{\pi_c}{1 - \pi_c}
@@ -52,7 +54,9 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
     check_by_class(preds)
     scores = unlabelled_samples(preds, len(priors), from_logits=from_logits).wide()
     log_priors = priors.to(scores).log()
-    ratios = _log_odds(scores if from_logits else scores.log()) - _log_odds(log_priors.unsqueeze(0))
+    ratios = _log_odds(scores if from_logits else scores.log()) - _log_odds(
+        log_priors.unsqueeze(0)
+    )
     return ratios.reshape(preds.movedim(1, -1).shape).movedim(-1, 1)
 
 
@@ -147,7 +151,9 @@ class MinCllr(ErrorStatistic):
 
 def cllr_from_scores(scores: Tensor, labels: Tensor) -> Tensor:
     """Compute `cllr` from float64 scores and bool labels (N,)."""
-    return cllr_from_means(softplus(-scores[labels]).mean(), softplus(scores[~labels]).mean())
+    return cllr_from_means(
+        softplus(-scores[labels]).mean(), softplus(scores[~labels]).mean()
+    )
 
 
 def cllr_from_means(targets: Tensor, nontargets: Tensor) -> Tensor:
@@ -195,5 +201,7 @@ def bayes_errors_from_counts(counts: ErrorCounts, log_odds: Tensor) -> BayesErro
     hull = convex_hull(counts).rates()
     place = torch.searchsorted(curve.thresholds, -odds).clamp(max=len(curve.thresholds) - 1)
     actual = miss * curve.p_miss[place] + false_alarm * curve.p_fa[place]
-    minimum = (miss.unsqueeze(1) * hull.p_miss + false_alarm.unsqueeze(1) * hull.p_fa).amin(dim=1)
+    minimum = (miss.unsqueeze(1) * hull.p_miss + false_alarm.unsqueeze(1) * hull.p_fa).amin(
+        dim=1
+    )
     return BayesErrors(actual, minimum)

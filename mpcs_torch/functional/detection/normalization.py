@@ -21,7 +21,9 @@ class CohortStatistics(NamedTuple):
         return CohortStatistics(self.mean[names], self.deviation[names])
 
 
-def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int | None = None) -> CohortStatistics:
+def cohort_statistics(
+    preds: Tensor, names: Tensor, *, num_names: int, top: int | None = None
+) -> CohortStatistics:
     """Compute the mean and the standard deviation of scores against a cohort of impostors, for each name.
 
     A name is an enrolment (a speaker model) or a test segment. The standard deviation of n scores divides by n, not by
@@ -58,14 +60,19 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
     if top is not None:
         by_name = tuple(scores.topk(min(top, len(scores))).values for scores in by_name)
     mean = torch.stack([scores.mean() for scores in by_name])
-    deviation = torch.stack([(scores - scores.mean()).square().mean().sqrt() for scores in by_name])
+    deviation = torch.stack(
+        [(scores - scores.mean()).square().mean().sqrt() for scores in by_name]
+    )
     bad = (~(deviation > 0)).nonzero().flatten().tolist()
     require(not bad, "cohort", "preds", names=bad)
     return CohortStatistics(mean, deviation)
 
 
 def normalize_scores(
-    preds: Tensor, *, enrollment: CohortStatistics | None = None, test: CohortStatistics | None = None
+    preds: Tensor,
+    *,
+    enrollment: CohortStatistics | None = None,
+    test: CohortStatistics | None = None,
 ) -> Tensor:
     r"""Subtract the mean of cohort (impostor) scores from each score, and divide by their standard deviation.
 
@@ -100,6 +107,15 @@ def normalize_scores(
     check_vector(preds, "N")
     for statistics in cohorts:
         is_alike = statistics.mean.shape == preds.shape
-        require(is_alike, "shape_of", "the statistics", statistics.mean, other="preds", shape=tuple(preds.shape))
-    parts = [(preds.double() - statistics.mean) / statistics.deviation for statistics in cohorts]
+        require(
+            is_alike,
+            "shape_of",
+            "the statistics",
+            statistics.mean,
+            other="preds",
+            shape=tuple(preds.shape),
+        )
+    parts = [
+        (preds.double() - statistics.mean) / statistics.deviation for statistics in cohorts
+    ]
     return torch.stack(parts).mean(dim=0)

@@ -27,7 +27,11 @@ from mpcs_torch.functional.detection.errors import (
     warn_if_reversed,
 )
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, widest_float
+from mpcs_torch.functional.inputs.checks import (
+    check_choice,
+    check_num_classes,
+    widest_float,
+)
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.measure import Direction
 
@@ -90,11 +94,18 @@ class TrialMeasure(ABC, Generic[Value]):
     @property
     def detectors(self) -> int:
         """The number of detectors: C if each class is evaluated against all other classes, otherwise 1."""
-        return 1 if self.num_classes is None or self.average == "micro" else self.num_classes
+        return (
+            1 if self.num_classes is None or self.average == "micro" else self.num_classes
+        )
 
     def rows(self, preds: Tensor, target: Tensor) -> TrialBatch:
         """Flatten scores (N, ...) or (N, C, ...) and labels (N, ...); do not wait for an accelerator."""
-        return flatten_trials(detached(preds), target, num_classes=self.num_classes, ignore_index=self.ignore_index)
+        return flatten_trials(
+            detached(preds),
+            target,
+            num_classes=self.num_classes,
+            ignore_index=self.ignore_index,
+        )
 
     def split(self, scores: Tensor, labels: Tensor) -> list[BinaryTrials]:
         """Drop ignored samples, and split scores and labels into one detector per class (or one for all)."""
@@ -108,10 +119,15 @@ class TrialMeasure(ABC, Generic[Value]):
         scores = scores.double()
         if self.num_classes is None:
             return [BinaryTrials(None, scores, labels == 1)]
-        is_class = labels.unsqueeze(1) == torch.arange(self.num_classes, device=labels.device)
+        is_class = labels.unsqueeze(1) == torch.arange(
+            self.num_classes, device=labels.device
+        )
         if self.average == "micro":
             return [BinaryTrials(None, scores.flatten(), is_class.flatten())]
-        return [BinaryTrials(label, scores[:, label], is_class[:, label]) for label in range(self.num_classes)]
+        return [
+            BinaryTrials(label, scores[:, label], is_class[:, label])
+            for label in range(self.num_classes)
+        ]
 
     @abstractmethod
     def value(self, by_class: Sequence[BinaryTrials]) -> Value:
@@ -142,7 +158,9 @@ class DetectorStatistic(TrialMeasure[Tensor]):
     def details(self, by_class: Sequence[BinaryTrials]) -> Any:
         """Return the statistics (..., C), or (...) of a single detector; NaN without targets or without non-targets."""
         parts = [
-            self.statistics(trials) if trials.missing is None else trials.scores.new_full(self.shape, nan)
+            self.statistics(trials)
+            if trials.missing is None
+            else trials.scores.new_full(self.shape, nan)
             for trials in by_class
         ]
         return torch.stack(parts, dim=-1) if len(parts) > 1 else parts[0]
@@ -153,7 +171,11 @@ class DetectorStatistic(TrialMeasure[Tensor]):
 
     def averaged(self, values: Tensor) -> Tensor:
         """Return the mean of ``values`` (..., C) over classes if ``average`` is "macro"; else ``values`` unchanged."""
-        return values.mean(dim=-1) if self.num_classes is not None and self.average == "macro" else values
+        return (
+            values.mean(dim=-1)
+            if self.num_classes is not None and self.average == "macro"
+            else values
+        )
 
 
 class ErrorStatistic(DetectorStatistic):

@@ -44,12 +44,16 @@ def as_tensor(values: Any, name: str) -> Tensor:
     try:
         array = np.asarray(values)
         # torch cannot wrap a read-only array or one with negative strides.
-        return torch.from_numpy(array if array.flags.writeable and array.flags.c_contiguous else array.copy())
+        return torch.from_numpy(
+            array if array.flags.writeable and array.flags.c_contiguous else array.copy()
+        )
     except (TypeError, ValueError):
         raise InvalidValueError("numbers", name, values) from None
 
 
-def as_tensors(preds: Any, target: Any, sample_weight: Any = None) -> tuple[Tensor, Tensor, Tensor | None]:
+def as_tensors(
+    preds: Any, target: Any, sample_weight: Any = None
+) -> tuple[Tensor, Tensor, Tensor | None]:
     """Convert predictions, labels and optional sample weights to tensors."""
     weight = None if sample_weight is None else as_tensor(sample_weight, "sample_weight")
     return as_tensor(preds, "preds"), as_tensor(target, "target"), weight
@@ -57,7 +61,11 @@ def as_tensors(preds: Any, target: Any, sample_weight: Any = None) -> tuple[Tens
 
 def by_class(values: Tensor, classes: int) -> Tensor:
     """Reshape (N, C, ...) or (C,) to (M, C)."""
-    return values if values.ndim == 2 else values.movedim(min(1, values.ndim - 1), -1).reshape(-1, classes)
+    return (
+        values
+        if values.ndim == 2
+        else values.movedim(min(1, values.ndim - 1), -1).reshape(-1, classes)
+    )
 
 
 Columns = TypeVar("Columns", bound=tuple[Any, ...])
@@ -65,7 +73,9 @@ Columns = TypeVar("Columns", bound=tuple[Any, ...])
 
 def at_rows(columns: Columns, rows: slice | Tensor) -> Columns:
     """Return the NamedTuple ``columns`` with only some rows of its tensors; its other fields stay as they are."""
-    return type(columns)(*[column[rows] if isinstance(column, Tensor) else column for column in columns])
+    return type(columns)(
+        *[column[rows] if isinstance(column, Tensor) else column for column in columns]
+    )
 
 
 def detached(values: Any, name: str = "preds") -> Tensor:
@@ -81,8 +91,14 @@ def is_spec(concern: object) -> TypeGuard[ConcernLike]:
 def no_concern(value: object) -> str:
     """Return the end of an error message: ``value``, shortened, and, for a path, the function that reads the file."""
     text = repr(str(value) if isinstance(value, Path) else value)
-    short = text if len(text) <= 100 else f"{text[:97]}..."  # a message quotes at most 100 characters
-    return f"{short}: mpcs_torch.load_concern reads a file." if isinstance(value, str | Path) else f"{short}."
+    short = (
+        text if len(text) <= 100 else f"{text[:97]}..."
+    )  # a message quotes at most 100 characters
+    return (
+        f"{short}: mpcs_torch.load_concern reads a file."
+        if isinstance(value, str | Path)
+        else f"{short}."
+    )
 
 
 def concern_weights(concern: Tensor | ConcernLike, *, compact: bool = False) -> Tensor:
@@ -103,7 +119,11 @@ def concern_pairs(concern: Tensor | ConcernLike) -> Tensor:
 
 
 def _concern_tensor(concern: Any) -> Tensor:
-    if not isinstance(concern, Tensor) and not hasattr(concern, "__array__") and not isinstance(concern, list):
+    if (
+        not isinstance(concern, Tensor)
+        and not hasattr(concern, "__array__")
+        and not isinstance(concern, list)
+    ):
         raise InvalidValueError("spec_or_tensor", "concern", concern)
     return as_tensor(concern, "concern")
 
@@ -125,14 +145,22 @@ def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor) -> l
     size = CHUNK if values.is_cpu else 2**26  # small chunks underuse an accelerator
     if torch.compiler.is_compiling() or values.numel() <= size:
         return [work(EVERY_ROW)]
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (values, *inputs)):
+    if torch.is_grad_enabled() and any(
+        tensor.requires_grad for tensor in (values, *inputs)
+    ):
         return [work(EVERY_ROW)]
     rows = len(values)
     step = max(1, size * rows // values.numel())
     return [work(slice(start, min(start + step, rows))) for start in range(0, rows, step)]
 
 
-def concat_chunks(work: Callable[[slice], Sequence[Tensor]], values: Tensor) -> list[Tensor]:
+def concat_chunks(
+    work: Callable[[slice], Sequence[Tensor]], values: Tensor
+) -> list[Tensor]:
     """Apply ``work`` to slices of rows as `map_chunks` does; concatenate each of its output tensors over the slices."""
     chunks = map_chunks(work, values)
-    return list(chunks[0]) if len(chunks) == 1 else [torch.cat(parts) for parts in zip(*chunks, strict=True)]
+    return (
+        list(chunks[0])
+        if len(chunks) == 1
+        else [torch.cat(parts) for parts in zip(*chunks, strict=True)]
+    )

@@ -42,7 +42,9 @@ def check_matrix_fits(num_classes: int, itemsize: int) -> None:
     size = num_classes**2 * itemsize
     if size > MAX_MATRIX_BYTES:
         limit, needed = MAX_MATRIX_BYTES / 2**30, size / 2**30
-        raise InvalidValueError("matrix_too_large", "num_classes", limit=limit, number=num_classes, size=needed)
+        raise InvalidValueError(
+            "matrix_too_large", "num_classes", limit=limit, number=num_classes, size=needed
+        )
 
 
 def check_zero_division(zero_division: float) -> None:
@@ -70,8 +72,14 @@ def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) ->
     With ``referral``, more columns are allowed: for coarse answers (groups of classes) and, last, for a referral.
     """
     _check_matrix(concern, num_classes, referral=referral)
-    costs = (concern.byte() if concern.dtype == torch.bool else concern).clone().fill_diagonal_(0)
-    require_all(costs.isfinite() & (costs >= 0), Rule("costs_off_diagonal", "concern"), costs)
+    costs = (
+        (concern.byte() if concern.dtype == torch.bool else concern)
+        .clone()
+        .fill_diagonal_(0)
+    )
+    require_all(
+        costs.isfinite() & (costs >= 0), Rule("costs_off_diagonal", "concern"), costs
+    )
     require(costs.any(), "some_cost", "concern")
 
 
@@ -82,15 +90,27 @@ def check_pairs(concern: Tensor, num_classes: int) -> None:
 
 
 def _check_matrix(
-    concern: Tensor, num_classes: int, *, referral: bool = False, layouts: Sequence[torch.layout] = (torch.strided,)
+    concern: Tensor,
+    num_classes: int,
+    *,
+    referral: bool = False,
+    layouts: Sequence[torch.layout] = (torch.strided,),
 ) -> None:
     require(concern.layout in layouts, "layout", "concern", concern.layout, layouts=layouts)
     allowed = [(num_classes, num_classes)]
     if referral:
         allowed.append((num_classes, num_classes + 1))
-    has_coarse_answers = referral and concern.ndim == 2 and len(concern) == num_classes < concern.shape[1]
+    has_coarse_answers = (
+        referral and concern.ndim == 2 and len(concern) == num_classes < concern.shape[1]
+    )
     shape = " or ".join(map(str, allowed))
-    require(concern.shape in allowed or has_coarse_answers, "shape", "concern", concern, shape=shape)
+    require(
+        concern.shape in allowed or has_coarse_answers,
+        "shape",
+        "concern",
+        concern,
+        shape=shape,
+    )
 
 
 def _off_diagonal(concern: Tensor) -> Tensor:
@@ -108,13 +128,24 @@ def require_all(is_valid: Tensor, rule: Rule, values: Tensor) -> None:
         raise rule.broken_by(values[~is_valid][0].item())
 
 
-def check_priors(priors: Tensor, num_classes: int, *, name: str = "priors", above_0: bool = False) -> None:
+def check_priors(
+    priors: Tensor, num_classes: int, *, name: str = "priors", above_0: bool = False
+) -> None:
     """Check that ``priors`` (C,) sum to 1 and are >= 0, or > 0 if ``above_0`` is set."""
-    is_row = isinstance(priors, Tensor) and priors.is_floating_point() and priors.shape == (num_classes,)
+    is_row = (
+        isinstance(priors, Tensor)
+        and priors.is_floating_point()
+        and priors.shape == (num_classes,)
+    )
     require(is_row, "float_shape", name, priors, shape=(num_classes,))
     in_range = priors > 0 if above_0 else priors >= 0
     is_valid = in_range.all() and sums_to_1(priors.double())
-    require(is_valid, "positive_distribution" if above_0 else "distribution", name, priors.tolist())
+    require(
+        is_valid,
+        "positive_distribution" if above_0 else "distribution",
+        name,
+        priors.tolist(),
+    )
 
 
 def check_floating(preds: Tensor) -> None:
@@ -124,15 +155,29 @@ def check_floating(preds: Tensor) -> None:
 
 def check_target(target: Tensor, expected_shape: torch.Size) -> None:
     """Check that ``target`` has an integer dtype and the shape ``expected_shape``."""
-    is_integer = not target.is_floating_point() and not target.is_complex() and target.dtype != torch.bool
+    is_integer = (
+        not target.is_floating_point()
+        and not target.is_complex()
+        and target.dtype != torch.bool
+    )
     require(is_integer, "labels", "target", target.dtype)
-    require(target.shape == expected_shape, "shape", "target", target, shape=tuple(expected_shape))
+    require(
+        target.shape == expected_shape,
+        "shape",
+        "target",
+        target,
+        shape=tuple(expected_shape),
+    )
 
 
 def check_trials(preds: Tensor, target: Tensor) -> None:
     """Check that ``preds`` is floating point, and that ``target`` holds integers or bools in the same shape."""
     check_floating(preds)
-    is_valid = not target.is_floating_point() and not target.is_complex() and target.shape == preds.shape
+    is_valid = (
+        not target.is_floating_point()
+        and not target.is_complex()
+        and target.shape == preds.shape
+    )
     require(is_valid, "trial_shape", "target", target, shape=tuple(preds.shape))
 
 
@@ -140,7 +185,13 @@ def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
     """Check that ``preds`` is floating point with shape (N, C, ...), and ``target`` an integer tensor (N, ...)."""
     check_floating(preds)
     check_by_class(preds)
-    require(preds.shape[1] == num_classes, "class_dimension", "preds", preds, classes=num_classes)
+    require(
+        preds.shape[1] == num_classes,
+        "class_dimension",
+        "preds",
+        preds,
+        classes=num_classes,
+    )
     check_target(target, preds.shape[:1] + preds.shape[2:])
 
 

@@ -8,7 +8,11 @@ from torch import Tensor
 
 from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.inputs.arrays import as_tensors
-from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores, check_target
+from mpcs_torch.functional.inputs.checks import (
+    check_num_classes,
+    check_scores,
+    check_target,
+)
 from mpcs_torch.functional.inputs.faults import Fault, outside
 from mpcs_torch.functional.inputs.labels import Labels, flatten_labels
 from mpcs_torch.functional.inputs.probabilities import as_two_classes
@@ -16,7 +20,9 @@ from mpcs_torch.functional.inputs.probabilities import as_two_classes
 
 def highest_class(scores: Tensor, dim: int = 1) -> tuple[Tensor, Tensor]:
     """Return the highest score along ``dim`` (NaN if any is NaN) and its index; in a tie, the lower index."""
-    highest, label = scores.max(dim=dim)  # PyTorch documents that the first of several maxima is returned
+    highest, label = scores.max(
+        dim=dim
+    )  # PyTorch documents that the first of several maxima is returned
     return highest, label
 
 
@@ -27,7 +33,9 @@ def highest_classes(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     # A sort is faster for few classes, and on accelerators it avoids the synchronization of the check for ties.
     if scores.shape[1] <= 16 or not scores.is_cpu or torch.compiler.is_compiling():
-        scores = scores if scores.is_cpu else scores + 0.0  # a GPU sort ranks -0.0 below 0.0
+        scores = (
+            scores if scores.is_cpu else scores + 0.0
+        )  # a GPU sort ranks -0.0 below 0.0
         highest, label = scores.sort(dim=1, descending=True, stable=True)
         return highest[:, :k], label[:, :k]
     # topk is much faster than a sort, but does not define which class it drops in a tie for rank k.
@@ -60,19 +68,33 @@ class Decisions(NamedTuple):
             broken = self.raw.isnan()
         else:
             lowest = REFERRED if self.further else 0
-            broken = outside(self.raw, lowest, self.labels.num_classes - 1 + max(0, self.further - 1))
-        return self.labels.find_faults(decision_rule(self.labels.num_classes, self.further), self.raw, broken)
+            broken = outside(
+                self.raw, lowest, self.labels.num_classes - 1 + max(0, self.further - 1)
+            )
+        return self.labels.find_faults(
+            decision_rule(self.labels.num_classes, self.further), self.raw, broken
+        )
 
 
 def decision_rule(num_classes: int, further: int = 0) -> Rule:
     """Return the rule of the values of preds."""
-    return Rule("decisions_or_scores", "preds", {"decisions": decision_range(num_classes, further)})
+    return Rule(
+        "decisions_or_scores", "preds", {"decisions": decision_range(num_classes, further)}
+    )
 
 
 def decision_range(num_classes: int, further: int) -> Rule:
     """Return the range of valid integer decisions."""
     code = ("classes_only", "with_referral", "with_answers")[min(further, 2)]
-    return Rule(code, "", {"last": num_classes - 1, "referred": REFERRED, "last_answer": num_classes + further - 2})
+    return Rule(
+        code,
+        "",
+        {
+            "last": num_classes - 1,
+            "referred": REFERRED,
+            "last_answer": num_classes + further - 2,
+        },
+    )
 
 
 def flatten_decisions(
@@ -104,4 +126,9 @@ def flatten_decisions(
         predicted = raw.clamp(0, num_classes - 1 + max(0, further - 1))
         if further:
             predicted = torch.where(raw == REFERRED, num_classes + further - 1, predicted)
-    return Decisions(predicted, flatten_labels(target, num_classes, ignore_index, sample_weight), raw, further)
+    return Decisions(
+        predicted,
+        flatten_labels(target, num_classes, ignore_index, sample_weight),
+        raw,
+        further,
+    )

@@ -37,16 +37,26 @@ class EvaluationWarning(UserWarning):
 
 
 def rare_classes(
-    names: Sequence[str], counts: Tensor, dangerous: Tensor, limited: Collection[str] = (), units: str = "samples"
+    names: Sequence[str],
+    counts: Tensor,
+    dangerous: Tensor,
+    limited: Collection[str] = (),
+    units: str = "samples",
 ) -> list[EvaluationWarning]:
     """Return a warning if classes that are dangerous to miss, without an error limit, have fewer than 59 samples.
 
     ``dangerous`` (C, C) marks the dangerous errors (row: true class), and ``limited`` names the classes with a limit.
     """
     rows = zip(names, counts.tolist(), dangerous.any(dim=1).tolist(), strict=True)
-    rare = [f"{name} ({n})" for name, n, is_ in rows if is_ and n < MIN_OF_DANGEROUS_CLASS and name not in limited]
+    rare = [
+        f"{name} ({n})"
+        for name, n, is_ in rows
+        if is_ and n < MIN_OF_DANGEROUS_CLASS and name not in limited
+    ]
     few = f"{', '.join(rare[:5])}{' and others' if len(rare) > 5 else ''}"
-    why = f"with fewer than {MIN_OF_DANGEROUS_CLASS}, not even 0 misses show a rate below 5 %"
+    why = (
+        f"with fewer than {MIN_OF_DANGEROUS_CLASS}, not even 0 misses show a rate below 5 %"
+    )
     sentence = f"few {units} of classes that are dangerous to miss, {few}: {why}"
     return [EvaluationWarning("E4", sentence)] if rare else []
 
@@ -66,7 +76,11 @@ def warn_of_known(known: Tensor, hashes: Tensor, where: str) -> list[EvaluationW
     comparable = distinctive[distinctive <= known[-1]] if is_sketch else distinctive
     share = torch.isin(comparable, known).double().mean().item() if len(comparable) else 0.0
     overlap = f"{'about ' if is_sketch else ''}{100 * share:.3g} % of the {len(hashes)} rows are also in {where}"
-    return [EvaluationWarning("E1", f"{overlap}: values look better than on new rows")] if share >= MIN_OVERLAP else []
+    return (
+        [EvaluationWarning("E1", f"{overlap}: values look better than on new rows")]
+        if share >= MIN_OVERLAP
+        else []
+    )
 
 
 def hash_rows(rows: Tensor) -> Tensor:
@@ -80,4 +94,6 @@ def hashed(numbers: Tensor) -> Tensor:
     mixed = numbers.numpy().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return torch.from_numpy(((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(2)).astype(np.int64))
+    return torch.from_numpy(
+        ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(2)).astype(np.int64)
+    )

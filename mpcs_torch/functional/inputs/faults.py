@@ -33,7 +33,11 @@ def raise_first(faults: Sequence[Fault]) -> None:
         if fault.broken.any():
             sample = int(fault.broken.int().argmax())
             value = fault.values[sample]
-            column = int(value.isnan().int().argmax()) if value.ndim and value.isnan().any() else None
+            column = (
+                int(value.isnan().int().argmax())
+                if value.ndim and value.isnan().any()
+                else None
+            )
             raise fault.rule.broken_by(value.tolist(), sample=sample, column=column)
 
 
@@ -65,9 +69,15 @@ def warn_of_probabilities(logits: Tensor, ignored: Tensor | None = None) -> None
     if not logits.is_cpu or torch.compiler.is_compiling():
         return
     try:
-        is_suspect = look_like_probabilities((logits if ignored is None else logits[~ignored]).detach())
+        is_suspect = look_like_probabilities(
+            (logits if ignored is None else logits[~ignored]).detach()
+        )
     except RuntimeError:  # inside vmap, values cannot be read
         return
     if is_suspect:
         remedy = "pass from_logits=False where there is such a setting, or their logarithms"
-        warnings.warn(f"the logits look like probabilities: {remedy}.", ProbabilitiesWarning, stacklevel=2)
+        warnings.warn(
+            f"the logits look like probabilities: {remedy}.",
+            ProbabilitiesWarning,
+            stacklevel=2,
+        )

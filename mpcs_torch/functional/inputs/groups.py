@@ -38,13 +38,19 @@ def row_names(argument: str, values: Any, number: int) -> list[str]:
 
 
 ROW_RULES: Mapping[str, tuple[Rule, Callable[[Tensor], Tensor]]] = {
-    "weights": (WEIGHT_RULE._replace(argument="weights"), lambda numbers: (numbers >= 0) & numbers.isfinite()),
+    "weights": (
+        WEIGHT_RULE._replace(argument="weights"),
+        lambda numbers: (numbers >= 0) & numbers.isfinite(),
+    ),
     "frequencies": (
         Rule("whole_at_least", "frequencies", {"minimum": 1}),
         lambda numbers: (numbers >= 1) & (numbers % 1 == 0),
     ),
     "costs": (Rule("finite", "costs"), torch.isfinite),
-    "amounts": (Rule("at_least", "amounts", {"minimum": 0}), lambda numbers: ~(numbers < 0)),
+    "amounts": (
+        Rule("at_least", "amounts", {"minimum": 0}),
+        lambda numbers: ~(numbers < 0),
+    ),
 }
 """The rule of each value of a row, by argument, and a function that returns which values obey the rule."""
 
@@ -62,7 +68,9 @@ def row_frequencies(values: Any, number: int) -> Tensor:
     """Validate the number of repetitions of each of ``number`` rows, and return int64 (N,) on the CPU."""
     counts = _row_values("frequencies", values, number)
     total = counts.double().sum().item()
-    require(total <= MAX_REPEATED, "sum_at_most", "frequencies", total, maximum=MAX_REPEATED)
+    require(
+        total <= MAX_REPEATED, "sum_at_most", "frequencies", total, maximum=MAX_REPEATED
+    )
     return counts.long()
 
 
@@ -76,7 +84,9 @@ def row_costs(values: Any, target: Tensor, shape: Sequence[int]) -> Tensor:
         return valid_values("costs", by_class(costs, shape[1]))
     by_true = _by_true_class(shape)
     of_each = tuple(costs.shape) == by_true
-    require(of_each, "shape", "costs", costs, shape=f"{(*shape,)}, or by true class, {by_true}")
+    require(
+        of_each, "shape", "costs", costs, shape=f"{(*shape,)}, or by true class, {by_true}"
+    )
     require(target.ndim == 1, "costs_of_soft_labels", "costs")
     return costs_by_label(valid_values("costs", flat_costs(costs, shape)), target)
 
@@ -116,14 +126,18 @@ def costs_if_wrong(amounts: Tensor) -> Tensor:
     place = min(1, amounts.ndim - 1)
     of_class = valid_values("amounts", amounts).movedim(place, -1)
     is_right = torch.eye(of_class.shape[-1], dtype=torch.bool, device=of_class.device)
-    return torch.where(is_right, 0, of_class.unsqueeze(-2)).movedim((-2, -1), (place, place + 1))
+    return torch.where(is_right, 0, of_class.unsqueeze(-2)).movedim(
+        (-2, -1), (place, place + 1)
+    )
 
 
 def flat_costs(costs: Any, shape: Sequence[int]) -> Tensor:
     """Flatten ``costs`` by true class, (N, C, C, ...), for scores of ``shape`` (N, C, ...) or (C,), to (M, C, C)."""
     costs = as_tensor(costs, "costs").detach()
     by_true = _by_true_class(shape)
-    require(tuple(costs.shape) == by_true, "costs_by_true_class", "costs", costs, shape=by_true)
+    require(
+        tuple(costs.shape) == by_true, "costs_by_true_class", "costs", costs, shape=by_true
+    )
     place = min(1, len(shape) - 1)
     last: Tensor = costs.movedim((place, place + 1), (-2, -1))
     return last.reshape(-1, shape[place], shape[place])
@@ -145,7 +159,9 @@ def _row_values(argument: str, values: Any, number: int) -> Tensor:
 def valid_values(argument: str, tensor: Tensor) -> Tensor:
     """Return ``tensor`` (N, ...), whose values must obey the rule of ``argument``."""
     rule, is_valid = ROW_RULES[argument]
-    flat = tensor.unsqueeze(1).flatten(1)  # one value for each row, or one for each decision
+    flat = tensor.unsqueeze(1).flatten(
+        1
+    )  # one value for each row, or one for each decision
     bad = (~is_valid(flat)).nonzero().tolist()
     if bad:
         sample, column = bad[0]
@@ -161,7 +177,9 @@ def group_codes(argument: str, values: Any, number: int) -> Groups:
         require(count == number, "name_for_each", argument, count, rows=number)
         return values
     codes = dict[str, int]()
-    row_codes = [codes.setdefault(name, len(codes)) for name in row_names(argument, values, number)]
+    row_codes = [
+        codes.setdefault(name, len(codes)) for name in row_names(argument, values, number)
+    ]
     return Groups(list(codes), torch.tensor(row_codes, dtype=torch.int64))
 
 
@@ -171,9 +189,14 @@ def codes_by_column(groups: Any, number: int) -> dict[str, Groups]:
         return {}
     is_mapping = isinstance(groups, Mapping)
     require(is_mapping, "mapping_of_names", "groups", groups)
-    return {column: group_codes(f"groups[{column!r}]", values, number) for column, values in groups.items()}
+    return {
+        column: group_codes(f"groups[{column!r}]", values, number)
+        for column, values in groups.items()
+    }
 
 
 def _is_missing(name: object) -> bool:
     is_nan = isinstance(name, float) and isnan(name)
-    return name is None or is_nan or type(name).__name__ in ("NAType", "NaTType") or name == ""  # types of pandas
+    return (
+        name is None or is_nan or type(name).__name__ in ("NAType", "NaTType") or name == ""
+    )  # types of pandas

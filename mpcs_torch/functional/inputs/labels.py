@@ -28,7 +28,9 @@ class Bins(NamedTuple):
 
     def sum(self, values: Tensor) -> Tensor:
         """Sum ``values`` (M, ...) over the samples of each bin: (B, ...)."""
-        return values.new_zeros(self.number, *values.shape[1:]).index_add_(0, self.codes, values)
+        return values.new_zeros(self.number, *values.shape[1:]).index_add_(
+            0, self.codes, values
+        )
 
 
 class WeightedSum(NamedTuple):
@@ -65,7 +67,11 @@ class Labels(NamedTuple):
     @property
     def counted(self) -> Tensor:
         """The mask of samples that are not ignored: (M,), bool."""
-        return torch.ones_like(self.raw, dtype=torch.bool) if self.ignored is None else ~self.ignored
+        return (
+            torch.ones_like(self.raw, dtype=torch.bool)
+            if self.ignored is None
+            else ~self.ignored
+        )
 
     def at(self, rows: slice | Tensor) -> "Labels":
         """Return the labels of the samples in ``rows``."""
@@ -75,7 +81,9 @@ class Labels(NamedTuple):
         """Multiply ``values`` (M,) by the sample weights, in float64 (float32 on MPS); infinity times 0 gives 0."""
         if values.dtype == torch.bool:
             return torch.where(values, self.weight, 0.0)
-        return torch.where(self.weight > 0, widened(values) * self.weight, 0.0)  # 0 * inf is NaN
+        return torch.where(
+            self.weight > 0, widened(values) * self.weight, 0.0
+        )  # 0 * inf is NaN
 
     def add_up(self, terms: Sequence[Term], width: int, bins: Bins | None = None) -> Tensor:
         """Return the ``width`` sums of each term, one after the other, in one vector (K,), or in (B, K) with B bins."""
@@ -84,7 +92,11 @@ class Labels(NamedTuple):
     def _sum(self, term: Term, width: int, bins: Bins | None) -> Tensor:
         weighted = self.weight if term.number is None else self.weighted(term.number)
         if term.place is None:
-            return weighted.sum().unsqueeze(0) if bins is None else bins.sum(weighted).unsqueeze(1)
+            return (
+                weighted.sum().unsqueeze(0)
+                if bins is None
+                else bins.sum(weighted).unsqueeze(1)
+            )
         if bins is None:
             return Bins(term.place, width).sum(weighted)
         places = Bins(bins.codes * width + term.place, bins.number * width)
@@ -113,7 +125,9 @@ def label_rule(num_classes: int) -> Rule:
     return Rule("class_indices", "target", {"last": num_classes - 1})
 
 
-def flatten_labels(target: Tensor, num_classes: int, ignore_index: int | None, sample_weight: Tensor | None) -> Labels:
+def flatten_labels(
+    target: Tensor, num_classes: int, ignore_index: int | None, sample_weight: Tensor | None
+) -> Labels:
     """Flatten labels (N, ...), clamped to [0, C), and weights to M samples, without waiting for an accelerator."""
     raw = target.reshape(-1).long()
     weight = flatten_weight(sample_weight, target.shape, target.device)
@@ -124,7 +138,9 @@ def flatten_labels(target: Tensor, num_classes: int, ignore_index: int | None, s
     return Labels(raw.clamp(0, num_classes - 1), raw, num_classes, weight, ignored)
 
 
-def flatten_weight(sample_weight: Tensor | None, shape: torch.Size, device: torch.device) -> Tensor:
+def flatten_weight(
+    sample_weight: Tensor | None, shape: torch.Size, device: torch.device
+) -> Tensor:
     """Check the shape of the sample weights, by default 1, and flatten them: (M,), float64 (float32 on MPS)."""
     if sample_weight is None:
         return torch.ones(shape.numel(), dtype=widest_float(device), device=device)
@@ -134,7 +150,13 @@ def flatten_weight(sample_weight: Tensor | None, shape: torch.Size, device: torc
 
 def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
     """Check that ``sample_weight`` has the shape ``shape``, one weight for each sample."""
-    require(sample_weight.shape == shape, "shape", "sample_weight", sample_weight, shape=tuple(shape))
+    require(
+        sample_weight.shape == shape,
+        "shape",
+        "sample_weight",
+        sample_weight,
+        shape=tuple(shape),
+    )
 
 
 def find_bad_weights(weight: Tensor) -> Fault:

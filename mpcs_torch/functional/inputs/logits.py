@@ -62,7 +62,11 @@ class LossBatch(NamedTuple):
     def class_shares(self) -> Tensor:
         """Return the class shares (M, C) of soft targets after label smoothing, multiplied by the class weights."""
         weight, _, smoothing, _ = self.settings
-        shares = self.target if smoothing == 0 else self.target * (1 - smoothing) + smoothing / self.target.shape[1]
+        shares = (
+            self.target
+            if smoothing == 0
+            else self.target * (1 - smoothing) + smoothing / self.target.shape[1]
+        )
         return shares if weight is None else shares * weight
 
     def cross_entropy(self) -> Tensor:
@@ -73,7 +77,11 @@ class LossBatch(NamedTuple):
 
     def mean_cross_entropy(self) -> Tensor:
         """Return the cross entropy after ``settings.reduction``; torch computes it if torch supports the inputs."""
-        if self.is_soft or self.sample_weight is not None or self.settings.reduction == "none":
+        if (
+            self.is_soft
+            or self.sample_weight is not None
+            or self.settings.reduction == "none"
+        ):
             return self.reduced(self.cross_entropy())
         return self._torch_cross_entropy(self.settings.reduction)
 
@@ -98,7 +106,9 @@ class LossBatch(NamedTuple):
         mass = self.mass().sum()
         if self.settings.reduction == "sum":
             return total
-        return torch.where(mass == 0, nan, total / torch.where(mass == 0, 1.0, mass))  # as in torch; the gradient is 0
+        return torch.where(
+            mass == 0, nan, total / torch.where(mass == 0, 1.0, mass)
+        )  # as in torch; the gradient is 0
 
 
 def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
@@ -106,17 +116,32 @@ def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
     return torch.where(shares != 0, shares * logs, 0.0).sum(dim=1)
 
 
-def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_weight: Tensor | None) -> LossBatch:
+def loss_batch(
+    logits: Tensor, target: Tensor, settings: LossSettings, sample_weight: Tensor | None
+) -> LossBatch:
     """Check and flatten logits (N, C, ...) or (C,), and labels (N, ...) or (), or soft targets shaped like logits."""
     weight, ignore_index, label_smoothing, reduction = settings
     require(logits.is_floating_point(), "floating", "logits", logits.dtype)
     classes = logits.shape[min(1, logits.ndim - 1)] if logits.ndim else 0
-    require(classes >= 2, "shape", "logits", logits, shape="(N, C), (N, C, ...) or (C,) with C >= 2")
+    require(
+        classes >= 2,
+        "shape",
+        "logits",
+        logits,
+        shape="(N, C), (N, C, ...) or (C,) with C >= 2",
+    )
     shape = logits.shape[:1] + logits.shape[2:] if logits.ndim > 1 else torch.Size()
     dtype = torch.float32 if logits.element_size() == 2 else logits.dtype
     if target.is_floating_point():
         is_alike = target.shape == logits.shape
-        require(is_alike, "shape_of", "target", target, other="logits", shape=tuple(logits.shape))
+        require(
+            is_alike,
+            "shape_of",
+            "target",
+            target,
+            other="logits",
+            shape=tuple(logits.shape),
+        )
         require(ignore_index < 0, "below_0_for_shares", "ignore_index", ignore_index)
         flat_target = by_class(target, classes).to(dtype)
         check_values(Rule("finite_shares", "target"), flat_target, torch.finfo(dtype).max)
@@ -124,13 +149,22 @@ def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_we
         check_target(target, shape)
         flat_target = target.reshape(-1).long()
         check_labels(flat_target, classes, ignore_index)
-    require(0 <= label_smoothing <= 1, "between", "label_smoothing", label_smoothing, minimum=0, maximum=1)
+    require(
+        0 <= label_smoothing <= 1,
+        "between",
+        "label_smoothing",
+        label_smoothing,
+        minimum=0,
+        maximum=1,
+    )
     if weight is not None:
         check_class_count(weight, classes)
         settings = settings._replace(weight=weight.to(logits.device, dtype))
     check_choice("reduction", reduction, LossReduction)
     if sample_weight is not None:
-        sample_weight = checked_sample_weight(sample_weight, shape).reshape(-1).to(logits.device, dtype)
+        sample_weight = (
+            checked_sample_weight(sample_weight, shape).reshape(-1).to(logits.device, dtype)
+        )
     scores = by_class(logits, classes)
     warn_of_probabilities(scores)
     return LossBatch(scores.to(dtype), flat_target, sample_weight, settings, shape)
@@ -139,11 +173,15 @@ def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_we
 def check_labels(target: Tensor, classes: int, ignore_index: int) -> None:
     """Check on the CPU that int64 labels are classes or ``ignore_index``; on an accelerator, check nothing."""
     counted = torch.where(target == ignore_index, 0, target)
-    rule = Rule("class_indices_or", "target", {"last": classes - 1, "ignored": ignore_index})
+    rule = Rule(
+        "class_indices_or", "target", {"last": classes - 1, "ignored": ignore_index}
+    )
     check_values(rule, counted, classes - 1)
 
 
-def check_values(rule: Rule, values: Tensor, highest_allowed: float, lowest_allowed: float = 0.0) -> None:
+def check_values(
+    rule: Rule, values: Tensor, highest_allowed: float, lowest_allowed: float = 0.0
+) -> None:
     """Check on the CPU that ``values`` are in the allowed range; on an accelerator, check nothing."""
     if not values.is_cpu or torch.compiler.is_compiling():
         return
@@ -165,7 +203,9 @@ def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
     return sample_weight
 
 
-def check_class_weight(weight: Tensor | None, num_classes: int | None = None) -> Tensor | None:
+def check_class_weight(
+    weight: Tensor | None, num_classes: int | None = None
+) -> Tensor | None:
     """Convert class weights to a tensor; check that they are (C,), finite and >= 0, which waits for an accelerator."""
     if weight is None:
         return None

@@ -7,9 +7,19 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.errors import InvalidValueError, Rule
-from mpcs_torch.functional.inputs.arrays import EVERY_ROW, as_tensors, by_class, concat_chunks
+from mpcs_torch.functional.inputs.arrays import (
+    EVERY_ROW,
+    as_tensors,
+    by_class,
+    concat_chunks,
+)
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
-from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first, warn_of_probabilities
+from mpcs_torch.functional.inputs.faults import (
+    Fault,
+    outside,
+    raise_first,
+    warn_of_probabilities,
+)
 from mpcs_torch.functional.inputs.labels import Labels, flatten_labels
 from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 
@@ -26,14 +36,20 @@ class Samples(NamedTuple):
 
     def at(self, rows: slice | Tensor) -> "Samples":
         """Return the samples in ``rows``."""
-        return self if rows is EVERY_ROW else Samples(self.scores[rows], self.labels.at(rows), self.scale)
+        return (
+            self
+            if rows is EVERY_ROW
+            else Samples(self.scores[rows], self.labels.at(rows), self.scale)
+        )
 
     def wide(self) -> Tensor:
         """Return the scores (M, C) as float32 or wider; all scores of an ignored sample become 1 / C."""
         scores = self.scores.to(compute_dtype(self.scores))
         if self.labels.ignored is None:
             return scores
-        return torch.where(self.labels.ignored.unsqueeze(1), 1 / self.labels.num_classes, scores)  # 0 * NaN is NaN
+        return torch.where(
+            self.labels.ignored.unsqueeze(1), 1 / self.labels.num_classes, scores
+        )  # 0 * NaN is NaN
 
     def probs(self) -> Tensor:
         """Return the class probabilities of each sample: (M, C)."""
@@ -65,8 +81,12 @@ class Samples(NamedTuple):
             total = self.scores.to(compute_dtype(self.scores)).logsumexp(dim=1)
             broken = outside(total, -tolerance, tolerance)
         else:
-            total = self.scores.sum(dim=1)  # accumulates in float32; dtype=float32 is ten times slower for 16 bits
-            broken = outside(total, 1 - tolerance, 1 + tolerance) | outside(self.scores.amin(dim=1), 0)
+            total = self.scores.sum(
+                dim=1
+            )  # accumulates in float32; dtype=float32 is ten times slower for 16 bits
+            broken = outside(total, 1 - tolerance, 1 + tolerance) | outside(
+                self.scores.amin(dim=1), 0
+            )
         return self.labels.find_faults(SCORE_RULES[self.scale], self.scores, broken)
 
 
@@ -80,7 +100,9 @@ SCORE_RULES: Mapping[Scale, Rule] = {
 def compute_dtype(scores: Tensor) -> torch.dtype:
     """Return the dtype to compute in: float32 for scores of 16 bits, else the dtype of ``scores``."""
     # With a bfloat16 softmax and t = 50, MPCS would put one confidence in seven into the wrong interval.
-    return torch.float32 if scores.dtype in (torch.float16, torch.bfloat16) else scores.dtype
+    return (
+        torch.float32 if scores.dtype in (torch.float16, torch.bfloat16) else scores.dtype
+    )
 
 
 def log_softmax(scores: Tensor) -> Tensor:
@@ -106,17 +128,26 @@ def input_scale(from_logits: bool) -> Scale:
     return "logits" if from_logits else "probs"
 
 
-def as_two_classes(preds: Tensor, target: Tensor, num_classes: int, scale: Scale | None) -> Tensor:
+def as_two_classes(
+    preds: Tensor, target: Tensor, num_classes: int, scale: Scale | None
+) -> Tensor:
     """Expand binary scores (N, ...) of class 1 to both classes, (N, 2, ...); return other scores unchanged.
 
     If ``scale`` is None, raise a ValueError for binary scores, because their threshold (0 or 1/2) is unknown.
     """
-    if num_classes != 2 or preds.shape != target.shape or not preds.is_floating_point() or scale == "log_probs":
+    if (
+        num_classes != 2
+        or preds.shape != target.shape
+        or not preds.is_floating_point()
+        or scale == "log_probs"
+    ):
         return preds
     if scale is None:
         raise InvalidValueError("binary_scores", "preds", preds)
     # A sigmoid is a softmax of the score and 0.
-    return torch.stack([1 - preds if scale == "probs" else torch.zeros_like(preds), preds], dim=1)
+    return torch.stack(
+        [1 - preds if scale == "probs" else torch.zeros_like(preds), preds], dim=1
+    )
 
 
 def flatten_samples(
@@ -133,7 +164,9 @@ def flatten_samples(
     preds = as_two_classes(preds, target, num_classes, scale)
     check_scores(preds, target, num_classes)
     return Samples(
-        by_class(preds, num_classes), flatten_labels(target, num_classes, ignore_index, sample_weight), scale
+        by_class(preds, num_classes),
+        flatten_labels(target, num_classes, ignore_index, sample_weight),
+        scale,
     )
 
 
@@ -146,12 +179,16 @@ def checked_samples(
     sample_weight: Tensor | None = None,
 ) -> Samples:
     """Flatten a batch as `flatten_samples` does, and validate its values; this waits for an accelerator."""
-    samples = flatten_samples(preds, target, num_classes, scale, ignore_index, sample_weight)
+    samples = flatten_samples(
+        preds, target, num_classes, scale, ignore_index, sample_weight
+    )
     raise_first(samples.find_faults())
     return samples
 
 
 def unlabelled_samples(preds: Tensor, num_classes: int, *, from_logits: bool) -> Samples:
     """Validate scores (N, C, ...), and return them as `Samples` whose labels are all 0."""
-    labels = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
+    labels = torch.zeros(
+        preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device
+    )
     return checked_samples(preds, labels, num_classes, input_scale(from_logits))

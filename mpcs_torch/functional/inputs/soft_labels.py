@@ -7,10 +7,22 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import Rule, require
-from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors, at_rows, by_class, concat_chunks, map_chunks
+from mpcs_torch.functional.inputs.arrays import (
+    as_tensor,
+    as_tensors,
+    at_rows,
+    by_class,
+    concat_chunks,
+    map_chunks,
+)
 from mpcs_torch.functional.inputs.checks import check_floating, widened
 from mpcs_torch.functional.inputs.faults import Fault, outside
-from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
+from mpcs_torch.functional.inputs.labels import (
+    WEIGHT_RULE,
+    Bins,
+    find_bad_weights,
+    flatten_weight,
+)
 
 SOFT_RULES = Rule("degrees", "target"), Rule("degrees", "preds"), WEIGHT_RULE
 ROUNDING = 1e-6
@@ -45,10 +57,18 @@ class SoftSamples(NamedTuple):
     @property
     def counted(self) -> Tensor:
         """(M, C), bool: the values that are not ignored."""
-        return torch.ones_like(self.preds, dtype=torch.bool) if self.ignored is None else ~self.ignored
+        return (
+            torch.ones_like(self.preds, dtype=torch.bool)
+            if self.ignored is None
+            else ~self.ignored
+        )
 
     def _counted(self, values: Tensor) -> Tensor:
-        wide = torch.float64 if torch.float64 in (self.preds.dtype, self.target.dtype) else torch.float32
+        wide = (
+            torch.float64
+            if torch.float64 in (self.preds.dtype, self.target.dtype)
+            else torch.float32
+        )
         values = values.to(wide)
         return values if self.ignored is None else torch.where(self.ignored, 0.0, values)
 
@@ -70,7 +90,10 @@ class SoftSamples(NamedTuple):
 
         def is_outside(rows: slice) -> list[Tensor]:
             degrees = self.at(rows)._counted(values[rows])
-            return [outside(degrees.amin(dim=1), -ROUNDING) | outside(degrees.amax(dim=1), highest=1 + ROUNDING)]
+            return [
+                outside(degrees.amin(dim=1), -ROUNDING)
+                | outside(degrees.amax(dim=1), highest=1 + ROUNDING)
+            ]
 
         (broken,) = concat_chunks(is_outside, values)
         return broken
@@ -90,8 +113,13 @@ class SoftSamples(NamedTuple):
             weighted = element_values(chunk)
             if self.is_weighted:
                 weighted = [values * chunk.weight.unsqueeze(1) for values in weighted]
-            weighted = [widened(values) for values in weighted]  # faster than a sum with a dtype
-            return [values.sum(dim=0) if bins is None else bins.sum(values) for values in weighted]
+            weighted = [
+                widened(values) for values in weighted
+            ]  # faster than a sum with a dtype
+            return [
+                values.sum(dim=0) if bins is None else bins.sum(values)
+                for values in weighted
+            ]
 
         if bins is not None:
             return chunk_sums(slice(None))
@@ -100,7 +128,12 @@ class SoftSamples(NamedTuple):
 
 
 def flatten_soft(
-    preds: Tensor, target: Tensor, *, num_classes: int | None, sample_weight: Tensor | None, ignore: Tensor | None
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int | None,
+    sample_weight: Tensor | None,
+    ignore: Tensor | None,
 ) -> SoftSamples:
     """Check shapes and dtypes (C only if ``num_classes`` is given); flatten (N,), (N, C) or (N, C, ...) to (M, C)."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
@@ -109,22 +142,42 @@ def flatten_soft(
     is_real = preds.ndim > 0 and not target.is_complex()
     _check_alike("target", target, preds, kind="real", is_kind=is_real)
     if ignore is not None:
-        _check_alike("ignore", ignore, preds, kind="bool", is_kind=ignore.dtype == torch.bool)
+        _check_alike(
+            "ignore", ignore, preds, kind="bool", is_kind=ignore.dtype == torch.bool
+        )
     classes = preds.shape[1] if preds.ndim > 1 else 1
-    require(num_classes in (None, classes), "class_dimension", "preds", preds, classes=num_classes)
+    require(
+        num_classes in (None, classes),
+        "class_dimension",
+        "preds",
+        preds,
+        classes=num_classes,
+    )
     weight = flatten_weight(sample_weight, preds.shape[:1] + preds.shape[2:], preds.device)
     ignored = None if ignore is None else by_class(ignore, classes)
-    return SoftSamples(by_class(preds, classes), by_class(target, classes), ignored, weight, sample_weight is not None)
+    return SoftSamples(
+        by_class(preds, classes),
+        by_class(target, classes),
+        ignored,
+        weight,
+        sample_weight is not None,
+    )
 
 
-def _check_alike(name: str, values: Tensor, preds: Tensor, *, kind: str, is_kind: bool) -> None:
+def _check_alike(
+    name: str, values: Tensor, preds: Tensor, *, kind: str, is_kind: bool
+) -> None:
     is_alike = is_kind and values.shape == preds.shape
-    require(is_alike, "alike", name, values, kind=kind, other="preds", shape=tuple(preds.shape))
+    require(
+        is_alike, "alike", name, values, kind=kind, other="preds", shape=tuple(preds.shape)
+    )
 
 
 def annotator_shares(degrees: Tensor) -> tuple[Tensor, Fault]:
     """Divide the rows of ``degrees`` (M, C) by their sums; also return a check that the sums are about 1."""
     total = degrees.sum(dim=1, keepdim=True)
-    tolerance = 0.005 * degrees.count_nonzero(dim=1) + ROUNDING  # shares may have two decimals
+    tolerance = (
+        0.005 * degrees.count_nonzero(dim=1) + ROUNDING
+    )  # shares may have two decimals
     broken = outside((total.squeeze(1) - 1) / tolerance, -1, 1)
     return degrees / total, Fault(SHARE_RULE, degrees, broken)

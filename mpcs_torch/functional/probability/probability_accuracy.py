@@ -10,7 +10,12 @@ from torch import Tensor
 
 from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.inputs.arrays import map_chunks
-from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, widened, widest_float
+from mpcs_torch.functional.inputs.checks import (
+    check_choice,
+    check_num_classes,
+    widened,
+    widest_float,
+)
 from mpcs_torch.functional.inputs.labels import Bins, value_rules
 from mpcs_torch.functional.inputs.probabilities import (
     SCORE_RULES,
@@ -114,9 +119,13 @@ def equal_population(counts: Tensor, bins: int) -> Tensor:
 
 def _edges(cells: int, device: torch.device) -> Tensor:
     wide = widest_float(device)
-    lowest = 2 ** (torch.arange(-LOW_CELLS, 0, device=device, dtype=wide) / PER_OCTAVE) / cells
+    lowest = (
+        2 ** (torch.arange(-LOW_CELLS, 0, device=device, dtype=wide) / PER_OCTAVE) / cells
+    )
     lowest[0] = 0
-    return torch.cat([lowest, torch.arange(1, cells + 1, device=device, dtype=wide) / cells])
+    return torch.cat(
+        [lowest, torch.arange(1, cells + 1, device=device, dtype=wide) / cells]
+    )
 
 
 def probability_accuracy(
@@ -177,7 +186,9 @@ def probability_accuracy(
         >>> probability_accuracy(probs, target, num_classes=2, from_logits=False, n_bins=2)["slope"]
         tensor(0.7421, dtype=torch.float64)
     """
-    measure = ProbabilityAccuracy(num_classes, cells, from_logits, epsilon, n_bins, delta, span, ignore_index)
+    measure = ProbabilityAccuracy(
+        num_classes, cells, from_logits, epsilon, n_bins, delta, span, ignore_index
+    )
     values: Any = measure(preds, target)
     return dict(values)
 
@@ -220,7 +231,9 @@ class ProbabilityAccuracy(Measure):
         check_floor(self.epsilon)
         require(self.n_bins >= 1, "at_least", "n_bins", self.n_bins, minimum=1)
         delta = self.delta
-        is_valid = delta is None or (0 < delta <= 1 and abs(1 / delta - round(1 / delta)) < 1e-6)
+        is_valid = delta is None or (
+            0 < delta <= 1 and abs(1 / delta - round(1 / delta)) < 1e-6
+        )
         require(is_valid, "inverse_of_whole", "delta", delta)
         check_choice("span", self.span, BinSpan)
         singular = 1 if delta is None else round(1 / delta)
@@ -245,10 +258,14 @@ class ProbabilityAccuracy(Measure):
 
     def named(self, sums: Tensor) -> CellSums:
         """Split the sums into those of powers, rows, and cells."""
-        powers, samples, correct, incorrect = sums.split_with_sizes([len(POWERS), 1, self.grid, self.grid], -1)
+        powers, samples, correct, incorrect = sums.split_with_sizes(
+            [len(POWERS), 1, self.grid, self.grid], -1
+        )
         return CellSums(powers, samples.squeeze(-1), correct.long(), incorrect.long())
 
-    def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
+    def rows(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> Samples:
         """Flatten a batch of scores (N, C, ...) and labels (N, ...)."""
         require(sample_weight is None, "none", "sample_weight", sample_weight)
         scale = input_scale(self.from_logits)
@@ -257,21 +274,29 @@ class ProbabilityAccuracy(Measure):
     def sums(self, rows: Samples, bins: Bins | None = None) -> Tensor:
         """Return the sums of all rows, or of the rows in each bin, without synchronizing an accelerator."""
         if bins is not None:
-            return torch.stack([self.sums(rows.at(bins.codes == code)) for code in range(bins.number)])
+            return torch.stack(
+                [self.sums(rows.at(bins.codes == code)) for code in range(bins.number)]
+            )
         probs = rows.probs()
         weight = rows.labels.weight
         powers = power_sums(rows.true_class_values(probs), weight, self.epsilon)
         cells = self._cells(probs.nan_to_num(0).to(weight.dtype))
         correct = Bins(rows.true_class_values(cells), self.grid).sum(weight)
-        total = Bins(cells.reshape(-1), self.grid).sum(weight.unsqueeze(1).expand_as(cells).reshape(-1))
+        total = Bins(cells.reshape(-1), self.grid).sum(
+            weight.unsqueeze(1).expand_as(cells).reshape(-1)
+        )
         return torch.cat([powers, weight.sum().unsqueeze(0), correct, total - correct])
 
     def _cells(self, probs: Tensor) -> Tensor:
         """Return the index of the histogram cell of each probability."""
         assert self.cells is not None
         scaled = probs * self.cells
-        low_cell = (scaled.log2() * PER_OCTAVE).clamp(min=-LOW_CELLS).floor().long() + LOW_CELLS
-        return torch.where(scaled < 1, low_cell, LOW_CELLS - 1 + scaled.long()).clamp(0, self.grid - 1)
+        low_cell = (scaled.log2() * PER_OCTAVE).clamp(
+            min=-LOW_CELLS
+        ).floor().long() + LOW_CELLS
+        return torch.where(scaled < 1, low_cell, LOW_CELLS - 1 + scaled.long()).clamp(
+            0, self.grid - 1
+        )
 
     def value_of_rows(self, rows: Samples) -> Any:
         """Return the reported means, the measured means and the slope by name."""
@@ -289,7 +314,9 @@ class ProbabilityAccuracy(Measure):
         of_true = widened(true_probs[samples.labels.counted])
         values, counts = torch.unique(of_true, return_counts=True)
         probs = counted.probs()
-        return reported, self._rates(values, values, counts, probs, counts.new_ones(1).expand(probs.shape))
+        return reported, self._rates(
+            values, values, counts, probs, counts.new_ones(1).expand(probs.shape)
+        )
 
     def value(self, sums: CellSums) -> Any:
         """Return the reported means, the measured means and the slope by name."""
@@ -323,10 +350,16 @@ class ProbabilityAccuracy(Measure):
         width = self.delta or 1.0
         cells = round(1 / width)
         cell = (middle / width).long().clamp(0, cells - 1)
-        is_singular = Bins(cell, cells).sum(of_true) * most > (inf if self.delta is None else total)
+        is_singular = Bins(cell, cells).sum(of_true) * most > (
+            inf if self.delta is None else total
+        )
         rest = torch.where(is_singular[cell], 0, of_true)
         kept = rest.nonzero().squeeze(1)
-        first = kept[equal_population(rest[kept], most - int(is_singular.sum()))] if len(kept) else kept
+        first = (
+            kept[equal_population(rest[kept], most - int(is_singular.sum()))]
+            if len(kept)
+            else kept
+        )
         edges = torch.cat([low[first], high[kept[-1:]]])
         last = float(middle[kept[-1]]) if len(kept) else 0.0
         if self.span == "unit" and len(edges):
@@ -334,18 +367,28 @@ class ProbabilityAccuracy(Measure):
             edges[-1] = 1
             last = inf
         singular = is_singular.nonzero().squeeze(1)
-        bins = _Bins(width, torch.where(is_singular, is_singular.cumsum(0) - 1, -1), edges[:-1], last)
+        bins = _Bins(
+            width, torch.where(is_singular, is_singular.cumsum(0) - 1, -1), edges[:-1], last
+        )
         starts = torch.cat([singular.to(low.dtype) * width, edges[:-1]])
         ends = torch.cat([starts[: len(singular)] + width, edges[1:]])
         order = starts.argsort(stable=True)
         correct = bins.sums(middle, of_true)[order].to(low.dtype)
         both = bins.sums(probs, counts)[order].to(low.dtype)
         means = means_from_probs(correct / both, correct, self.epsilon)
-        return MeasuredProbabilities(means, starts[order], ends[order], correct, both - correct)
+        return MeasuredProbabilities(
+            means, starts[order], ends[order], correct, both - correct
+        )
 
 
-def compare_means(reported: ProbabilityMeans, measured: ProbabilityMeans) -> dict[str, Tensor]:
+def compare_means(
+    reported: ProbabilityMeans, measured: ProbabilityMeans
+) -> dict[str, Tensor]:
     """Return the three reported means, the three measured means, and the calibration slope, by name."""
     named = {"reported": reported, "measured": measured}
-    values = {f"{kind}_{name}": value for kind, means in named.items() for name, value in means._asdict().items()}
+    values = {
+        f"{kind}_{name}": value
+        for kind, means in named.items()
+        for name, value in means._asdict().items()
+    }
     return {**values, "slope": calibration_slope(reported, measured)}

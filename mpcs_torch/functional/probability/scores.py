@@ -63,7 +63,9 @@ def geometric_accuracy(
         >>> geometric_accuracy(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.6000, dtype=torch.float64)
     """
-    return GeometricAccuracy(num_classes, from_logits, ignore_index, epsilon)(preds, target, sample_weight)
+    return GeometricAccuracy(num_classes, from_logits, ignore_index, epsilon)(
+        preds, target, sample_weight
+    )
 
 
 def decisiveness(
@@ -88,7 +90,9 @@ def decisiveness(
         >>> decisiveness(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.6500, dtype=torch.float64)
     """
-    return Decisiveness(num_classes, from_logits, ignore_index, epsilon)(preds, target, sample_weight)
+    return Decisiveness(num_classes, from_logits, ignore_index, epsilon)(
+        preds, target, sample_weight
+    )
 
 
 def robustness(
@@ -114,7 +118,9 @@ def robustness(
         >>> robustness(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.5684, dtype=torch.float64)
     """
-    return Robustness(num_classes, from_logits, ignore_index, epsilon)(preds, target, sample_weight)
+    return Robustness(num_classes, from_logits, ignore_index, epsilon)(
+        preds, target, sample_weight
+    )
 
 
 def overconfidence(
@@ -146,7 +152,9 @@ def overconfidence(
         >>> overconfidence(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.2500, dtype=torch.float64)
     """
-    return Overconfidence(num_classes, from_logits, ignore_index)(preds, target, sample_weight)
+    return Overconfidence(num_classes, from_logits, ignore_index)(
+        preds, target, sample_weight
+    )
 
 
 class Overconfidence(ProbabilityMeasure):
@@ -188,12 +196,19 @@ def means_from_probs(probs: Tensor, weights: Tensor, epsilon: float) -> Probabil
 def power_sums(probs: Tensor, weights: Tensor, epsilon: float) -> Tensor:
     """Return weighted sums (3,) of log p, p and p^(-2/3), where p are ``probs`` clamped to >= ``epsilon``."""
     powers = [floored_powers(probs, power, epsilon) for power in POWERS]
-    return torch.stack([torch.where(weights > 0, weights * power, 0.0).sum() for power in powers])  # 0 * inf is NaN
+    return torch.stack(
+        [torch.where(weights > 0, weights * power, 0.0).sum() for power in powers]
+    )  # 0 * inf is NaN
 
 
 def means_of_sums(sums: Tensor, weight: Tensor) -> ProbabilityMeans:
     """Return geometric accuracy, decisiveness and robustness from their power ``sums`` (3,) and the total weight."""
-    return ProbabilityMeans(*(mean_from_total(total, weight, power) for total, power in zip(sums, POWERS, strict=True)))
+    return ProbabilityMeans(
+        *(
+            mean_from_total(total, weight, power)
+            for total, power in zip(sums, POWERS, strict=True)
+        )
+    )
 
 
 def check_floor(epsilon: float) -> None:
@@ -253,7 +268,9 @@ class Robustness(GeometricAccuracy):
     """The measure of `robustness`."""
 
     power = ROBUST
-    interval_rule = "bounded"  # dominated by rare unlikely labels, which a sample of 100 often lacks
+    interval_rule = (
+        "bounded"  # dominated by rare unlikely labels, which a sample of 100 often lacks
+    )
 
 
 def generalized_mean_loss(batch: LossBatch, power: float) -> Tensor:
@@ -266,9 +283,13 @@ def generalized_mean_loss(batch: LossBatch, power: float) -> Tensor:
     else:
         unweighted = batch._replace(settings=batch.settings._replace(weight=None))
         logs = -unweighted.cross_entropy()  # 0 for ignored samples
-    logs = widened(torch.where(mass == 0, 0.0, logs))  # a weight of 0 also drops an impossible class
+    logs = widened(
+        torch.where(mass == 0, 0.0, logs)
+    )  # a weight of 0 also drops an impossible class
     total = mass.sum()
-    if abs(power) < 1e-8:  # treated as 0, because rounding errors are larger than this difference
+    if (
+        abs(power) < 1e-8
+    ):  # treated as 0, because rounding errors are larger than this difference
         log_mean = (mass * logs).sum() / total
     else:
         log_mean = (torch.logsumexp(power * logs + mass.log(), dim=0) - total.log()) / power
@@ -303,7 +324,9 @@ def brier_score(
         >>> brier_score(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.3125, dtype=torch.float64)
     """
-    return BrierScore(num_classes, from_logits, ignore_index, over_classes)(preds, target, sample_weight)
+    return BrierScore(num_classes, from_logits, ignore_index, over_classes)(
+        preds, target, sample_weight
+    )
 
 
 @dataclass(eq=False)
@@ -326,12 +349,16 @@ class BrierScore(ProbabilityMeasure):
         # exp(log_softmax) and softmax differ in the last digit; records of training runs contain the former.
         probs = samples.probs() if samples.scale == "probs" else samples.log_probs().exp()
         label = samples.labels.target.unsqueeze(1)
-        squares = probs.scatter_add(1, label, torch.full_like(label, -1, dtype=probs.dtype)).square()
+        squares = probs.scatter_add(
+            1, label, torch.full_like(label, -1, dtype=probs.dtype)
+        ).square()
         return widened(squares).sum(1)  # faster than a sum with a dtype
 
     def value(self, sums: WeightedSum) -> Tensor:
         """Return the mean over samples; NaN if there are no samples."""
-        return sums.total / (sums.weight if self.over_classes == "sum" else sums.weight * self.num_classes)
+        return sums.total / (
+            sums.weight if self.over_classes == "sum" else sums.weight * self.num_classes
+        )
 
     def value_from_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
         """Return ``ratio``, divided by the number of classes if ``over_classes`` is ``"mean"``."""
@@ -364,7 +391,9 @@ def cross_entropy(
         >>> cross_entropy(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.4581, dtype=torch.float64)
     """
-    return CrossEntropy(num_classes, from_logits, ignore_index, normalized)(preds, target, sample_weight)
+    return CrossEntropy(num_classes, from_logits, ignore_index, normalized)(
+        preds, target, sample_weight
+    )
 
 
 UNSEEN_LOSS = -log(1e-12)
@@ -384,7 +413,12 @@ class CrossEntropy(ProbabilityMeasure):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        require(self.from_logits or not self.normalized, "needs", "normalized=True", other="from_logits=True")
+        require(
+            self.from_logits or not self.normalized,
+            "needs",
+            "normalized=True",
+            other="from_logits=True",
+        )
         super().__post_init__()
 
     @property

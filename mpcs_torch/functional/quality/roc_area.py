@@ -56,33 +56,55 @@ class RocArea:
         """Check the number of classes."""
         check_num_classes(self.num_classes)
 
-    def rows(self, probs: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RankedRows:
+    def rows(
+        self, probs: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> RankedRows:
         """Return what to keep of rows with probabilities (N, C), labels (N,) and weights (N,)."""
-        weights = torch.ones_like(target, dtype=torch.float64) if sample_weight is None else sample_weight.double()
+        weights = (
+            torch.ones_like(target, dtype=torch.float64)
+            if sample_weight is None
+            else sample_weight.double()
+        )
         if not self.classes:
             return RankedRows(probs.double(), target, weights)
         scores = probs[:, list(self.classes)].double().sum(1, keepdim=True)
         return RankedRows(scores, (~is_in(target, self.classes)).long(), weights)
 
-    def __call__(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+    def __call__(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the value of a batch: probabilities (N, C), labels and weights (N,)."""
-        samples = checked_samples(preds, target, self.num_classes, "probs", sample_weight=sample_weight)
-        return self.value(self.rows(samples.scores, samples.labels.target, samples.labels.weight))
+        samples = checked_samples(
+            preds, target, self.num_classes, "probs", sample_weight=sample_weight
+        )
+        return self.value(
+            self.rows(samples.scores, samples.labels.target, samples.labels.weight)
+        )
 
     def value(self, rows: RankedRows) -> Tensor:
         """Return the area, or the mean area: a float64 scalar."""
         areas = [1 - each.of_group.mean for each in self.misranked(rows)]
-        return torch.stack(areas).mean() if areas else torch.tensor(torch.nan, dtype=torch.float64)
+        return (
+            torch.stack(areas).mean()
+            if areas
+            else torch.tensor(torch.nan, dtype=torch.float64)
+        )
 
     def misranked(self, rows: RankedRows) -> list["Misranked"]:
         """Return the wrong comparisons for each class that occurs beside others, or for the group."""
-        columns = [(rows.scores[:, place], rows.labels == place) for place in range(rows.scores.shape[1])]
+        columns = [
+            (rows.scores[:, place], rows.labels == place)
+            for place in range(rows.scores.shape[1])
+        ]
         if self.num_classes == 2 and not self.classes:
             columns = columns[1:]  # the area of both classes is the same
         return [
             misranked(scores, is_of_class, rows.weights)
             for scores, is_of_class in columns
-            if bool((rows.weights[is_of_class] > 0).any() and (rows.weights[~is_of_class] > 0).any())
+            if bool(
+                (rows.weights[is_of_class] > 0).any()
+                and (rows.weights[~is_of_class] > 0).any()
+            )
         ]
 
 

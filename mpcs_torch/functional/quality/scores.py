@@ -7,7 +7,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_beta, check_matrix_fits, check_zero_division
+from mpcs_torch.functional.inputs.checks import (
+    check_beta,
+    check_matrix_fits,
+    check_zero_division,
+)
 from mpcs_torch.functional.inputs.decisions import Decisions
 from mpcs_torch.functional.inputs.labels import Term, WeightedSum
 from mpcs_torch.functional.measure import DecisionMeasure, Direction, RatioOfBins
@@ -126,9 +130,13 @@ class MatthewsCorrelation(ClassCountMeasure):
         right, true, predicted = sums
         total = true.sum(-1)
         covariance = right.sum(-1) * total - (true * predicted).sum(-1)
-        spread = (total**2 - true.square().sum(-1)) * (total**2 - predicted.square().sum(-1))
+        spread = (total**2 - true.square().sum(-1)) * (
+            total**2 - predicted.square().sum(-1)
+        )
         is_defined = spread > 0
-        return torch.where(is_defined, covariance / torch.where(is_defined, spread, 1.0).sqrt(), 0.0)
+        return torch.where(
+            is_defined, covariance / torch.where(is_defined, spread, 1.0).sqrt(), 0.0
+        )
 
     def averaged_classes(self, sums: ClassCounts) -> None:
         """Return None, because the value is not an average over classes."""
@@ -174,7 +182,9 @@ class MulticlassQualityMetrics(ClassCountMeasure):
     def _fscore(self, precision: Tensor, recall: Tensor) -> Tensor:
         zero_fscore = float("nan") if self.zero_division != self.zero_division else 0.0
         squared = self.beta**2
-        return _divide((1 + squared) * precision * recall, squared * precision + recall, zero_fscore)
+        return _divide(
+            (1 + squared) * precision * recall, squared * precision + recall, zero_fscore
+        )
 
 
 class OneQuality(MulticlassQualityMetrics):
@@ -196,7 +206,9 @@ class OfAccuracy(OneQuality):
 
     def value_from_ratio(self, ratio: float, whole: ClassCounts) -> float:  # noqa: ARG002  # the same for any samples
         """Return the value of the metric for the accuracy ``ratio``."""
-        counts = torch.eye(self.num_classes, dtype=torch.float64)[0]  # one sample, of class 0
+        counts = torch.eye(self.num_classes, dtype=torch.float64)[
+            0
+        ]  # one sample, of class 0
         return self.value(ClassCounts(ratio * counts, counts, counts)).item()
 
 

@@ -10,7 +10,12 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.inputs.checks import check_beta, check_choice, check_zero_division, widened
+from mpcs_torch.functional.inputs.checks import (
+    check_beta,
+    check_choice,
+    check_zero_division,
+    widened,
+)
 from mpcs_torch.functional.inputs.labels import Bins, WeightedSum
 from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples, flatten_soft
 from mpcs_torch.functional.measure import Measure
@@ -46,10 +51,20 @@ class SoftMeasure(Measure):
         return None
 
     def rows(
-        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
+        self,
+        preds: Tensor,
+        target: Tensor,
+        sample_weight: Tensor | None = None,
+        ignore: Tensor | None = None,
     ) -> SoftSamples:
         """Flatten the predictions, labels, weights and ignored elements of a batch."""
-        return flatten_soft(preds, target, num_classes=self.classes, sample_weight=sample_weight, ignore=ignore)
+        return flatten_soft(
+            preds,
+            target,
+            num_classes=self.classes,
+            sample_weight=sample_weight,
+            ignore=ignore,
+        )
 
 
 @dataclass(eq=False)
@@ -68,7 +83,9 @@ class SoftScore(SoftMeasure):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        require(self.num_classes >= 1, "at_least", "num_classes", self.num_classes, minimum=1)
+        require(
+            self.num_classes >= 1, "at_least", "num_classes", self.num_classes, minimum=1
+        )
         check_choice("average", self.average, SoftAverage)
         check_zero_division(self.zero_division)
 
@@ -93,7 +110,11 @@ class SoftScore(SoftMeasure):
     def value(self, sums: SoftSums) -> Tensor:
         """Return the F score (...), or (..., C) if ``average`` is "none"."""
         actual_share = 1.0 if self.beta == inf else self.beta**2 / (1 + self.beta**2)
-        pooled = SoftSums(*(field.sum(-1) for field in sums)) if self.average == "micro" else sums
+        pooled = (
+            SoftSums(*(field.sum(-1) for field in sums))
+            if self.average == "micro"
+            else sums
+        )
         mass = actual_share * pooled.actual + (1 - actual_share) * pooled.predicted
         score = self._quotient(pooled.shared, mass)
         if self.average == "macro":
@@ -106,7 +127,11 @@ class SoftScore(SoftMeasure):
 
     def _quotient(self, numerator: Tensor, denominator: Tensor) -> Tensor:
         is_empty = denominator == 0  # the gradient of 0 / 0 would be NaN
-        return torch.where(is_empty, self.zero_division, numerator / torch.where(is_empty, 1.0, denominator))
+        return torch.where(
+            is_empty,
+            self.zero_division,
+            numerator / torch.where(is_empty, 1.0, denominator),
+        )
 
     def averaged_classes(self, sums: SoftSums) -> Tensor | None:
         """Return the sum of labels of each class if the value is a macro average, else None."""
@@ -135,7 +160,9 @@ class SoftFBeta(SoftScore):
         elif self.t_norm == "product":
             shared = widened(p) * widened(y)
         else:
-            shared = (widened(p) + widened(y) - 1).clamp(min=0)  # in float32, p + 1 loses digits of a small p
+            shared = (widened(p) + widened(y) - 1).clamp(
+                min=0
+            )  # in float32, p + 1 loses digits of a small p
         return shared, p, y, samples.counted
 
 
@@ -159,7 +186,9 @@ class HardF1(SoftScore):
         if isinstance(threshold, Tensor):
             is_by_class = threshold.shape == shape and threshold.is_floating_point()
             require(is_by_class, "number_or_shape", "threshold", threshold, shape=shape)
-        require(not torch.as_tensor(threshold).isnan().any(), "no_nan", "threshold", threshold)
+        require(
+            not torch.as_tensor(threshold).isnan().any(), "no_nan", "threshold", threshold
+        )
 
     def degrees(self, samples: SoftSamples) -> Sequence[Tensor]:
         """Return whether both are positive, the predictions above the threshold, the labels above 0.5, and all."""
@@ -188,7 +217,9 @@ def soft_precision(
         >>> soft_precision(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.7857, dtype=torch.float64)
     """
-    return SoftFBeta(num_classes, 0.0, average, zero_division, t_norm)(preds, target, sample_weight, ignore)
+    return SoftFBeta(num_classes, 0.0, average, zero_division, t_norm)(
+        preds, target, sample_weight, ignore
+    )
 
 
 def soft_recall(
@@ -211,7 +242,9 @@ def soft_recall(
         >>> soft_recall(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.9167, dtype=torch.float64)
     """
-    return SoftFBeta(num_classes, inf, average, zero_division, t_norm)(preds, target, sample_weight, ignore)
+    return SoftFBeta(num_classes, inf, average, zero_division, t_norm)(
+        preds, target, sample_weight, ignore
+    )
 
 
 def soft_f1(
@@ -234,7 +267,9 @@ def soft_f1(
         >>> soft_f1(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.8462, dtype=torch.float64)
     """
-    return SoftFBeta(num_classes, 1.0, average, zero_division, t_norm)(preds, target, sample_weight, ignore)
+    return SoftFBeta(num_classes, 1.0, average, zero_division, t_norm)(
+        preds, target, sample_weight, ignore
+    )
 
 
 def soft_fbeta(
@@ -286,7 +321,9 @@ def soft_fbeta(
         tensor(0.8871, dtype=torch.float64)
     """
     check_beta(beta)
-    return SoftFBeta(num_classes, beta, average, zero_division, t_norm)(preds, target, sample_weight, ignore)
+    return SoftFBeta(num_classes, beta, average, zero_division, t_norm)(
+        preds, target, sample_weight, ignore
+    )
 
 
 def hard_f1(
@@ -316,7 +353,9 @@ def hard_f1(
         >>> hard_f1(torch.tensor([0.9, 0.6, 0.1]), torch.tensor([1.0, 0.2, 0.0]), num_classes=1)
         tensor(0.6667, dtype=torch.float64)
     """
-    return HardF1(num_classes, 1.0, average, zero_division, threshold)(preds, target, sample_weight, ignore)
+    return HardF1(num_classes, 1.0, average, zero_division, threshold)(
+        preds, target, sample_weight, ignore
+    )
 
 
 def soft_kl_divergence(
@@ -362,7 +401,14 @@ class SoftKLDivergence(SoftMeasure):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        require(0 <= self.epsilon < 0.5, "from_below", "epsilon", self.epsilon, minimum=0, maximum=0.5)
+        require(
+            0 <= self.epsilon < 0.5,
+            "from_below",
+            "epsilon",
+            self.epsilon,
+            minimum=0,
+            maximum=0.5,
+        )
 
     def sums(self, rows: SoftSamples, bins: Bins | None = None) -> Tensor:
         """Return the sum of divergences of all elements, and the sum of weights."""
@@ -380,4 +426,6 @@ class SoftKLDivergence(SoftMeasure):
 def _divergence(p: Tensor, y: Tensor) -> Tensor:
     """Return y log(y / p) for each pair of elements; where y is 0, the value and its gradient are 0 for any p."""
     is_positive = y > 0
-    return y * (torch.where(is_positive, y, 1.0).log() - torch.where(is_positive, p, 1.0).log())
+    return y * (
+        torch.where(is_positive, y, 1.0).log() - torch.where(is_positive, p, 1.0).log()
+    )

@@ -18,7 +18,11 @@ from mpcs_torch.functional.concern.coverage import (
 from mpcs_torch.functional.concern.dangerous import dangerous_pair_mask
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.labels import value_rules
-from mpcs_torch.functional.inputs.probabilities import SCORE_RULES, flatten_samples, input_scale
+from mpcs_torch.functional.inputs.probabilities import (
+    SCORE_RULES,
+    flatten_samples,
+    input_scale,
+)
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 
@@ -115,10 +119,15 @@ class RiskCoverageArea(SumMetric):
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target (N,) or (N, ...)."""
-        samples = flatten_samples(detached(preds), target, self.num_classes, self.scale, self.ignore_index)
+        samples = flatten_samples(
+            detached(preds), target, self.num_classes, self.scale, self.ignore_index
+        )
         self.admit(samples.find_faults)
         risk, loss = estimated_risks(samples, self.dangerous)
-        self.add(risk=risk, loss=torch.where(samples.labels.counted, loss.to(torch.int8), IGNORED))
+        self.add(
+            risk=risk,
+            loss=torch.where(samples.labels.counted, loss.to(torch.int8), IGNORED),
+        )
 
     def compute(self) -> Tensor:
         """Return the area: a float64 scalar; NaN if all samples are ignored."""
@@ -141,7 +150,9 @@ class RiskCoverageArea(SumMetric):
             return super()._draw(title, value, on)
         from mpcs_torch.plots.decisions import risk_coverage_figure
 
-        return risk_coverage_figure({"lowest estimated risk decided first": self.details()}, title=title, on=on)
+        return risk_coverage_figure(
+            {"lowest estimated risk decided first": self.details()}, title=title, on=on
+        )
 
 
 class GeneralizedRiskCoverageArea(RiskCoverageArea):
@@ -189,7 +200,11 @@ class RiskAtCoverage(RiskCoverageArea):
         **kwargs: Any,
     ) -> None:
         check_coverage(coverage)
-        how: dict[str, Any] = {"ignore_index": ignore_index, "validate_args": validate_args, **kwargs}
+        how: dict[str, Any] = {
+            "ignore_index": ignore_index,
+            "validate_args": validate_args,
+            **kwargs,
+        }
         super().__init__(num_classes, concern=concern, from_logits=from_logits, **how)
         self.coverage = coverage
 

@@ -45,7 +45,14 @@ class ExpectedConcern(MeasureMetric):
         **kwargs: Any,
     ) -> None:
         measure = measures.ExpectedConcern(
-            num_classes, concern, decision, from_logits, training_priors, priors, normalize, ignore_index
+            num_classes,
+            concern,
+            decision,
+            from_logits,
+            training_priors,
+            priors,
+            normalize,
+            ignore_index,
         )
         super().__init__(measure, validate_args, kwargs)
 
@@ -56,7 +63,9 @@ class ExpectedConcern(MeasureMetric):
             title += " of the best constant class"
         sums = self.named_sums()
         mean = self.measure.mean_cost(sums, normalize=False).item()
-        return class_bars((sums.cost / sums.samples).tolist(), mean, title, ylabel="mean concern", on=on)
+        return class_bars(
+            (sums.cost / sums.samples).tolist(), mean, title, ylabel="mean concern", on=on
+        )
 
 
 class MeanSeverity(ExpectedConcern):
@@ -102,9 +111,18 @@ class RowCost(MeasureMetric):
 
     of = measures.RowCost
 
-    def __init__(self, num_classes: int, *, regret: bool = False, validate_args: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        regret: bool = False,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(measures.RowCost(num_classes, regret), validate_args, kwargs)
 
     def _references(self) -> dict[str, float]:
         sums = self.named_sums()
-        return {"cheapest decisions": 0.0 if self.regret else (sums.least / sums.samples).item()}
+        return {
+            "cheapest decisions": 0.0 if self.regret else (sums.least / sums.samples).item()
+        }

@@ -45,7 +45,15 @@ class MetaPatternConcernScore(MeasureMetric):
         **kwargs: Any,
     ) -> None:
         measure = measures.MetaPatternConcernScore(
-            num_classes, from_logits, ignore_index, k, t, concession, concern, correct_concern, average
+            num_classes,
+            from_logits,
+            ignore_index,
+            k,
+            t,
+            concession,
+            concern,
+            correct_concern,
+            average,
         )
         super().__init__(measure, validate_args, kwargs)
 

@@ -40,7 +40,11 @@ class PartialAUC(_RocMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(self.of(num_classes, average, ignore_index, max_p_fa=max_p_fa), validate_args, kwargs)
+        super().__init__(
+            self.of(num_classes, average, ignore_index, max_p_fa=max_p_fa),
+            validate_args,
+            kwargs,
+        )
 
 
 class MissAtFalseAlarm(TrialMetric):
@@ -68,7 +72,9 @@ class MissAtFalseAlarm(TrialMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(self.of(num_classes, average, ignore_index, p_fa=p_fa), validate_args, kwargs)
+        super().__init__(
+            self.of(num_classes, average, ignore_index, p_fa=p_fa), validate_args, kwargs
+        )
 
 
 class FalseAlarmAtMiss(TrialMetric):
@@ -96,7 +102,11 @@ class FalseAlarmAtMiss(TrialMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(self.of(num_classes, average, ignore_index, p_miss=p_miss), validate_args, kwargs)
+        super().__init__(
+            self.of(num_classes, average, ignore_index, p_miss=p_miss),
+            validate_args,
+            kwargs,
+        )
 
 
 class PrecisionRecallBreakEven(PlainTrialMetric):

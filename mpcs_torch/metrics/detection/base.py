@@ -13,7 +13,11 @@ from torch import Tensor
 from mpcs_torch.functional.detection.curve import curve_of_trials
 from mpcs_torch.functional.detection.equal_error_rate import EqualErrorRate
 from mpcs_torch.functional.detection.errors import ErrorRates
-from mpcs_torch.functional.detection.trial_measure import BinaryTrials, ClassAverage, TrialMeasure
+from mpcs_torch.functional.detection.trial_measure import (
+    BinaryTrials,
+    ClassAverage,
+    TrialMeasure,
+)
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.metrics.measure_metric import DefinedMetric
 
@@ -31,30 +35,45 @@ class TrialMetric(DefinedMetric):
 
     measure: TrialMeasure[Any]
     scores: list[Tensor]
-    trial_labels: list[Tensor]  # the name `labels` would be overwritten by torchmetrics' ClasswiseWrapper
+    trial_labels: list[
+        Tensor
+    ]  # the name `labels` would be overwritten by torchmetrics' ClasswiseWrapper
 
-    def __init__(self, measure: TrialMeasure[Any], validate_args: bool, kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, measure: TrialMeasure[Any], validate_args: bool, kwargs: Mapping[str, Any]
+    ) -> None:
         """Initialize from a measure and the arguments of `torchmetrics.Metric`, ``kwargs``."""
-        settings = {"num_classes": measure.num_classes, "ignore_index": measure.ignore_index}
+        settings = {
+            "num_classes": measure.num_classes,
+            "ignore_index": measure.ignore_index,
+        }
         super().__init__(measure, validate_args, kwargs, settings)
-        self.add_samples("scores", shape=() if measure.num_classes is None else (measure.num_classes,))
+        self.add_samples(
+            "scores", shape=() if measure.num_classes is None else (measure.num_classes,)
+        )
         self.add_samples("trial_labels", dtype=torch.int32)
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, ...), or (N, C, ...) if there are classes, and target (N, ...)."""
         batch = self.measure.rows(preds, target)
         self.admit(batch.find_faults)
-        self.add(scores=batch.scores.clone(), trial_labels=batch.labels)  # scores may share memory with the caller
+        self.add(
+            scores=batch.scores.clone(), trial_labels=batch.labels
+        )  # scores may share memory with the caller
 
     def compute(self) -> Any:
         """Return the value, float64: a scalar, or (C,) with ``average="none"``; for P > 1 points, (P,) or (P, C)."""
-        return self.measure.value(self.binary_trials()).to(self.device, widest_float(self.device))
+        return self.measure.value(self.binary_trials()).to(
+            self.device, widest_float(self.device)
+        )
 
     def binary_trials(self) -> list[BinaryTrials]:
         """Return the trials of the detector, or of each class; warn about classes without targets or non-targets."""
         with self.gathered():
             self.check_computable()
-            by_class = self.measure.split(self.kept_samples("scores"), self.kept_samples("trial_labels"))
+            by_class = self.measure.split(
+                self.kept_samples("scores"), self.kept_samples("trial_labels")
+            )
         for trials in by_class:
             if trials.missing is not None:
                 rule = f"{type(self.measure).__name__} needs targets and non-targets"
@@ -72,10 +91,19 @@ class TrialMetric(DefinedMetric):
         worst = sorted(range(len(curves)), key=equal.__getitem__, reverse=True)[:MAX_CURVES]
         if len(curves) > MAX_CURVES:
             title += f" (worst {MAX_CURVES} of {len(curves)} classes by equal error rate)"
-        return self._draw_curves({f"class {label}": curves[label] for label in worst}, self._marks(worst), title, on)
+        return self._draw_curves(
+            {f"class {label}": curves[label] for label in worst},
+            self._marks(worst),
+            title,
+            on,
+        )
 
     def _draw_curves(
-        self, systems: Mapping[str, ErrorRates], marks: Mapping[str, Sequence[Rates]], title: str, on: Any
+        self,
+        systems: Mapping[str, ErrorRates],
+        marks: Mapping[str, Sequence[Rates]],
+        title: str,
+        on: Any,
     ) -> Any:
         """Draw the curves ``systems``, by their names in the legend, and mark points on them."""
         from mpcs_torch.plots.detection import det_curves

@@ -28,14 +28,20 @@ class _CostMetric(TrialMetric):
 
     def _marks(self, labels: Sequence[int]) -> dict[str, list[Rates]]:
         details = self.details()
-        rates = torch.stack([details.p_fa, details.p_miss], dim=-1).reshape(len(self.points), -1, 2)[:, labels]
+        rates = torch.stack([details.p_fa, details.p_miss], dim=-1).reshape(
+            len(self.points), -1, 2
+        )[:, labels]
         legends = [self._mark.format(point.label()) for point in self.points]
         return dict(zip(legends, rates.tolist(), strict=True))
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw as `SumMetric.plot` does; with ``val``, draw one line for each operating point and class."""
         if val is not None:
-            val = [_flat(costs) for costs in val] if isinstance(val, list | tuple) else _flat(val)
+            val = (
+                [_flat(costs) for costs in val]
+                if isinstance(val, list | tuple)
+                else _flat(val)
+            )
         return super().plot(val, ax)
 
 
@@ -81,7 +87,9 @@ class MinDetectionCost(_CostMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        measure = self.of(num_classes, average, ignore_index, points=points, normalize=normalize)
+        measure = self.of(
+            num_classes, average, ignore_index, points=points, normalize=normalize
+        )
         super().__init__(measure, validate_args, kwargs)
 
     def thresholds(self) -> Tensor:
@@ -106,16 +114,31 @@ class _ThresholdCost(_CostMetric):
                 no non-targets.
         """
         is_chooser = isinstance(source, MinDetectionCost | EqualErrorRate)
-        require(is_chooser, "instance", "source", source, type="MinDetectionCost or EqualErrorRate")
+        require(
+            is_chooser,
+            "instance",
+            "source",
+            source,
+            type="MinDetectionCost or EqualErrorRate",
+        )
         ours = self.measure
         theirs = source.measure
         if (ours.num_classes, ours.detectors) != (theirs.num_classes, theirs.detectors):
-            raise InvalidValueError("other_detectors", "source", ours=_class_pair(ours), theirs=_class_pair(theirs))
+            raise InvalidValueError(
+                "other_detectors",
+                "source",
+                ours=_class_pair(ours),
+                theirs=_class_pair(theirs),
+            )
         if isinstance(source, MinDetectionCost) and source.points != ours.points:
-            raise InvalidValueError("other_points", "source", list(source.points), points=list(ours.points))
+            raise InvalidValueError(
+                "other_points", "source", list(source.points), points=list(ours.points)
+            )
         learned = source.thresholds().reshape(-1, ours.detectors)
         require(not learned.isnan().any(), "no_threshold", "source")
-        self.measure = copy(ours)  # copies of this metric, such as clones, keep their thresholds
+        self.measure = copy(
+            ours
+        )  # copies of this metric, such as clones, keep their thresholds
         self.measure.thresholds_in_use = learned.expand(len(ours.points), -1).T.tolist()
         self._computed = None
 
@@ -162,7 +185,14 @@ class ActualDetectionCost(_ThresholdCost):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        measure = self.of(num_classes, average, ignore_index, points=points, normalize=normalize, threshold=threshold)
+        measure = self.of(
+            num_classes,
+            average,
+            ignore_index,
+            points=points,
+            normalize=normalize,
+            threshold=threshold,
+        )
         super().__init__(measure, validate_args, kwargs)
 
 
@@ -183,7 +213,9 @@ class HalfTotalErrorRate(_ThresholdCost):
     """
 
     of = measures.HalfTotalErrorRate
-    _mark = "at the threshold"  # the costs of the operating point are part of the definition
+    _mark = (
+        "at the threshold"  # the costs of the operating point are part of the definition
+    )
 
     def __init__(
         self,
@@ -195,4 +227,8 @@ class HalfTotalErrorRate(_ThresholdCost):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(self.of(num_classes, average, ignore_index, threshold=threshold), validate_args, kwargs)
+        super().__init__(
+            self.of(num_classes, average, ignore_index, threshold=threshold),
+            validate_args,
+            kwargs,
+        )

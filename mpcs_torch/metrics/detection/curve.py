@@ -53,5 +53,11 @@ class DetectionCurve(TrialMetric):
         if isinstance(val, ErrorRates):
             curve = val.p_fa, val.p_miss, val.thresholds
         else:
-            curve = [each.p_fa for each in val], [each.p_miss for each in val], [each.thresholds for each in val]
-        return plot_curve(curve, ax=ax, label_names=("P_fa", "P_miss"), name=type(self).__name__)
+            curve = (
+                [each.p_fa for each in val],
+                [each.p_miss for each in val],
+                [each.thresholds for each in val],
+            )
+        return plot_curve(
+            curve, ax=ax, label_names=("P_fa", "P_miss"), name=type(self).__name__
+        )

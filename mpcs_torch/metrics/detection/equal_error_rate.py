@@ -51,7 +51,11 @@ class EqualErrorRate(TrialMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(self.of(num_classes, average, ignore_index, method=method), validate_args, kwargs)
+        super().__init__(
+            self.of(num_classes, average, ignore_index, method=method),
+            validate_args,
+            kwargs,
+        )
 
     def details(self) -> EqualError:
         """Return the rate and the thresholds just below and above it: scalars, or (C,) if evaluated by class."""

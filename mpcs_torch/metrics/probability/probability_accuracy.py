@@ -82,8 +82,13 @@ class ProbabilityAccuracy(DefinedMetric):
             self.add(sums=self.measure.sums(samples))
             return
         probs = samples.probs()
-        kept = probs if self.from_logits else probs.clone()  # the probabilities may share memory with the caller
-        self.add(probs=kept, true_labels=torch.where(samples.labels.counted, samples.labels.target, -1))
+        kept = (
+            probs if self.from_logits else probs.clone()
+        )  # the probabilities may share memory with the caller
+        self.add(
+            probs=kept,
+            true_labels=torch.where(samples.labels.counted, samples.labels.target, -1),
+        )
 
     def compute(self) -> dict[str, Tensor]:
         """Return the reported means, the measured means and the slope by name: float64 scalars."""
@@ -111,7 +116,9 @@ class ProbabilityAccuracy(DefinedMetric):
                 return self.measure.reported(sums), self.measure.measured(sums)
             probs = self.kept_samples("probs")
             labels = self.kept_samples("true_labels")
-        return self.measure.exact(flatten_samples(probs, labels, self.num_classes, "probs", ignore_index=-1))
+        return self.measure.exact(
+            flatten_samples(probs, labels, self.num_classes, "probs", ignore_index=-1)
+        )
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the figure shows the bins
         from mpcs_torch.plots.decisions import reliability

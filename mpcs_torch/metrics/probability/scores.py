@@ -33,10 +33,15 @@ class GeometricAccuracy(MeasureMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(self.of(num_classes, from_logits, ignore_index, epsilon), validate_args, kwargs)
+        super().__init__(
+            self.of(num_classes, from_logits, ignore_index, epsilon), validate_args, kwargs
+        )
 
     def _references(self) -> dict[str, float]:
-        return {**super()._references(), "uniform guess": max(self.epsilon, 1 / self.num_classes)}
+        return {
+            **super()._references(),
+            "uniform guess": max(self.epsilon, 1 / self.num_classes),
+        }
 
 
 class Decisiveness(GeometricAccuracy):

@@ -10,7 +10,12 @@ class ClassCountMetric(MeasureMetric):
     """The base of metrics of counts of decisions: by default, those of each class."""
 
     def __init__(
-        self, num_classes: int, *, ignore_index: int | None = None, validate_args: bool = True, **kwargs: Any
+        self,
+        num_classes: int,
+        *,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
     ) -> None:
         super().__init__(self.of(num_classes, ignore_index), validate_args, kwargs)
 
@@ -19,7 +24,9 @@ class ClassCountMetric(MeasureMetric):
 
         counts = self.named_sums()
         mean = (counts.right.sum() / counts.true.sum()).item()
-        return class_bars((counts.right / counts.true).tolist(), mean, title, ylabel="recall", on=on)
+        return class_bars(
+            (counts.right / counts.true).tolist(), mean, title, ylabel="recall", on=on
+        )
 
 
 class ConfusionMatrix(ClassCountMetric):
@@ -42,7 +49,9 @@ class ConfusionMatrix(ClassCountMetric):
         from mpcs_torch.plots.confusion import confusion_matrix
 
         names = [str(label) for label in range(self.num_classes)]
-        return confusion_matrix(value, None, names, f"{type(self).__name__} of {value.sum():g} samples", on=on)
+        return confusion_matrix(
+            value, None, names, f"{type(self).__name__} of {value.sum():g} samples", on=on
+        )
 
 
 class Accuracy(ClassCountMetric):
@@ -146,7 +155,12 @@ class MulticlassQualityMetrics(ClassCountMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        MeasureMetric.__init__(self, self.of(num_classes, ignore_index, beta, zero_division), validate_args, kwargs)
+        MeasureMetric.__init__(
+            self,
+            self.of(num_classes, ignore_index, beta, zero_division),
+            validate_args,
+            kwargs,
+        )
 
 
 class AverageAccuracy(MulticlassQualityMetrics):

@@ -16,7 +16,11 @@ class SoftMetric(MeasureMetric):
     """The base of metrics whose labels are degrees of truth, from 0 to 1."""
 
     def update(
-        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
+        self,
+        preds: Tensor,
+        target: Tensor,
+        sample_weight: Tensor | None = None,
+        ignore: Tensor | None = None,
     ) -> None:
         """Add a batch: preds, target and ignore (N,), (N, C) or (N, C, ...), sample_weight (N,) or (N, ...)."""
         self.add_rows(preds, detached(target, "target"), sample_weight, ignore)
@@ -30,11 +34,20 @@ class SoftScore(SoftMetric):
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # may be a value for each class
         from mpcs_torch.plots.bars import class_bars
 
-        average: SoftAverage = "macro" if self.measure.average == "none" else self.measure.average
+        average: SoftAverage = (
+            "macro" if self.measure.average == "none" else self.measure.average
+        )
         sums = self.named_sums()
         mean = replace(self.measure, average=average).value(sums)
         scores = replace(self.measure, average="none").value(sums)
-        return class_bars(scores.tolist(), mean.item(), title, ylabel="value", mean_label=f"{average} average", on=on)
+        return class_bars(
+            scores.tolist(),
+            mean.item(),
+            title,
+            ylabel="value",
+            mean_label=f"{average} average",
+            on=on,
+        )
 
 
 class SoftFBeta(SoftScore):
@@ -63,7 +76,11 @@ class SoftFBeta(SoftScore):
         **kwargs: Any,
     ) -> None:
         check_beta(beta)
-        super().__init__(measures.SoftFBeta(num_classes, beta, average, zero_division, t_norm), validate_args, kwargs)
+        super().__init__(
+            measures.SoftFBeta(num_classes, beta, average, zero_division, t_norm),
+            validate_args,
+            kwargs,
+        )
 
 
 class _FixedBeta(SoftScore):
@@ -173,5 +190,7 @@ class SoftKLDivergence(SoftMetric):
 
     of = measures.SoftKLDivergence
 
-    def __init__(self, *, epsilon: float = 0.0, validate_args: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self, *, epsilon: float = 0.0, validate_args: bool = True, **kwargs: Any
+    ) -> None:
         super().__init__(measures.SoftKLDivergence(epsilon), validate_args, kwargs)

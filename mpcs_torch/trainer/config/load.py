@@ -23,7 +23,9 @@ class UntrustedCodeError(MpcsError, RuntimeError):
     """The config of a run folder names code, which whoever wrote the folder chose, and the user has not trusted it."""
 
 
-def load_config(path: str | Path, overrides: Sequence[str] = (), *, trust_code: bool = True) -> RunConfig:
+def load_config(
+    path: str | Path, overrides: Sequence[str] = (), *, trust_code: bool = True
+) -> RunConfig:
     """Read a run config from YAML, and apply overrides like ``training.batch_size=32``, whose values are YAML.
 
     Modules that the config names by import path are imported. This runs their code: load only configs that you trust.
@@ -41,15 +43,25 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, trust_code: 
     try:
         document = read_yaml_file(path)
     except (OSError, ValueError) as error:
-        reason = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
+        reason = (
+            f"cannot be read: {error.strerror}"
+            if isinstance(error, OSError)
+            else str(error)
+        )
         raise ConfigError(f"{path}: {reason}") from None
     code = import_paths(document.value)
     if code and not trust_code:
-        names = shown(", ".join(f"{key}: {code_path}" for key, code_path in code.items()), 500)
-        raise UntrustedCodeError(f"{path}: names code ({names}): if you trust it, pass --trust-code to run it")
+        names = shown(
+            ", ".join(f"{key}: {code_path}" for key, code_path in code.items()), 500
+        )
+        raise UntrustedCodeError(
+            f"{path}: names code ({names}): if you trust it, pass --trust-code to run it"
+        )
     tree = deepcopy(document.value)
     if not isinstance(tree, dict):
-        raise ConfigError(f"{path}: must be a mapping with the keys {', '.join(RunConfig.model_fields)}")
+        raise ConfigError(
+            f"{path}: must be a mapping with the keys {', '.join(RunConfig.model_fields)}"
+        )
     for override in overrides:
         _apply_override(tree, override)
     try:
@@ -57,11 +69,20 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, trust_code: 
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         overridden = [f"{override.partition('=')[0]}." for override in overrides]
-        lines = [_problem(path, document, each["loc"], each["msg"], overridden) for each in problems[:MAX_PROBLEMS]]
+        lines = [
+            _problem(path, document, each["loc"], each["msg"], overridden)
+            for each in problems[:MAX_PROBLEMS]
+        ]
         if len(problems) > MAX_PROBLEMS:
             lines.append("... and more")
-        causes = [each["ctx"]["error"].__cause__ for each in problems if "error" in each.get("ctx", {})]
-        raise ConfigError("\n".join(lines)) from next((cause for cause in causes if cause is not None), None)
+        causes = [
+            each["ctx"]["error"].__cause__
+            for each in problems
+            if "error" in each.get("ctx", {})
+        ]
+        raise ConfigError("\n".join(lines)) from next(
+            (cause for cause in causes if cause is not None), None
+        )
 
 
 def _apply_override(tree: dict[str, Any], override: str) -> None:
@@ -80,9 +101,13 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
         raise ConfigError(f"override {quoted(override)}: {error}") from None
 
 
-def _problem(path: Path, document: Document, steps: Steps, message: str, overridden: Sequence[str]) -> str:
+def _problem(
+    path: Path, document: Document, steps: Steps, message: str, overridden: Sequence[str]
+) -> str:
     """Return a line on a problem at the key ``steps``, with the line of the file unless the key is ``overridden``."""
-    keys = ".".join(str(step) for step in steps if not re.search(r"\W", str(step)))  # not the cases of a union
+    keys = ".".join(
+        str(step) for step in steps if not re.search(r"\W", str(step))
+    )  # not the cases of a union
     is_override = any(f"{keys}.".startswith(key) for key in overridden)
     place = "override" if is_override else f"{path}:{document.place(steps)[0]}:"
     key = f"{shown(keys)}: " if keys else ""

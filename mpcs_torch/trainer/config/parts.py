@@ -39,7 +39,11 @@ class Section(BaseModel):
     """A section of a config: unknown keys are refused, types are strict, numbers are finite, and values are frozen."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, protected_namespaces=()
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        protected_namespaces=(),
     )  # a custom part may have arguments that begin with model_
 
 
@@ -67,7 +71,11 @@ def _line_in_package(path: str, error: Exception) -> str:
     """Return, as text, the last traceback line in the package of the import path ``path``; "" if there is none."""
     package = path.partition(":")[0].partition(".")[0]
     frames = traceback.walk_tb(error.__traceback__)
-    theirs = [each for each in frames if str(each[0].f_globals.get("__name__")).partition(".")[0] == package]
+    theirs = [
+        each
+        for each in frames
+        if str(each[0].f_globals.get("__name__")).partition(".")[0] == package
+    ]
     if not theirs:
         return ""
     [last] = traceback.StackSummary.extract(iter(theirs[-1:]))
@@ -113,7 +121,9 @@ class PartConfig(Section):
             maker: Callable[..., Any] = import_attribute(path)
             return maker
         if not isinstance(name, str) or name not in cls.registry:
-            raise ValueError(f"name must be one of {', '.join(cls.registry)}, but is {quoted(name)}")
+            raise ValueError(
+                f"name must be one of {', '.join(cls.registry)}, but is {quoted(name)}"
+            )
         return cls.registry[name]
 
     @classmethod
@@ -136,7 +146,9 @@ class PartConfig(Section):
                 )
             signature.bind(*cls.takes, **arguments)
             return create_model("Arguments", __base__=Section, **arguments)
-        except Exception as error:  # evaluating an annotation runs code, which can raise anything
+        except (
+            Exception
+        ) as error:  # evaluating an annotation runs code, which can raise anything
             rule = f"must name a function or class of {' and '.join(cls.takes)}"
             raise ValueError(f"{rule}, but {quoted(maker)}: {shown(str(error))}") from error
 
@@ -157,14 +169,25 @@ class PartConfig(Section):
             raise error_of_parts(error, own) or of_built_in from error
         if not (callable(made) if self.returns is None else isinstance(made, self.returns)):
             needed = "a function" if self.returns is None else self.returns.__name__
-            raise PartError(f"{self.key}.path: {self.path} must return {needed}, but returns {type(made).__name__}")
+            raise PartError(
+                f"{self.key}.path: {self.path} must return {needed}, but returns {type(made).__name__}"
+            )
         return made
 
     def __str__(self) -> str:
         return self.name or self.path or ""
 
 
-PUBLISHED = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy", "mpcs", "mpcs_count", "dangerous")
+PUBLISHED = (
+    "accuracy",
+    "f1_macro",
+    "mcc",
+    "mean_squared_error",
+    "cross_entropy",
+    "mpcs",
+    "mpcs_count",
+    "dangerous",
+)
 """The columns of the published records, in addition to the test accuracy."""
 TEST = "test_"
 """The prefix of columns that are measured on the test split."""
@@ -200,16 +223,22 @@ class MetricConfig(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.name == "epoch" or self.name.startswith(TEST):
-            raise ValueError(f"name must not be 'epoch' nor begin with {TEST!r}, but is {quoted(self.name)}")
+            raise ValueError(
+                f"name must not be 'epoch' nor begin with {TEST!r}, but is {quoted(self.name)}"
+            )
         if self.path is None and self.model_fields_set & {"takes", "direction"}:
-            raise ValueError(f"takes and direction must come with a path; {self.name} has its own")
+            raise ValueError(
+                f"takes and direction must come with a path; {self.name} has its own"
+            )
         if self.path is not None and self.metric is not None:
             raise ValueError("must have one of the keys metric and path")
         entry = self.entry()
         allowed = entry.accepted_settings - set(FILLED_IN)
         if unknown := [key for key in self.model_extra or {} if key not in allowed]:
             names = ", ".join(sorted(allowed))
-            raise ValueError(f"{shown(', '.join(unknown))}: unknown; the settings of {self.name} are {names}")
+            raise ValueError(
+                f"{shown(', '.join(unknown))}: unknown; the settings of {self.name} are {names}"
+            )
         return self
 
     @model_serializer(mode="wrap")
@@ -231,6 +260,10 @@ class MetricConfig(Section):
             registered = self.metric or self.name
             if registered not in usable:
                 names = ", ".join(usable)
-                raise ValueError(f"must be one of {names}, or have a path, but is {quoted(registered)}")
+                raise ValueError(
+                    f"must be one of {names}, or have a path, but is {quoted(registered)}"
+                )
             entry = usable[registered]
-        return replace(entry, name=self.name, settings={**entry.settings, **(self.model_extra or {})})
+        return replace(
+            entry, name=self.name, settings={**entry.settings, **(self.model_extra or {})}
+        )

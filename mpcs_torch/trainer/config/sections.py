@@ -22,7 +22,14 @@ from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import SelectionRule
-from mpcs_torch.trainer.config.parts import PUBLISHED, TEST, MetricConfig, Number, PartConfig, Section
+from mpcs_torch.trainer.config.parts import (
+    PUBLISHED,
+    TEST,
+    MetricConfig,
+    Number,
+    PartConfig,
+    Section,
+)
 from mpcs_torch.trainer.data import DATASETS, DataSplits, check_splits, hold_out_validation
 from mpcs_torch.trainer.named_parts import LOSSES, MODELS, OPTIMIZERS, SCHEDULERS
 
@@ -54,14 +61,21 @@ class DataConfig(PartConfig):
     def load(self, root: str | Path) -> DataSplits:
         """Load the data set from the folder ``root``; hold out validation samples if ``validation_fraction`` is set."""
         data: DataSplits = self.make(local_path(root, "root"))
-        check_splits(data, f"{self.key}: {self}" if self.path is None else f"{self.key}.path: {self.path}")
+        check_splits(
+            data,
+            f"{self.key}: {self}" if self.path is None else f"{self.key}.path: {self.path}",
+        )
         if self.validation_fraction is None:
             return data
         return hold_out_validation(data, self.validation_fraction, self.validation_seed)
 
     def __str__(self) -> str:
         arguments = self.model_extra or {}
-        return f"{super().__str__()} {arguments['set']}" if "set" in arguments else super().__str__()
+        return (
+            f"{super().__str__()} {arguments['set']}"
+            if "set" in arguments
+            else super().__str__()
+        )
 
 
 class ModelConfig(PartConfig):
@@ -127,7 +141,9 @@ class ConcernConfig(Section):
         """Return the spec for the classes of the data; raise a `ConfigError` if the config names other classes."""
         if self.classes not in (None, len(class_names), list(class_names)):
             names = quoted(list(class_names))
-            raise ConfigError(f"concern.classes must be those of the data, {names}, but got {quoted(self.classes)}")
+            raise ConfigError(
+                f"concern.classes must be those of the data, {names}, but got {quoted(self.classes)}"
+            )
         return ConcernSpec(**{**self.model_dump(), "classes": class_names})
 
 
@@ -139,7 +155,9 @@ def _read_concern(value: object, info: ValidationInfo) -> object:
     try:
         spec = load_concern(folder / local_path(value, "concern"))
     except OSError as error:
-        raise ValueError(f"cannot read {shown(str(error.filename))}: {error.strerror}") from None
+        raise ValueError(
+            f"cannot read {shown(str(error.filename))}: {error.strerror}"
+        ) from None
     return concern_as_plain(spec)
 
 
@@ -180,7 +198,9 @@ def check_followed(key: str, columns: Iterable[str], suitable: Collection[str]) 
             )
         if column not in suitable:
             names = ", ".join([*suitable][:30]) or "of which there are none"
-            raise ValueError(f"{key}: must be one of the suitable metrics of the run, {names}, but is {quoted(column)}")
+            raise ValueError(
+                f"{key}: must be one of the suitable metrics of the run, {names}, but is {quoted(column)}"
+            )
 
 
 class LossConfig(PartConfig):
@@ -253,10 +273,14 @@ class SelectorConfig(Section):
     @model_validator(mode="after")
     def _min_delta_has_patience(self) -> Self:
         if self.min_delta and self.patience is None:
-            raise ValueError(f"min_delta needs patience, and must otherwise be 0, but is {self.min_delta}")
+            raise ValueError(
+                f"min_delta needs patience, and must otherwise be 0, but is {self.min_delta}"
+            )
         return self
 
-    def rule(self, measured: Collection[str], directions: Mapping[str, Direction]) -> SelectionRule:
+    def rule(
+        self, measured: Collection[str], directions: Mapping[str, Direction]
+    ) -> SelectionRule:
         """Make the selection rule.
 
         Args:
@@ -272,7 +296,10 @@ class SelectorConfig(Section):
         check_followed("selector.ties", ties, directions)
         check_followed("selector.at_most", self.at_most, measured)
         check_followed("selector.at_least", self.at_least, measured)
-        limits = {name: dict[str, float](getattr(self, name)) for name in ("within", "at_most", "at_least")}
+        limits = {
+            name: dict[str, float](getattr(self, name))
+            for name in ("within", "at_most", "at_least")
+        }
         return SelectionRule(self.by, dict(directions), ties=self.ties, **limits)
 
 
@@ -290,7 +317,9 @@ class RunConfig(Section):
     """The learning-rate scheduler, stepped at every epoch. Default: the learning rate is constant."""
     selector: SelectorConfig | None = None
     """The checkpoints to keep. Default: none."""
-    metrics: list[MetricConfig] = Field(default_factory=lambda: [MetricConfig(name=name) for name in PUBLISHED])
+    metrics: list[MetricConfig] = Field(
+        default_factory=lambda: [MetricConfig(name=name) for name in PUBLISHED]
+    )
     """The metrics of every epoch, each a column of the records. Default: the published columns."""
     epochs: EpochsConfig = EpochsConfig()
     score: ScoreConfig = ScoreConfig()
@@ -299,13 +328,18 @@ class RunConfig(Section):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns in the records file, without the first column, ``epoch``."""
-        return (*(metric.name for metric in self.metrics), *(f"{TEST}{name}" for name in self.epochs.test))
+        return (
+            *(metric.name for metric in self.metrics),
+            *(f"{TEST}{name}" for name in self.epochs.test),
+        )
 
     @property
     def directions(self) -> dict[str, Direction]:
         """Whether each metric is better when lower ("min") or higher ("max"), by name, if that is known."""
         entries = [metric.entry() for metric in self.metrics]
-        return {entry.name: entry.direction for entry in entries if entry.direction is not None}
+        return {
+            entry.name: entry.direction for entry in entries if entry.direction is not None
+        }
 
     @property
     def follows_count(self) -> str | None:
@@ -328,18 +362,26 @@ class RunConfig(Section):
     def _names_differ(cls, metrics: list[MetricConfig]) -> list[MetricConfig]:
         names = [metric.name for metric in metrics]
         if not names or len(set(names)) < len(names):
-            raise ValueError(f"must have at least one metric, with different names, but got {quoted(names)}")
+            raise ValueError(
+                f"must have at least one metric, with different names, but got {quoted(names)}"
+            )
         return metrics
 
     @model_validator(mode="after")
     def _columns_exist(self) -> Self:
         measured, directions = [metric.name for metric in self.metrics], self.directions
-        lower_is_better = [name for name, direction in directions.items() if direction == "min"]
+        lower_is_better = [
+            name for name, direction in directions.items() if direction == "min"
+        ]
         if self.selector is not None:
             self.selector.rule(measured, directions)
         if self.training.loss_scale is not None:
-            check_followed("training.loss_scale", [self.training.loss_scale], lower_is_better)
-        if self.scheduler is not None and isinstance(score := (self.scheduler.model_extra or {}).get("score"), str):
+            check_followed(
+                "training.loss_scale", [self.training.loss_scale], lower_is_better
+            )
+        if self.scheduler is not None and isinstance(
+            score := (self.scheduler.model_extra or {}).get("score"), str
+        ):
             suitable = lower_is_better if self.scheduler.name == "mpcs_lr" else directions
             check_followed("scheduler.score", [score], suitable)
         for name in self.epochs.test:

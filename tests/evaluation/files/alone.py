@@ -9,7 +9,11 @@ from mpcs_torch.evaluation.files.predictions import Predictions
 
 
 def score(
-    predictions: Predictions, concern: ConcernSpec | None = None, *, risks: RowRisks | None = None, **options: Any
+    predictions: Predictions,
+    concern: ConcernSpec | None = None,
+    *,
+    risks: RowRisks | None = None,
+    **options: Any,
 ) -> ClassifierScores:
     given = {} if risks is None else {"model": risks}
     return score_models({"model": predictions}, concern, risks=given, **options).first

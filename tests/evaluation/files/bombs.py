@@ -36,7 +36,9 @@ PART = 2**20
 Write = Callable[[Path, int], object]
 
 
-def packed_text(path: Path, unpacked: int, *, compress: Callable[[bytes], bytes], rows: bytes = ROWS) -> None:
+def packed_text(
+    path: Path, unpacked: int, *, compress: Callable[[bytes], bytes], rows: bytes = ROWS
+) -> None:
     """Write one packed part many times: all three formats allow this."""
     part = compress(rows * (PART // len(rows)))
     path.write_bytes(compress(b"a,b,label\n") + part * (unpacked // PART))
@@ -53,7 +55,10 @@ def packed_lists(path: Path, unpacked: int) -> None:
 
 def many_members(path: Path, unpacked: int) -> None:
     """Write 40 arrays of zeros, none of them large."""
-    np.savez_compressed(path, **{f"scores{place}": np.zeros((unpacked // 40 // 16, 2)) for place in range(40)})
+    np.savez_compressed(
+        path,
+        **{f"scores{place}": np.zeros((unpacked // 40 // 16, 2)) for place in range(40)},
+    )
 
 
 def shared_members(path: Path, unpacked: int) -> None:
@@ -98,11 +103,17 @@ def sheet(path: Path, row: str, count: int, *, text: str = "a text") -> None:
 
     Workbook().save(path)
     with zipfile.ZipFile(path) as archive:
-        members = {member.filename: archive.read(member).decode() for member in archive.infolist()}
+        members = {
+            member.filename: archive.read(member).decode() for member in archive.infolist()
+        }
     del members["xl/worksheets/sheet1.xml"]
     members["xl/sharedStrings.xml"] = f'<sst xmlns="{MAIN}"><si><t>{text}</t></si></sst>'
-    texts = f'<Override PartName="/xl/sharedStrings.xml" ContentType="{TEXTS_TYPE}" /></Types>'
-    members["[Content_Types].xml"] = members["[Content_Types].xml"].replace("</Types>", texts)
+    texts = (
+        f'<Override PartName="/xl/sharedStrings.xml" ContentType="{TEXTS_TYPE}" /></Types>'
+    )
+    members["[Content_Types].xml"] = members["[Content_Types].xml"].replace(
+        "</Types>", texts
+    )
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
@@ -135,17 +146,28 @@ def lying_sheet(path: Path, unpacked: int) -> None:
     with zipfile.ZipFile(path) as archive:
         size = archive.getinfo("xl/worksheets/sheet1.xml").file_size
     content = path.read_bytes()
-    for width in (4, 8):  # the size stands in the directory, and before the member as one of 64 bits
-        content = content.replace(size.to_bytes(width, "little"), (unpacked // 100).to_bytes(width, "little"))
+    for width in (
+        4,
+        8,
+    ):  # the size stands in the directory, and before the member as one of 64 bits
+        content = content.replace(
+            size.to_bytes(width, "little"), (unpacked // 100).to_bytes(width, "little")
+        )
     path.write_bytes(content)
 
 
 def hdf5(path: Path, *, rows: int, columns: int, names: Any = None) -> None:
     """Write a matrix of scores that are not stored, because all are the fill value."""
     with h5py.File(path, "w") as file:
-        file["modelset"] = np.array([f"m{row}".encode() for row in range(rows)]) if names is None else names
+        file["modelset"] = (
+            np.array([f"m{row}".encode() for row in range(rows)])
+            if names is None
+            else names
+        )
         file["segset"] = np.array([f"s{column}".encode() for column in range(columns)])
-        file.create_dataset("scores", (rows, columns), "f8", chunks=(1, columns), compression="gzip")
+        file.create_dataset(
+            "scores", (rows, columns), "f8", chunks=(1, columns), compression="gzip"
+        )
 
 
 def empty_matrix(path: Path, unpacked: int) -> None:
@@ -207,7 +229,9 @@ BOMBS: Mapping[str, Write] = {
     "p.csv.zst": partial(packed_text, compress=zstd),
     "p.csv.xz": partial(packed_text, compress=lzma.compress),
     "one line.csv.gz": partial(packed_text, compress=gzip.compress, rows=b"0"),
-    "lines.jsonl.gz": partial(packed_text, compress=gzip.compress, rows=b'{"a": 0.5, "b": 0.5, "label": 0}\n'),
+    "lines.jsonl.gz": partial(
+        packed_text, compress=gzip.compress, rows=b'{"a": 0.5, "b": 0.5, "label": 0}\n'
+    ),
     "lists.json.gz": packed_lists,
     "members.npz": many_members,
     "shared members.npz": shared_members,
@@ -257,7 +281,9 @@ def refusal(path: Path) -> str:
 def read_with_little_memory(path: Path) -> None:
     """Print how a process with `MEMORY` bytes, of which the imports take some, refuses a file; end the process."""
     untrusted_files.memory_bytes = lambda: MEMORY
-    virtual, resident = (int(pages) for pages in Path("/proc/self/statm").read_text().split()[:2])
+    virtual, resident = (
+        int(pages) for pages in Path("/proc/self/statm").read_text().split()[:2]
+    )
     limit = (virtual - resident) * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     started = time.perf_counter()

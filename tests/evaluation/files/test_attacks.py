@@ -22,7 +22,9 @@ def accuracy(path: Path, concern: ConcernSpec | None = None, **options: Any) -> 
     if "labels" in options:
         (path.parent / "labels.csv").write_text(options["labels"])
         options["labels"] = path.parent / "labels.csv"
-    result = score_models(open_models([path], ReadOptions(**options), concern), concern, intervals=False)
+    result = score_models(
+        open_models([path], ReadOptions(**options), concern), concern, intervals=False
+    )
     return round(result.value("accuracy"), 3)
 
 
@@ -34,7 +36,11 @@ CONCERN = ConcernSpec(["red", "yellow", "green"])
 SOLUTION = "id,target,Usage\n1,1,Public\n2,0,Private\n3,1,Public\n"
 READ: dict[str, tuple[str, dict[str, Any], float]] = {
     "p.csv: names of scikit-learn": ("y_test,y_pred\n1,1\n0,1\n0,0\n", {}, 0.667),
-    "p.csv: question marks": ("label,prediction\na,a\n?,b\nb,b\nb,a\n", {"missing": "drop"}, 0.667),
+    "p.csv: question marks": (
+        "label,prediction\na,a\n?,b\nb,b\nb,a\n",
+        {"missing": "drop"},
+        0.667,
+    ),
     "p.arff: predictions of OpenML": (
         "% made up\n@RELATION p\n@ATTRIBUTE row_id NUMERIC\n@attribute 'confidence.a' numeric\n"
         "@ATTRIBUTE confidence.b NUMERIC\n@ATTRIBUTE prediction {a, b}\n@ATTRIBUTE correct {a, b}\n\n@DATA\n"
@@ -48,7 +54,12 @@ READ: dict[str, tuple[str, dict[str, Any], float]] = {
         0.667,
     ),
     "p.json: lists of one label": (
-        json.dumps([{"pred_scores": [0.7, 0.3], "gt_label": [0]}, {"pred_scores": [0.6, 0.4], "gt_label": [1]}]),
+        json.dumps(
+            [
+                {"pred_scores": [0.7, 0.3], "gt_label": [0]},
+                {"pred_scores": [0.6, 0.4], "gt_label": [1]},
+            ]
+        ),
         {},
         0.5,
     ),
@@ -79,35 +90,80 @@ READ: dict[str, tuple[str, dict[str, Any], float]] = {
         {"concern": CONCERN, "classes": CONCERN.classes},
         1.0,
     ),
-    "p.csv: percentages of one class": ("prob (%),label\n2.6,0\n98,1\n40,1\n0.7,0\n", {}, 0.75),
+    "p.csv: percentages of one class": (
+        "prob (%),label\n2.6,0\n98,1\n40,1\n0.7,0\n",
+        {},
+        0.75,
+    ),
     "p.csv: percent signs": ("prob,label\n2.6%,0\n98%,1\n40%,1\n0.7%,0\n", {}, 0.75),
-    "p.csv: a class of the labels": ("y_true,prob_benign\nmalignant,.3\nbenign,.8\n", {}, 1.0),
-    "p.csv: indices of pandas": (",cat,dog\n0,.7,.3\n1,.2,.8\n", {"labels": ",label\n1,dog\n0,cat\n"}, 1.0),
+    "p.csv: a class of the labels": (
+        "y_true,prob_benign\nmalignant,.3\nbenign,.8\n",
+        {},
+        1.0,
+    ),
+    "p.csv: indices of pandas": (
+        ",cat,dog\n0,.7,.3\n1,.2,.8\n",
+        {"labels": ",label\n1,dog\n0,cat\n"},
+        1.0,
+    ),
     "p.jsonl: zero-shot": (
         lines(
-            {"sequence": "x", "gold": "dog", "labels": ["dog", "cat"], "scores": [0.7, 0.3]},
-            {"sequence": "y", "gold": "cat", "labels": ["cat", "dog"], "scores": [0.6, 0.4]},
+            {
+                "sequence": "x",
+                "gold": "dog",
+                "labels": ["dog", "cat"],
+                "scores": [0.7, 0.3],
+            },
+            {
+                "sequence": "y",
+                "gold": "cat",
+                "labels": ["cat", "dog"],
+                "scores": [0.6, 0.4],
+            },
         ),
         {},
         1.0,
     ),
     "p.json: columns of pandas": (
-        json.dumps({"label": {"0": "a", "1": "b"}, "a": {"0": 0.7, "1": 0.4}, "b": {"0": 0.3, "1": 0.6}}),
+        json.dumps(
+            {
+                "label": {"0": "a", "1": "b"},
+                "a": {"0": 0.7, "1": 0.4},
+                "b": {"0": 0.3, "1": 0.6},
+            }
+        ),
         {},
         1.0,
     ),
     "p.json: rows of pandas in another order": (
-        json.dumps({"label": {"39": "a", "2": "b"}, "a": {"39": 0.7, "2": 0.4}, "b": {"2": 0.6, "39": 0.3}}),
+        json.dumps(
+            {
+                "label": {"39": "a", "2": "b"},
+                "a": {"39": 0.7, "2": 0.4},
+                "b": {"2": 0.6, "39": 0.3},
+            }
+        ),
         {},
         1.0,
     ),
     "p.json: split of pandas": (
-        json.dumps({"columns": ["label", "a", "b"], "index": [0, 1], "data": [["a", 0.7, 0.3], ["b", 0.4, 0.6]]}),
+        json.dumps(
+            {
+                "columns": ["label", "a", "b"],
+                "index": [0, 1],
+                "data": [["a", 0.7, 0.3], ["b", 0.4, 0.6]],
+            }
+        ),
         {},
         1.0,
     ),
     "p.json: results": (
-        json.dumps({"model": "m", "results": [{"label": "a", "pred": "a"}, {"label": "b", "pred": "b"}]}),
+        json.dumps(
+            {
+                "model": "m",
+                "results": [{"label": "a", "pred": "a"}, {"label": "b", "pred": "b"}],
+            }
+        ),
         {},
         1.0,
     ),
@@ -116,15 +172,39 @@ READ: dict[str, tuple[str, dict[str, Any], float]] = {
         {},
         0.667,
     ),
-    "p.txt: rows of R": ('"cat","dog","obs"\n"1",0.7,0.3,"cat"\n"2",0.4,0.6,"dog"\n', {}, 1.0),
+    "p.txt: rows of R": (
+        '"cat","dog","obs"\n"1",0.7,0.3,"cat"\n"2",0.4,0.6,"dog"\n',
+        {},
+        1.0,
+    ),
     "p.csv: commas at the ends": ("label,a,b\na,.7,.3,\nb,.4,.6,\n", {}, 1.0),
     "p.csv: sep=": ("sep=;\nlabel;a;b\na;0,7;0,3\nb;0,4;0,6\n", {}, 1.0),
     "p.csv: quoted commas": ('label,a,b\na,"0,7","0,3"\nb,"0,4","0,6"\n', {}, 1.0),
-    "p.csv: NA left out": ("label,cat,dog\ncat,NA,NA\ndog,.4,.6\nNA,.5,.5\n", {"missing": "drop"}, 1.0),
-    "p.csv: NA left out of decisions": ("y_true,y_pred\ncat,cat\nNA,dog\ndog,dog\ncat,NA\n", {"missing": "drop"}, 1.0),
-    "p.csv: one-hot beside predicted labels": ("label,target_cat,target_dog,pred\ncat,1,0,cat\ndog,0,1,cat\n", {}, 0.5),
-    "p.csv: features beside predicted labels": ("target,site_A,site_B,pred\na,1,0,a\nb,0,1,a\n", {}, 0.5),
-    "p.csv: scores called as labels are": ("id,target\n1,.9\n2,.2\n3,.4\n", {"labels": SOLUTION}, 0.667),
+    "p.csv: NA left out": (
+        "label,cat,dog\ncat,NA,NA\ndog,.4,.6\nNA,.5,.5\n",
+        {"missing": "drop"},
+        1.0,
+    ),
+    "p.csv: NA left out of decisions": (
+        "y_true,y_pred\ncat,cat\nNA,dog\ndog,dog\ncat,NA\n",
+        {"missing": "drop"},
+        1.0,
+    ),
+    "p.csv: one-hot beside predicted labels": (
+        "label,target_cat,target_dog,pred\ncat,1,0,cat\ndog,0,1,cat\n",
+        {},
+        0.5,
+    ),
+    "p.csv: features beside predicted labels": (
+        "target,site_A,site_B,pred\na,1,0,a\nb,0,1,a\n",
+        {},
+        0.5,
+    ),
+    "p.csv: scores called as labels are": (
+        "id,target\n1,.9\n2,.2\n3,.4\n",
+        {"labels": SOLUTION},
+        0.667,
+    ),
     "p.csv: scores of another rater": (
         "id,prob\n1,.9\n2,.2\n3,.4\n",
         {"labels": "id,label,prob\n1,1,.9\n2,0,.1\n3,1,.8\n"},
@@ -159,23 +239,68 @@ def test_a_file_is_read_as_it_is_meant(name: str, tmp_path: Path) -> None:
 
 REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
     "labels in another form": ("y_true,y_pred\nTrue,1\nFalse,0\n", "disjoint", {}, [1.0]),
-    "labels that differ in case": ("label,pred\nCat,cat\ncat,cat\nDog,Dog\n", "cases", {}, [0.667]),
-    "a code beside two classes": ("id,label,prob\n1,1,.2\n2,2,.8\n3,9,.5\n4,2,.3\n", "many_labels", {}, []),
+    "labels that differ in case": (
+        "label,pred\nCat,cat\ncat,cat\nDog,Dog\n",
+        "cases",
+        {},
+        [0.667],
+    ),
+    "a code beside two classes": (
+        "id,label,prob\n1,1,.2\n2,2,.8\n3,9,.5\n4,2,.3\n",
+        "many_labels",
+        {},
+        [],
+    ),
     "one label": ("label,prob\nyes,.9\nyes,.4\n", "one_label", {}, []),
-    "the confidence of a predicted label": ("gold,prob a\na,.9\na,.8\nb,.7\nb,.6\n", "above_half", {}, [0.5]),
-    "a gap that may be a class": ("y_true,y_pred\ncat,cat\nNA,dog\n", "label_gap", {}, [1.0, 0.5]),
-    "another form after row 100": ("y_true,y_pred\n" + "1,1\n0,0\n" * 60 + "1,0.4\n", "kinds", {}, []),
+    "the confidence of a predicted label": (
+        "gold,prob a\na,.9\na,.8\nb,.7\nb,.6\n",
+        "above_half",
+        {},
+        [0.5],
+    ),
+    "a gap that may be a class": (
+        "y_true,y_pred\ncat,cat\nNA,dog\n",
+        "label_gap",
+        {},
+        [1.0, 0.5],
+    ),
+    "another form after row 100": (
+        "y_true,y_pred\n" + "1,1\n0,0\n" * 60 + "1,0.4\n",
+        "kinds",
+        {},
+        [],
+    ),
     "two families": (
         "label,rf_a,rf_b,svm_a,svm_b\na,.7,.3,.6,.4\nb,.2,.8,.7,.3\n",
         "several",
         {},
         [1.0, 0.5, 1.0, 0.5],
     ),
-    "what always is the best class": ("winner,cat,dog\n" + "cat,.7,.3\ndog,.2,.8\n" * 5, "best_class", {}, [1.0]),
-    "numbers of classes with names": ("label,mild,severe\n0,.7,.3\n1,.2,.8\n", "which_number", {}, [0.0, 1.0]),
+    "what always is the best class": (
+        "winner,cat,dog\n" + "cat,.7,.3\ndog,.2,.8\n" * 5,
+        "best_class",
+        {},
+        [1.0],
+    ),
+    "numbers of classes with names": (
+        "label,mild,severe\n0,.7,.3\n1,.2,.8\n",
+        "which_number",
+        {},
+        [0.0, 1.0],
+    ),
     "the confidence of a label": ("label,confidence\n1,.9\n0,.8\n", "no_scores", {}, []),
-    "distances": ("label,distance_cat,distance_dog\ncat,.1,.9\ndog,.8,.2\n", "no_scores", {}, []),
-    "unknown scores beside a file of labels": ("id,x\n1,.9\n2,.2\n3,.4\n", "not_named", {"labels": SOLUTION}, [0.667]),
+    "distances": (
+        "label,distance_cat,distance_dog\ncat,.1,.9\ndog,.8,.2\n",
+        "no_scores",
+        {},
+        [],
+    ),
+    "unknown scores beside a file of labels": (
+        "id,x\n1,.9\n2,.2\n3,.4\n",
+        "not_named",
+        {"labels": SOLUTION},
+        [0.667],
+    ),
     "labels of two classes of three": (
         "red,yellow,green,label\n.7,.2,.1,1\n.2,.3,.5,2\n",
         "first_number",
@@ -214,11 +339,36 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
         [1.0, 0.5],
     ),
     "labels that no name tells": ("diagnosis,0,1\n0,0.5,0.5\n", "not_named", {}, [1.0]),
-    "two families of numbers": ("target,y1,y2,o1,o2\n1,0.2,0.8,0.5,0.5\n", "several", {}, [0.0, 1.0]),
-    "a score of either class": ("target,score\nred,0.2\nblue,0.9\n", "which_class", {}, [0.0, 1.0]),
-    "two columns of predicted labels": ("target,pred,y_pred\na,a,b\nb,a,b\n", "several", {}, [0.5, 0.5]),
-    "lists without names": ("target,probs\ncat,[0.1 0.9]\ndog,[0.8 0.2]\n", "which_order", {}, [0.0, 1.0]),
-    "lists without names of all classes": ("target,probs\ncat,[.1 .8 .1]\ndog,[.8 .1 .1]\n", "which_order", {}, []),
+    "two families of numbers": (
+        "target,y1,y2,o1,o2\n1,0.2,0.8,0.5,0.5\n",
+        "several",
+        {},
+        [0.0, 1.0],
+    ),
+    "a score of either class": (
+        "target,score\nred,0.2\nblue,0.9\n",
+        "which_class",
+        {},
+        [0.0, 1.0],
+    ),
+    "two columns of predicted labels": (
+        "target,pred,y_pred\na,a,b\nb,a,b\n",
+        "several",
+        {},
+        [0.5, 0.5],
+    ),
+    "lists without names": (
+        "target,probs\ncat,[0.1 0.9]\ndog,[0.8 0.2]\n",
+        "which_order",
+        {},
+        [0.0, 1.0],
+    ),
+    "lists without names of all classes": (
+        "target,probs\ncat,[.1 .8 .1]\ndog,[.8 .1 .1]\n",
+        "which_order",
+        {},
+        [],
+    ),
     "lists beside a decision": (
         "target,probs,pred\ncat,[.1 .9],cat\ncat,[.8 .2],cat\n",
         "which_order",
@@ -233,9 +383,24 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
     ),
     "logits": ("label,a,b\na,3.2,-1.1\nb,-.4,2.2\n", "sums", {}, [1.0]),
     "lines in quotes": ('"label,a,b"\n"a,0.7,0.3"\n', "quoted_lines", {}, []),
-    "dictionaries in cells": ("label,scores\na,\"{'a': 0.7, 'b': 0.3}\"\n", "dictionaries", {}, []),
-    "a test set in each cell": ('y_true,y_pred\n"[0, 1, 1]","[0, 1, 0]"\n"[1, 0]","[1, 0]"\n', "many_rows", {}, []),
-    "as many rows as cells have labels": ('y_true,y_prob\n"[0, 1, 1]","[.2, .7, .9]"\n', "many_rows", {}, []),
+    "dictionaries in cells": (
+        "label,scores\na,\"{'a': 0.7, 'b': 0.3}\"\n",
+        "dictionaries",
+        {},
+        [],
+    ),
+    "a test set in each cell": (
+        'y_true,y_pred\n"[0, 1, 1]","[0, 1, 0]"\n"[1, 0]","[1, 0]"\n',
+        "many_rows",
+        {},
+        [],
+    ),
+    "as many rows as cells have labels": (
+        'y_true,y_prob\n"[0, 1, 1]","[.2, .7, .9]"\n',
+        "many_rows",
+        {},
+        [],
+    ),
     "numbers beside letters": ("label,pred\n0,A\n1,B\n1,A\n", "disjoint", {}, [2 / 3]),
     "a confusion matrix": (",a,b\na,8,1\nb,2,9\n", "confusion", {}, []),
     "groups that are labels": ("target,a,b\na,.7,.3\n", "both", {"by": ["target"]}, []),
@@ -274,7 +439,9 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_may_mean_two_things_is_refused_with_ways_that_work(name: str, tmp_path: Path) -> None:
+def test_what_may_mean_two_things_is_refused_with_ways_that_work(
+    name: str, tmp_path: Path
+) -> None:
     content, code, options, expected = REFUSED[name]
     path, concern = tmp_path / "p.csv", options.pop("concern", None)
     path.write_text(content)
@@ -288,7 +455,9 @@ def test_what_may_mean_two_things_is_refused_with_ways_that_work(name: str, tmp_
     measured = [value for offer in offers for value in offer.measured.accuracies.values()]
     assert measured == pytest.approx(expected, abs=1e-3)
     for offer in offers:
-        models = score_models(open_models([path], offer.options, concern), concern, intervals=False).models
+        models = score_models(
+            open_models([path], offer.options, concern), concern, intervals=False
+        ).models
         values = [scores.values["accuracy"] for scores in models.values()]
         assert values == pytest.approx([*offer.measured.accuracies.values()])
 
@@ -303,12 +472,27 @@ AS_ELSEWHERE: dict[str, tuple[str, float]] = {
         "gold,answer,probability\n" + "yes,yes,.9\nno,no,.99\nno,yes,.45\nno,no,.3\n" * 3,
         0.75,
     ),
-    "sigmoids beside predicted labels": ("label,pred,prob_a,prob_b\na,a,.9,.8\nb,a,.4,.3\n", 0.5),
-    "a name of labels of a known thing": ("died,prob_died,ward\n1,.9,2\n0,.3,1\n1,.2,3\n", 0.667),
+    "sigmoids beside predicted labels": (
+        "label,pred,prob_a,prob_b\na,a,.9,.8\nb,a,.4,.3\n",
+        0.5,
+    ),
+    "a name of labels of a known thing": (
+        "died,prob_died,ward\n1,.9,2\n0,.3,1\n1,.2,3\n",
+        0.667,
+    ),
     "labels in another case": ("label,pred\nYes,yes\nNo,yes\n", 0.5),
-    "an id with letters and digits": ("case_id,label,pred\n96825da4,a,a\n87438725,b,a\n1e5,b,b\n", 0.667),
-    "true and predicted names": ("true_kind,predicted_group,predicted_kind\na,0,a\nb,1,a\n", 0.5),
-    "a class in brackets": ("Outcome,P (Outcome=No),P (Outcome=Yes)\nNo,.7,.3\nYes,.6,.4\n", 0.5),
+    "an id with letters and digits": (
+        "case_id,label,pred\n96825da4,a,a\n87438725,b,a\n1e5,b,b\n",
+        0.667,
+    ),
+    "true and predicted names": (
+        "true_kind,predicted_group,predicted_kind\na,0,a\nb,1,a\n",
+        0.5,
+    ),
+    "a class in brackets": (
+        "Outcome,P (Outcome=No),P (Outcome=Yes)\nNo,.7,.3\nYes,.6,.4\n",
+        0.5,
+    ),
 }
 """By what it is: the content of a file that is read at once, and the accuracy."""
 
@@ -323,53 +507,90 @@ def test_names_and_values_together_tell_the_reading(name: str, tmp_path: Path) -
 def test_a_file_of_labels_names_its_column(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("id,target\n1,.9\n2,.2\n3,.4\n")
     labels = "id,target_label_2,why\n1,1,b\n2,0,d\n3,1,f\n"
-    with pytest.raises(PredictionsError, match=r"labels\.csv: has no column of labels .* --label-column"):
+    with pytest.raises(
+        PredictionsError, match=r"labels\.csv: has no column of labels .* --label-column"
+    ):
         accuracy(tmp_path / "p.csv", labels=labels)
-    assert accuracy(tmp_path / "p.csv", labels=labels, label_column="target_label_2", by=["why"]) == 0.667
+    assert (
+        accuracy(
+            tmp_path / "p.csv", labels=labels, label_column="target_label_2", by=["why"]
+        )
+        == 0.667
+    )
 
 
-def test_labels_with_ids_of_another_name_are_matched_by_their_values(tmp_path: Path) -> None:
+def test_labels_with_ids_of_another_name_are_matched_by_their_values(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "p.csv").write_text("image,cat,dog\nx,.7,.3\ny,.2,.8\n")
     assert accuracy(tmp_path / "p.csv", labels="file,label\ny,dog\nx,cat\n") == 1.0
     with pytest.raises(
-        PredictionsError, match=r"labels.csv: lacks 1 row of .*p.csv, such as 'x' in row 1 of column image"
+        PredictionsError,
+        match=r"labels.csv: lacks 1 row of .*p.csv, such as 'x' in row 1 of column image",
     ):
         accuracy(tmp_path / "p.csv", labels="file,label\ny,dog\nz,cat\n")
-    with pytest.raises(PredictionsError, match=r"has the ids file, and p\.csv image: name a column of both"):
+    with pytest.raises(
+        PredictionsError, match=r"has the ids file, and p\.csv image: name a column of both"
+    ):
         accuracy(tmp_path / "p.csv", labels="file,label\na,dog\nz,cat\n")
     (tmp_path / "p.csv").write_text("id,image,cat,dog\n0,x,.7,.3\n1,y,.2,.8\n")
-    with pytest.raises(PredictionsError, match=r"has the ids index, file, and p\.csv id, image"):  # orders differ
+    with pytest.raises(
+        PredictionsError, match=r"has the ids index, file, and p\.csv id, image"
+    ):  # orders differ
         accuracy(tmp_path / "p.csv", labels="index,file,label\n0,y,dog\n1,x,cat\n")
 
 
 def test_labels_are_not_scored_against_themselves(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("id,x\n1,.9\n2,.2\n3,.4\n")
     for option in ({"score_columns": ["target"]}, {"decision_column": "target"}):
-        with pytest.raises(PredictionsError, match="column target: cannot be labels and predictions, too"):
+        with pytest.raises(
+            PredictionsError, match="column target: cannot be labels and predictions, too"
+        ):
             accuracy(tmp_path / "p.csv", labels=SOLUTION, **option)
 
 
 def test_models_with_other_ids_are_not_compared_row_by_row(tmp_path: Path) -> None:
     paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
     for first, path in enumerate(paths):
-        path.write_text("id,label,cat,dog\n" + "".join(f"{first + row},cat,.7,.3\n" for row in range(3)))
-    with pytest.raises(PredictionsError, match=r"b\.csv, row 1, column id: must be '0' as in .*a\.csv, but is '1'"):
+        path.write_text(
+            "id,label,cat,dog\n" + "".join(f"{first + row},cat,.7,.3\n" for row in range(3))
+        )
+    with pytest.raises(
+        PredictionsError,
+        match=r"b\.csv, row 1, column id: must be '0' as in .*a\.csv, but is '1'",
+    ):
         score_models(open_models(paths, ReadOptions()), None)
 
 
-def test_labels_of_arrays_count_from_1_where_one_is_the_number_of_classes(tmp_path: Path) -> None:
-    for labels, options in (([1, 0, 1], {}), ([2, 1, 2], {}), ([1, -1, 1], {"classes": ["-1", "1"]})):
-        np.savez(tmp_path / "p.npz", probs=np.array([[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]]), y=np.array(labels))
+def test_labels_of_arrays_count_from_1_where_one_is_the_number_of_classes(
+    tmp_path: Path,
+) -> None:
+    for labels, options in (
+        ([1, 0, 1], {}),
+        ([2, 1, 2], {}),
+        ([1, -1, 1], {"classes": ["-1", "1"]}),
+    ):
+        np.savez(
+            tmp_path / "p.npz",
+            probs=np.array([[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]]),
+            y=np.array(labels),
+        )
         assert accuracy(tmp_path / "p.npz", **options) == 0.667
     with pytest.raises(UnclearFileError) as refused:
         accuracy(tmp_path / "p.npz")
     assert [offer.words for offer in refused.value.offers] == ["--classes=-1,1"]
 
 
-def test_arrays_of_one_probability_and_of_labels_with_a_column_are_read(tmp_path: Path) -> None:
+def test_arrays_of_one_probability_and_of_labels_with_a_column_are_read(
+    tmp_path: Path,
+) -> None:
     np.savez(tmp_path / "one.npz", probs=np.array([0.9, 0.2, 0.4]), y=np.array([1, 0, 1]))
     assert accuracy(tmp_path / "one.npz") == 0.667
-    np.savez(tmp_path / "two.npz", probs=np.array([[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]]), y=np.array([[1], [0], [1]]))
+    np.savez(
+        tmp_path / "two.npz",
+        probs=np.array([[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]]),
+        y=np.array([[1], [0], [1]]),
+    )
     assert accuracy(tmp_path / "two.npz") == 0.667
 
 
@@ -378,7 +599,9 @@ def test_lists_of_scores_by_label_in_parquet_are_read_as_in_json(tmp_path: Path)
         [{"label": "b", "score": 0.8}, {"label": "a", "score": 0.2}],
         [{"label": "a", "score": 1.0}, {"label": "b", "score": 0.0}],
     ]
-    pyarrow.parquet.write_table(pyarrow.table({"gold": ["b", "a"], "scores": scores}), tmp_path / "p.parquet")
+    pyarrow.parquet.write_table(
+        pyarrow.table({"gold": ["b", "a"], "scores": scores}), tmp_path / "p.parquet"
+    )
     assert accuracy(tmp_path / "p.parquet") == 1.0
 
 
@@ -394,14 +617,25 @@ def test_rows_that_are_left_out_are_counted(tmp_path: Path) -> None:
 def test_logits_that_look_like_probabilities_are_doubted(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("label,cat,dog\ncat,.6,.4\ndog,.4,.6\n")
     predictions = Predictions(tmp_path / "p.csv", ReadOptions(from_logits=True))
-    with pytest.warns(UserWarning, match="look like probabilities, but are read as logits: leave out --logits"):
+    with pytest.warns(
+        UserWarning,
+        match="look like probabilities, but are read as logits: leave out --logits",
+    ):
         predictions.rows()
 
 
 def test_names_of_classes_beside_arrays_are_taken(tmp_path: Path) -> None:
     probs = np.array([[0.9, 0.1], [0.3, 0.7], [0.4, 0.6]])
-    np.savez(tmp_path / "p.npz", preds=probs, target=np.array(["dog", "cat", "dog"]), classes=np.array(["dog", "cat"]))
-    assert Predictions(tmp_path / "p.npz").how() == 'p.npz: labels "target"; lists of scores "preds" = classes dog, cat'
+    np.savez(
+        tmp_path / "p.npz",
+        preds=probs,
+        target=np.array(["dog", "cat", "dog"]),
+        classes=np.array(["dog", "cat"]),
+    )
+    assert (
+        Predictions(tmp_path / "p.npz").how()
+        == 'p.npz: labels "target"; lists of scores "preds" = classes dog, cat'
+    )
     assert accuracy(tmp_path / "p.npz") == 0.667
 
 
@@ -409,20 +643,31 @@ def test_what_stands_beside_scores_is_said(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("label,pred,a,b\na,b,1,0\nb,b,.4,.6\nb,b,1,0\n")
     predictions = Predictions(tmp_path / "p.csv")
     predictions.rows()
-    assert "'pred' is not the most probable class in 2 of 3 rows (--decision-column pred" in predictions.how()
-    assert predictions.notes == ["The label has the probability 0 in 1 of 3 rows, in a file with 1 decimals."]
+    assert (
+        "'pred' is not the most probable class in 2 of 3 rows (--decision-column pred"
+        in predictions.how()
+    )
+    assert predictions.notes == [
+        "The label has the probability 0 in 1 of 3 rows, in a file with 1 decimals."
+    ]
 
 
 def test_columns_with_the_names_of_models_are_these_models(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("label,ours,baseline,half_prob\n1,1,0,.9\n0,1,0,.1\n")
     options = ReadOptions(models=["ours", "baseline", "half"])
-    models = score_models(open_models([tmp_path / "p.csv"], options), None, intervals=False).models
+    models = score_models(
+        open_models([tmp_path / "p.csv"], options), None, intervals=False
+    ).models
     assert [each.values["accuracy"] for each in models.values()] == [0.5, 0.5, 1.0]
 
 
 def test_files_that_are_only_pointers_say_how_to_get_them(tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
-    with pytest.raises(PredictionsError, match="pointer of Git LFS, not the file itself: git lfs pull"):
+    (tmp_path / "p.csv").write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+    )
+    with pytest.raises(
+        PredictionsError, match="pointer of Git LFS, not the file itself: git lfs pull"
+    ):
         Predictions(tmp_path / "p.csv")
 
 
@@ -431,17 +676,25 @@ def test_scores_of_the_other_class_are_doubted(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("\n".join(["label,prob_dead", *rows]) + "\n")
     warned = score_models(open_models([tmp_path / "p.csv"], ReadOptions()), None).warnings()
     assert any("E6" in str(each) and "--classes 1,0" in str(each) for each in warned)
-    turned = score_models(open_models([tmp_path / "p.csv"], ReadOptions(classes=["1", "0"])), None)
+    turned = score_models(
+        open_models([tmp_path / "p.csv"], ReadOptions(classes=["1", "0"])), None
+    )
     assert turned.value("accuracy") == 1
     assert not any("E6" in str(each) for each in turned.warnings())
-    (tmp_path / "p.csv").write_text("\n".join(["label,prob_1", *rows]) + "\n")  # no option turns what a name says
+    (tmp_path / "p.csv").write_text(
+        "\n".join(["label,prob_1", *rows]) + "\n"
+    )  # no option turns what a name says
     named = score_models(open_models([tmp_path / "p.csv"], ReadOptions()), None).warnings()
     assert any("E6" in str(each) and "--classes" not in str(each) for each in named)
 
 
 def test_trials_without_a_cluster_may_be_left_out(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("score,label,speaker\n0.9,1,a\n0.1,0,b\n0.5,0,\n")
-    with pytest.raises(PredictionsError, match=r"row 3, column speaker: must have a name, but is missing"):
+    with pytest.raises(
+        PredictionsError, match=r"row 3, column speaker: must have a name, but is missing"
+    ):
         read_trials(tmp_path / "s.csv", ReadOptions(cluster="speaker"), lambda _: None)
-    table = read_trials(tmp_path / "s.csv", ReadOptions(cluster="speaker", missing="drop"), lambda _: None)
+    table = read_trials(
+        tmp_path / "s.csv", ReadOptions(cluster="speaker", missing="drop"), lambda _: None
+    )
     assert table.trials.scores.tolist() == [0.9, 0.1]

@@ -41,12 +41,19 @@ def ignore(rows: int) -> None:
     pass
 
 
-def calibrated(saved: SavedCalibration, path: Path, out: Path, reading: ReadOptions | None = None) -> Tensor:
+def calibrated(
+    saved: SavedCalibration, path: Path, out: Path, reading: ReadOptions | None = None
+) -> Tensor:
     """Return the scores of the copy of a file with calibrated scores."""
     opened = open_to_calibrate(saved, path, reading or ReadOptions())
     calibrate_predictions(saved, opened, out, ignore)
     names = None if saved.class_names == NUMBERS else saved.class_names
-    copy = Predictions(out, OF_LOGITS._replace(from_logits=saved.from_logits), class_names=names, needs_labels=False)
+    copy = Predictions(
+        out,
+        OF_LOGITS._replace(from_logits=saved.from_logits),
+        class_names=names,
+        needs_labels=False,
+    )
     return (copy.logits() if saved.from_logits else copy.rows()).scores
 
 
@@ -56,7 +63,11 @@ def test_a_fit_to_a_file_is_the_fit_to_its_tensors(suffix: str, tmp_path: Path) 
     fitted = fit_to_predictions(Predictions(path, OF_LOGITS), "temperature", ignore)
     expected = TemperatureScaling().fit(LOGITS, TARGET)
     torch.testing.assert_close(fitted.saved.module.state_dict(), expected.state_dict())
-    assert (fitted.rows, fitted.saved.method, fitted.saved.from_logits) == (400, "temperature", True)
+    assert (fitted.rows, fitted.saved.method, fitted.saved.from_logits) == (
+        400,
+        "temperature",
+        True,
+    )
     assert fitted.after < fitted.before
 
 
@@ -64,18 +75,28 @@ def test_a_fit_takes_labels_of_another_file(tmp_path: Path) -> None:
     np.save(tmp_path / "p.npy", LOGITS)
     np.save(tmp_path / "t.npy", TARGET)
     reading = OF_LOGITS._replace(labels=tmp_path / "t.npy")
-    fitted = fit_to_predictions(Predictions(tmp_path / "p.npy", reading), "temperature", ignore)
-    torch.testing.assert_close(fitted.saved.module.state_dict(), TemperatureScaling().fit(LOGITS, TARGET).state_dict())
+    fitted = fit_to_predictions(
+        Predictions(tmp_path / "p.npy", reading), "temperature", ignore
+    )
     torch.testing.assert_close(
-        calibrated(fitted.saved, tmp_path / "p.npy", tmp_path / "out.npz"), fitted.saved.module(LOGITS)
+        fitted.saved.module.state_dict(),
+        TemperatureScaling().fit(LOGITS, TARGET).state_dict(),
+    )
+    torch.testing.assert_close(
+        calibrated(fitted.saved, tmp_path / "p.npy", tmp_path / "out.npz"),
+        fitted.saved.module(LOGITS),
     )
 
 
-def test_logarithms_of_probabilities_have_the_temperature_of_the_logits(tmp_path: Path) -> None:
+def test_logarithms_of_probabilities_have_the_temperature_of_the_logits(
+    tmp_path: Path,
+) -> None:
     path = write_predictions(tmp_path / "p.npz", PROBS, TARGET, NAMES)
     fitted = fit_to_predictions(Predictions(path), "temperature", ignore)
     expected = TemperatureScaling().fit(LOGITS, TARGET)
-    torch.testing.assert_close(fitted.saved.module.state_dict(), expected.state_dict(), rtol=1e-6, atol=0)
+    torch.testing.assert_close(
+        fitted.saved.module.state_dict(), expected.state_dict(), rtol=1e-6, atol=0
+    )
 
 
 def test_probabilities_of_0_and_1_are_calibrated_too(tmp_path: Path) -> None:
@@ -94,21 +115,33 @@ def test_calibrated_rows_stay_logits_or_probabilities_and_keep_their_labels(
 ) -> None:
     module = VectorScaling(CLASSES).fit(LOGITS if from_logits else PROBS.log(), TARGET)
     saved = SavedCalibration("vector", module, tuple(NAMES), from_logits)
-    path = write_predictions(tmp_path / f"p{suffix}", LOGITS if from_logits else PROBS, TARGET, NAMES)
+    path = write_predictions(
+        tmp_path / f"p{suffix}", LOGITS if from_logits else PROBS, TARGET, NAMES
+    )
     scores = calibrated(saved, path, tmp_path / f"out{suffix}")
-    torch.testing.assert_close(scores, module(LOGITS) if from_logits else module(PROBS.log()).softmax(dim=1))
+    torch.testing.assert_close(
+        scores, module(LOGITS) if from_logits else module(PROBS.log()).softmax(dim=1)
+    )
     before, after = (open_table(file) for file in (path, tmp_path / f"out{suffix}"))
     assert list(after.names) == list(before.names)
     assert after.peek()["target"] == before.peek()["target"]
-    assert sorted(file.name for file in tmp_path.iterdir()) == sorted([path.name, f"out{suffix}"])
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(
+        [path.name, f"out{suffix}"]
+    )
 
 
 def test_all_other_columns_stay_in_their_order_and_as_their_text(tmp_path: Path) -> None:
     rows = zip(LOGITS.tolist(), TARGET.tolist(), strict=True)
     lines = [
-        f'{place};"a; b";{r};{y};{NAMES[label]};007;{g};{b};1,50' for place, ((r, y, g, b), label) in enumerate(rows)
+        f'{place};"a; b";{r};{y};{NAMES[label]};007;{g};{b};1,50'
+        for place, ((r, y, g, b), label) in enumerate(rows)
     ]
-    text = "\n".join([";note;red;yellow;truth;code;green;blue;price", *(line.replace(".", ",") for line in lines)])
+    text = "\n".join(
+        [
+            ";note;red;yellow;truth;code;green;blue;price",
+            *(line.replace(".", ",") for line in lines),
+        ]
+    )
     (tmp_path / "p.csv").write_text(text + "\n")
     scores = calibrated(TEMPERATURE, tmp_path / "p.csv", tmp_path / "out.csv")
     torch.testing.assert_close(scores, LOGITS)
@@ -116,8 +149,12 @@ def test_all_other_columns_stay_in_their_order_and_as_their_text(tmp_path: Path)
 
 
 def test_rows_that_are_left_out_have_no_scores(tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text("red,yellow,green,blue,id\n1,2,3,4,a\n1,,3,4,b\n4,3,2,1,c\n")
-    with pytest.raises(PredictionsError, match=r"row 2, column yellow: .*is missing .--missing drop leaves"):
+    (tmp_path / "p.csv").write_text(
+        "red,yellow,green,blue,id\n1,2,3,4,a\n1,,3,4,b\n4,3,2,1,c\n"
+    )
+    with pytest.raises(
+        PredictionsError, match=r"row 2, column yellow: .*is missing .--missing drop leaves"
+    ):
         calibrated(TEMPERATURE, tmp_path / "p.csv", tmp_path / "out.csv")
     scores = open_to_calibrate(TEMPERATURE, tmp_path / "p.csv", ReadOptions(missing="drop"))
     calibrate_predictions(TEMPERATURE, scores, tmp_path / "out.csv", ignore)
@@ -134,7 +171,10 @@ def test_one_probability_of_the_positive_class_stays_one(tmp_path: Path) -> None
     module.scale.fill_(2)
     saved = SavedCalibration("vector", module, ("good", "bad"))
     calibrate_predictions(
-        saved, open_to_calibrate(saved, tmp_path / "p.csv", ReadOptions()), tmp_path / "o.csv", ignore
+        saved,
+        open_to_calibrate(saved, tmp_path / "p.csv", ReadOptions()),
+        tmp_path / "o.csv",
+        ignore,
     )
     header, first, second = (tmp_path / "o.csv").read_text().splitlines()
     assert (header, first[:2], second[:2]) == ("id,prob", "a,", "b,")
@@ -145,7 +185,9 @@ def test_one_probability_of_the_positive_class_stays_one(tmp_path: Path) -> None
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_fit_needs_labels(suffix: str, tmp_path: Path) -> None:
     path = write_predictions(tmp_path / f"p{suffix}", LOGITS, None, NAMES)
-    with pytest.raises(PredictionsError, match=r"has no column of labels .*--label-column COLUMN names it"):
+    with pytest.raises(
+        PredictionsError, match=r"has no column of labels .*--label-column COLUMN names it"
+    ):
         fit_to_predictions(Predictions(path, OF_LOGITS), "temperature", ignore)
 
 
@@ -153,26 +195,43 @@ def test_columns_are_found_by_the_names_of_the_fit(tmp_path: Path) -> None:
     module = VectorScaling(CLASSES).fit(LOGITS, TARGET)
     saved = SavedCalibration("vector", module, tuple(NAMES), True)
     turned = write_predictions(tmp_path / "p.csv", LOGITS.flip(1), 3 - TARGET, NAMES[::-1])
-    torch.testing.assert_close(calibrated(saved, turned, tmp_path / "out.csv"), module(LOGITS))
+    torch.testing.assert_close(
+        calibrated(saved, turned, tmp_path / "out.csv"), module(LOGITS)
+    )
     assert (tmp_path / "out.csv").read_text().startswith("blue,green,yellow,red,target\n")
 
 
 def test_other_classes_than_those_of_the_fit_are_refused(tmp_path: Path) -> None:
     other = write_predictions(tmp_path / "p.csv", LOGITS, None, ["a", "b", "c", "d"])
-    with pytest.raises(PredictionsError, match=r"(?s)has no columns of scores .*there is no column for red, yellow"):
+    with pytest.raises(
+        PredictionsError,
+        match=r"(?s)has no columns of scores .*there is no column for red, yellow",
+    ):
         open_to_calibrate(TEMPERATURE, other, ReadOptions())
     numbered = TEMPERATURE._replace(class_names=("0", "1"))
-    with pytest.raises(PredictionsError, match="has scores for 4 classes, but 2 are expected"):
+    with pytest.raises(
+        PredictionsError, match="has scores for 4 classes, but 2 are expected"
+    ):
         open_to_calibrate(numbered, other, ReadOptions())
-    assert open_to_calibrate(TEMPERATURE, other, ReadOptions(classes=["a", "b", "c", "d"])).class_names == NAMES
-    with pytest.raises(PredictionsError, match="--classes must be what the file calls red, yellow, green, blue, in"):
+    assert (
+        open_to_calibrate(
+            TEMPERATURE, other, ReadOptions(classes=["a", "b", "c", "d"])
+        ).class_names
+        == NAMES
+    )
+    with pytest.raises(
+        PredictionsError,
+        match="--classes must be what the file calls red, yellow, green, blue, in",
+    ):
         open_to_calibrate(TEMPERATURE, other, ReadOptions(classes=NAMES[::-1]))
 
 
 def test_soft_labels_are_refused(tmp_path: Path) -> None:
     soft = torch.rand(400, CLASSES, generator=torch.Generator().manual_seed(0))
     path = write_predictions(tmp_path / "p.npz", PROBS, soft, NAMES)
-    with pytest.raises(PredictionsError, match="has soft labels, but logits need one class for each row"):
+    with pytest.raises(
+        PredictionsError, match="has soft labels, but logits need one class for each row"
+    ):
         fit_to_predictions(Predictions(path), "temperature", ignore)
 
 
@@ -180,12 +239,17 @@ def test_values_that_cannot_be_calibrated_are_refused(tmp_path: Path) -> None:
     scores = LOGITS.clone()
     scores[7, 0] = -torch.inf
     path = write_predictions(tmp_path / "p.npz", scores, TARGET, NAMES)
-    with pytest.raises(PredictionsError, match=rf"p\.npz: preds {Rule('finite_logits')}.* sample 7 .*\[-inf"):
+    with pytest.raises(
+        PredictionsError,
+        match=rf"p\.npz: preds {Rule('finite_logits')}.* sample 7 .*\[-inf",
+    ):
         fit_to_predictions(Predictions(path, OF_LOGITS), "vector", ignore)
     turned = VectorScaling(CLASSES)
     turned.scale.fill_(-1)
     saved = SavedCalibration("vector", turned, NUMBERS, True)
-    with pytest.raises(PredictionsError, match=r"p\.npz, row 8: the calibrated logits are not finite"):
+    with pytest.raises(
+        PredictionsError, match=r"p\.npz, row 8: the calibrated logits are not finite"
+    ):
         calibrated(saved, path, tmp_path / "out.npz")
     empty = write_predictions(tmp_path / "p.npz", LOGITS[:0], TARGET[:0], NAMES)
     with pytest.raises(PredictionsError, match=r"has no rows|has a header, but no rows"):
@@ -195,9 +259,14 @@ def test_values_that_cannot_be_calibrated_are_refused(tmp_path: Path) -> None:
 def test_arrays_are_written_as_arrays_alone(tmp_path: Path) -> None:
     for name in ("p.csv", "p.npz"):
         write_predictions(tmp_path / name, LOGITS, TARGET, NAMES)
-    with pytest.raises(PredictionsError, match=re.escape("o.npz: must end in .csv, .parquet, .tsv or .txt")):
+    with pytest.raises(
+        PredictionsError, match=re.escape("o.npz: must end in .csv, .parquet, .tsv or .txt")
+    ):
         calibrated(TEMPERATURE, tmp_path / "p.csv", tmp_path / "o.npz")
-    with pytest.raises(PredictionsError, match=re.escape("o.npy: must end in .csv, .parquet, .tsv or .txt, or as")):
+    with pytest.raises(
+        PredictionsError,
+        match=re.escape("o.npy: must end in .csv, .parquet, .tsv or .txt, or as"),
+    ):
         calibrated(TEMPERATURE, tmp_path / "p.npz", tmp_path / "o.npy")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["p.csv", "p.npz"]
 
@@ -219,14 +288,24 @@ def text_of(lines: list[str]) -> str:
         ("s.txt", [], "{}"),
     ],
 )
-def test_only_the_scores_of_trials_change(name: str, header: list[str], line: str, tmp_path: Path) -> None:
+def test_only_the_scores_of_trials_change(
+    name: str, header: list[str], line: str, tmp_path: Path
+) -> None:
     def text(scores: Tensor) -> str:
-        return text_of(header + [line.format(*pair) for pair in zip(scores.tolist(), LABELS.tolist(), strict=True)])
+        return text_of(
+            header
+            + [
+                line.format(*pair)
+                for pair in zip(scores.tolist(), LABELS.tolist(), strict=True)
+            ]
+        )
 
     module = LogisticCalibration().fit(SCORES, LABELS)
     rows: list[int] = []
     (tmp_path / name).write_text(text(SCORES))
-    rewrite_scores(tmp_path / name, tmp_path / f"out-{name}", module, ReadOptions(), rows.append)
+    rewrite_scores(
+        tmp_path / name, tmp_path / f"out-{name}", module, ReadOptions(), rows.append
+    )
     assert (tmp_path / f"out-{name}").read_text() == text(module(SCORES)).replace(" ", "\t")
     assert sum(rows) == 400
 
@@ -237,7 +316,9 @@ def test_ratios_of_a_file_are_those_of_its_tensors(method: str, tmp_path: Path) 
     (tmp_path / "s.txt").write_text(text_of([f"{score} {label}" for score, label in pairs]))
     read = read_trials(tmp_path / "s.txt", ReadOptions(), ignore).trials
     fitted = fit_to_trials(tmp_path / "s.txt", read, method, 0.5)  # type: ignore[arg-type]
-    rewrite_scores(tmp_path / "s.txt", tmp_path / "llr.txt", fitted.saved.module, ReadOptions(), ignore)
+    rewrite_scores(
+        tmp_path / "s.txt", tmp_path / "llr.txt", fitted.saved.module, ReadOptions(), ignore
+    )
     ratios = read_trials(tmp_path / "llr.txt", ReadOptions(), ignore).trials
     assert torch.equal(ratios.scores, fitted.saved.module(SCORES))
     assert fitted.after < fitted.before
@@ -247,7 +328,9 @@ def test_ratios_of_a_file_are_those_of_its_tensors(method: str, tmp_path: Path) 
 def test_separated_trials_are_refused_with_their_file(tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("1 0\n2 1\n")
     read = read_trials(tmp_path / "s.txt", ReadOptions(), ignore).trials
-    with pytest.raises(PredictionsError, match=r"s\.txt: preds must overlap to be calibrated"):
+    with pytest.raises(
+        PredictionsError, match=r"s\.txt: preds must overlap to be calibrated"
+    ):
         fit_to_trials(tmp_path / "s.txt", read, "logistic", 0.5)
 
 
@@ -261,8 +344,18 @@ def test_separated_trials_are_refused_with_their_file(tmp_path: Path) -> None:
             "o.csv",
             "s.csv, row 2, column label: is missing: the row has 1 of 2 values",
         ),
-        ("s.csv", "score\n1\nx\n", "o.csv", "s.csv, row 2, column score: must be a number, but is 'x'"),
-        ("s.txt", "1.5 0\n2\n", "o.txt", "s.txt, row 2, column 2: is missing: the row has 1 of 2 values"),
+        (
+            "s.csv",
+            "score\n1\nx\n",
+            "o.csv",
+            "s.csv, row 2, column score: must be a number, but is 'x'",
+        ),
+        (
+            "s.txt",
+            "1.5 0\n2\n",
+            "o.txt",
+            "s.txt, row 2, column 2: is missing: the row has 1 of 2 values",
+        ),
         (
             "s.txt",
             "a b c d\n",
@@ -277,7 +370,9 @@ def test_a_bad_file_of_trials_is_refused_and_nothing_is_written(
 ) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(PredictionsError, match=re.escape(message)):
-        rewrite_scores(tmp_path / name, tmp_path / out, lambda scores: scores, ReadOptions(), ignore)
+        rewrite_scores(
+            tmp_path / name, tmp_path / out, lambda scores: scores, ReadOptions(), ignore
+        )
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
@@ -285,18 +380,25 @@ def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "cal.pt"
     path.write_text("not a calibration")
     with pytest.raises(
-        CalibrationFileError, match="is not a file of `mpcs calibrate fit` as it was written: has no SHA-256"
+        CalibrationFileError,
+        match="is not a file of `mpcs calibrate fit` as it was written: has no SHA-256",
     ):
         load_calibration(path)
     save_artifact({"preds": LOGITS}, path, kind="something else")
-    with pytest.raises(CalibrationFileError, match=r"cal\.pt: is not a file of `mpcs calibrate fit`$"):
+    with pytest.raises(
+        CalibrationFileError, match=r"cal\.pt: is not a file of `mpcs calibrate fit`$"
+    ):
         load_calibration(path)
     save_calibration(SavedCalibration("vector", VectorScaling(2), ("a", "b", "c")), path)
-    with pytest.raises(CalibrationFileError, match=r"its calibration is damaged: .*size mismatch for scale"):
+    with pytest.raises(
+        CalibrationFileError, match=r"its calibration is damaged: .*size mismatch for scale"
+    ):
         load_calibration(path)
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def failing(file: object, array: object, **_: object) -> None:
         raise OSError("no space left")
 
@@ -306,4 +408,6 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(OSError, match="no space left"):
         calibrated(TEMPERATURE, tmp_path / "in.npz", tmp_path / "p.npz")
     (tmp_path / "in.npz").unlink()
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("p.npz", "mine")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [
+        ("p.npz", "mine")
+    ]

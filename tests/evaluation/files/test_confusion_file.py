@@ -27,20 +27,38 @@ def test_the_decks_homework_is_a_command(capsys: pytest.CaptureFixture[str]) -> 
     homework = expected["homework"]
     assert found["confusion"] == expected["matrix"]
     assert found["rows"] == expected["total"]
-    assert found["metrics"]["misclassification_rate"] == pytest.approx(homework["weighted_error_rate"]["value"])
-    assert found["metrics"]["balanced_error_rate"] == pytest.approx(homework["unweighted_error_rate"]["value"])
-    assert found["per_class"]["RUS"]["error_rate"] == pytest.approx(homework["russian_error_rate"]["value"])
+    assert found["metrics"]["misclassification_rate"] == pytest.approx(
+        homework["weighted_error_rate"]["value"]
+    )
+    assert found["metrics"]["balanced_error_rate"] == pytest.approx(
+        homework["unweighted_error_rate"]["value"]
+    )
+    assert found["per_class"]["RUS"]["error_rate"] == pytest.approx(
+        homework["russian_error_rate"]["value"]
+    )
     for name, row in expected["per_class"].items():
         assert found["per_class"][name]["precision"] == pytest.approx(row["precision"])
 
 
 @pytest.mark.slow
-@given(counts=arrays(np.int64, (3, 3), elements=st.integers(0, 40)).filter(lambda c: (c.sum(axis=1) > 0).all()))
-def test_values_are_those_of_the_samples_it_counts(counts: "np.ndarray[tuple[int, int], np.dtype[np.int64]]") -> None:
-    true, predicted = (np.repeat(labels.flatten(), counts.flatten()) for labels in np.indices((3, 3)))
+@given(
+    counts=arrays(np.int64, (3, 3), elements=st.integers(0, 40)).filter(
+        lambda c: (c.sum(axis=1) > 0).all()
+    )
+)
+def test_values_are_those_of_the_samples_it_counts(
+    counts: "np.ndarray[tuple[int, int], np.dtype[np.int64]]",
+) -> None:
+    true, predicted = (
+        np.repeat(labels.flatten(), counts.flatten()) for labels in np.indices((3, 3))
+    )
     with TemporaryDirectory() as folder:
-        values = score_confusion(written(Path(folder), counts.tolist(), "abc"), None).first.values
-    assert values["balanced_error_rate"] == pytest.approx(1 - balanced_accuracy_score(true, predicted))
+        values = score_confusion(
+            written(Path(folder), counts.tolist(), "abc"), None
+        ).first.values
+    assert values["balanced_error_rate"] == pytest.approx(
+        1 - balanced_accuracy_score(true, predicted)
+    )
     assert values["mcc"] == pytest.approx(matthews_corrcoef(true, predicted), abs=1e-12)
 
 
@@ -50,7 +68,9 @@ def test_a_concern_says_which_errors_are_dangerous(tmp_path: Path) -> None:
     assert score_confusion(path, concern).first.values["dangerous"] == 3
     in_its_order = ConcernSpec(["b", "a"], releases=[("b", "a")])
     assert score_confusion(path, in_its_order).first.values["dangerous"] == 2
-    with pytest.raises(PredictionsError, match="must have the classes of the concern, b, c, but has a, b"):
+    with pytest.raises(
+        PredictionsError, match="must have the classes of the concern, b, c, but has a, b"
+    ):
         score_confusion(path, ConcernSpec(["b", "c"]))
 
 
@@ -68,7 +88,9 @@ def test_a_concern_says_which_errors_are_dangerous(tmp_path: Path) -> None:
 def test_rows_columns_and_sums_are_recognized(text: str, tmp_path: Path) -> None:
     (tmp_path / "matrix.csv").write_text(text)
     names, counts, how = read_confusion(tmp_path / "matrix.csv")
-    assert counts[[[names.index(name)] for name in "ab"], [names.index(name) for name in "ab"]].tolist() == [
+    assert counts[
+        [[names.index(name)] for name in "ab"], [names.index(name) for name in "ab"]
+    ].tolist() == [
         [5, 2],
         [3, 9],
     ]
@@ -82,9 +104,13 @@ def test_a_report_is_written(tmp_path: Path) -> None:
 
 def test_what_needs_scores_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("score", "--confusion", DIALECTS, "--k", 3) == 2
-    assert "--k: is for scores, which a confusion matrix does not have" in one_line(capsys.readouterr().err)
+    assert "--k: is for scores, which a confusion matrix does not have" in one_line(
+        capsys.readouterr().err
+    )
     assert run("score", "--confusion", DIALECTS, "--metrics", "accuracy,mpcs") == 2
-    assert "holds decisions alone, but mpcs must have probabilities" in one_line(capsys.readouterr().err)
+    assert "holds decisions alone, but mpcs must have probabilities" in one_line(
+        capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,16 +120,40 @@ def test_what_needs_scores_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
         ("5,2\n3,9\n", "the header is missing: the first line is 5, 2"),
         (",a\na,1\n", "must have 2 to 10000 classes, but has 1"),
         (",a,a\na,1,2\na,3,4\n", r"columns must have different names, but \['a'\] repeat"),
-        (",a,b\na,1,2\n", "must have the same classes in rows and columns, but has a and a, b"),
-        (",true a,true b\npred a,5,3\npred b,2,9\n", "but has pred a, pred b and true a, true b"),
-        (",a,b\na,1,2\na,3,4\nb,3,4\n", "must have the same classes in rows and columns, but has a, a, b and a, b"),
+        (
+            ",a,b\na,1,2\n",
+            "must have the same classes in rows and columns, but has a and a, b",
+        ),
+        (
+            ",true a,true b\npred a,5,3\npred b,2,9\n",
+            "but has pred a, pred b and true a, true b",
+        ),
+        (
+            ",a,b\na,1,2\na,3,4\nb,3,4\n",
+            "must have the same classes in rows and columns, but has a, a, b and a, b",
+        ),
         (",a,b\na,1\nb,3,4\n", "row 1, column b: is missing: the row has 2 of 3 values"),
-        (",a,b\na,1,2\nb,3,0.5\n", "column b: must be a whole number of at least 0, but is '0.5' for 'b'"),
-        (",a,b\na,1,-2\nb,3,4\n", "column b: must be a whole number of at least 0, but is '-2' for 'a'"),
+        (
+            ",a,b\na,1,2\nb,3,0.5\n",
+            "column b: must be a whole number of at least 0, but is '0.5' for 'b'",
+        ),
+        (
+            ",a,b\na,1,-2\nb,3,4\n",
+            "column b: must be a whole number of at least 0, but is '-2' for 'a'",
+        ),
         (",a,b,sum\na,1,2,3\nb,3,4,8\n", "has sum, which are not the sums of the counts"),
-        ("what,a,b\na,1,2\nb,3,4\n", r"has the corner 'what': write true.predicted if rows are true classes, else"),
-        (",a,b\na,0,0\nb,0,0\n", "must count from 1 to 9007199254740992 samples, but counts 0"),
-        (",a,b\na,9007199254740992,0\nb,0,1\n", "must count from 1 to 9007199254740992 samples"),
+        (
+            "what,a,b\na,1,2\nb,3,4\n",
+            r"has the corner 'what': write true.predicted if rows are true classes, else",
+        ),
+        (
+            ",a,b\na,0,0\nb,0,0\n",
+            "must count from 1 to 9007199254740992 samples, but counts 0",
+        ),
+        (
+            ",a,b\na,9007199254740992,0\nb,0,1\n",
+            "must count from 1 to 9007199254740992 samples",
+        ),
         ("a,b\x00c", "is a binary file of no known format"),
     ],
 )
@@ -115,7 +165,10 @@ def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> Non
 
 
 def written(folder: Path, counts: list[list[int]], names: str) -> Path:
-    rows = [["", *names], *([name, *map(str, row)] for name, row in zip(names, counts, strict=True))]
+    rows = [
+        ["", *names],
+        *([name, *map(str, row)] for name, row in zip(names, counts, strict=True)),
+    ]
     path = folder / "matrix.csv"
     path.write_text("\n".join(",".join(row) for row in rows))
     return path

@@ -19,16 +19,30 @@ from mpcs_torch.evaluation.files.write import copy_table, write_text
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("s.csv", 'b,score,a\n"1,5",0.50,\n x ,2,"""q"""\n', 'b,score,a,new\n"1,5",1.0,,7\n x ,4.0,"""q""",7\n'),
+        (
+            "s.csv",
+            'b,score,a\n"1,5",0.50,\n x ,2,"""q"""\n',
+            'b,score,a,new\n"1,5",1.0,,7\n x ,4.0,"""q""",7\n',
+        ),
         ("s.tsv", "score\tid\n1\t01\n", "score\tid\tnew\n2.0\t01\t7\n"),
         ("s.txt", "a  b 1\nc d 2.5\n", "a\tb\t2.0\t7\nc\td\t5.0\t7\n"),
         ("s.csv", "id;score\n0,5;1,5\n1,0;2\n", "id;score;new\n0,5;3,0;7\n1,0;4,0;7\n"),
-        ("s.txt", "id  score\n0,5  1,5\n1,0  2\n", "id\tscore\tnew\n0,5\t3,0\t7\n1,0\t4,0\t7\n"),
+        (
+            "s.txt",
+            "id  score\n0,5  1,5\n1,0  2\n",
+            "id\tscore\tnew\n0,5\t3,0\t7\n1,0\t4,0\t7\n",
+        ),
         ("s.csv", 'id,score\na,"0,5"\nb,"0,25"\n', "id;score;new\na;1,0;7\nb;0,5;7\n"),
-        ("s.csv", 'note,score\n"a\rb",1\n"# 1",2\n', '"note","score","new"\n"a\rb","2.0","7"\n"# 1","4.0","7"\n'),
+        (
+            "s.csv",
+            'note,score\n"a\rb",1\n"# 1",2\n',
+            '"note","score","new"\n"a\rb","2.0","7"\n"# 1","4.0","7"\n',
+        ),
     ],
 )
-def test_a_copy_keeps_texts_names_order_and_dialect(tmp_path: Path, name: str, content: str, expected: str) -> None:
+def test_a_copy_keeps_texts_names_order_and_dialect(
+    tmp_path: Path, name: str, content: str, expected: str
+) -> None:
     (tmp_path / name).write_text(content)
     table = open_table(tmp_path / name)
     score = "score" if table.has_names else "column 3"
@@ -47,24 +61,43 @@ def copied(table: FileTable, out: Path) -> Path:
 
 
 def test_texts_of_a_parquet_file_are_written_as_they_are_read(tmp_path: Path) -> None:
-    columns = {"patient": [1.0, None, 3.0], "score": [1.5, 0.1 + 0.2, 1.0], "ill": [True, False, True]}
+    columns = {
+        "patient": [1.0, None, 3.0],
+        "score": [1.5, 0.1 + 0.2, 1.0],
+        "ill": [True, False, True],
+    }
     pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "in.parquet")
     out = copied(open_table(tmp_path / "in.parquet"), tmp_path / "out.csv")
     rows = ["1,1.5,true,0.5", ",0.30000000000000004,false,0.5", "3,1.0,true,0.5"]
     assert out.read_text().splitlines()[1:] == rows
 
 
-def test_numbers_with_decimal_commas_become_numbers_of_a_parquet_file(tmp_path: Path) -> None:
+def test_numbers_with_decimal_commas_become_numbers_of_a_parquet_file(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "in.csv").write_text("id;score;note\n007;0,5;1,5 mm\n008;NA;\n")
-    written = pyarrow.parquet.read_table(copied(open_table(tmp_path / "in.csv"), tmp_path / "out.parquet"))
-    assert written.to_pydict() == {"id": ["007", "008"], "score": [0.5, None], "note": ["1,5 mm", ""], "new": [0.5] * 2}
+    written = pyarrow.parquet.read_table(
+        copied(open_table(tmp_path / "in.csv"), tmp_path / "out.parquet")
+    )
+    assert written.to_pydict() == {
+        "id": ["007", "008"],
+        "score": [0.5, None],
+        "note": ["1,5 mm", ""],
+        "new": [0.5] * 2,
+    }
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".pt"])
-def test_arrays_are_written_with_the_names_of_their_classes(tmp_path: Path, suffix: str) -> None:
+def test_arrays_are_written_with_the_names_of_their_classes(
+    tmp_path: Path, suffix: str
+) -> None:
     np.savez(tmp_path / "in.npz", preds=np.full((3, 2), 0.5), classes=["cat", "night owl"])
     out = tmp_path / f"out{suffix}"
-    copy_table(open_table(tmp_path / "in.npz"), out, lambda _: {"note": ["a", None, "é"], "new": [None, 1.0, 2.0]})
+    copy_table(
+        open_table(tmp_path / "in.npz"),
+        out,
+        lambda _: {"note": ["a", None, "é"], "new": [None, 1.0, 2.0]},
+    )
     table = open_table(out)
     assert (table.names, table.classes) == (["preds", "note", "new"], ["cat", "night owl"])
     read = table.read(["note", "new"])
@@ -75,7 +108,11 @@ def test_arrays_are_written_with_the_names_of_their_classes(tmp_path: Path, suff
 @pytest.mark.parametrize(
     ("columns", "row", "column"),
     [
-        ({"id": ["a", "b\0"], "score": [0.5, 1.5]}, "", "is a binary file of no known format"),
+        (
+            {"id": ["a", "b\0"], "score": [0.5, 1.5]},
+            "",
+            "is a binary file of no known format",
+        ),
         (
             {" id ": ["a", "b"], "score": [0.5, 1.5]},
             "",
@@ -98,7 +135,9 @@ def test_what_text_cannot_hold_is_an_error_that_names_another_format(
 ) -> None:
     pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "in.parquet")
     table = open_table(tmp_path / "in.parquet")
-    with pytest.raises(PredictionsError, match=f"{row}{re.escape(column)}.*: write .parquet instead$"):
+    with pytest.raises(
+        PredictionsError, match=f"{row}{re.escape(column)}.*: write .parquet instead$"
+    ):
         copied(table, tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
     read = open_table(copied(table, tmp_path / "out.parquet")).read(table.names)
@@ -112,10 +151,17 @@ def test_a_single_column_keeps_empty_cells_and_line_ends(tmp_path: Path) -> None
     assert open_table(path).read(["note"]).columns["note"].to_pylist() == cells
 
 
-def test_columns_without_names_get_usual_names_in_a_format_that_has_names(tmp_path: Path) -> None:
+def test_columns_without_names_get_usual_names_in_a_format_that_has_names(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "in.csv").write_text("0.5,cat\n0.25,dog\n0.75,cat\n")
     table, out = open_table(tmp_path / "in.csv"), tmp_path / "out.parquet"
     copy_table(table, out, lambda _: {}, names={"column 2": "label"})
     assert open_table(out).names == ["column 1", "label"]
-    with pytest.raises(PredictionsError, match=re.escape("columns must have different names, but ['label'] repeat")):
-        copy_table(table, out, lambda _: {}, names={"column 1": "label", "column 2": "label"})
+    with pytest.raises(
+        PredictionsError,
+        match=re.escape("columns must have different names, but ['label'] repeat"),
+    ):
+        copy_table(
+            table, out, lambda _: {}, names={"column 1": "label", "column 2": "label"}
+        )

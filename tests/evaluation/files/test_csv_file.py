@@ -18,7 +18,21 @@ from mpcs_torch.evaluation.files import delimited
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import PredictionsError
 
-NUMBERS = ["0", " 0.25", "0.25 ", "-2e-3", "+1", ".5", "1.", "inf", "-Infinity", "NaN", "1e-400", "1e400", "1_000"]
+NUMBERS = [
+    "0",
+    " 0.25",
+    "0.25 ",
+    "-2e-3",
+    "+1",
+    ".5",
+    "1.",
+    "inf",
+    "-Infinity",
+    "NaN",
+    "1e-400",
+    "1e400",
+    "1_000",
+]
 NO_NUMBERS = ["", "x", "0x10", "null", "NA", "1,5", "--1", "0.1 2", "٣x"]
 TEXTS = ["cat", " dog ", "", "a,b", 'a "b"', "two\nlines", "é", "NaN", "1"]
 
@@ -27,15 +41,27 @@ TEXTS = ["cat", " dog ", "", "a,b", 'a "b"', "two\nlines", "é", "NaN", "1"]
 def files(draw: st.DrawFn) -> bytes:
     """Draw a file with columns id, number and text, in which at most one row is malformed."""
     newline = draw(st.sampled_from(["\n", "\r\n"]))
-    texts, numbers = st.sampled_from(TEXTS), st.sampled_from(NUMBERS) | st.floats().map(repr)
+    texts, numbers = (
+        st.sampled_from(TEXTS),
+        st.sampled_from(NUMBERS) | st.floats().map(repr),
+    )
     names = texts | st.just("two\r\nlines")
     rows = draw(st.lists(st.tuples(names, numbers, texts) | st.just(()), max_size=30))
-    malformed = st.tuples(names, st.sampled_from(NO_NUMBERS), texts) | st.lists(texts, min_size=1).filter(is_ragged)
+    malformed = st.tuples(names, st.sampled_from(NO_NUMBERS), texts) | st.lists(
+        texts, min_size=1
+    ).filter(is_ragged)
     for row in draw(st.lists(malformed, max_size=1)):
         rows.insert(draw(st.integers(0, len(rows))), tuple(row))
     quoted = draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
-    lines = [_line(["id", " number", "text"], csv.QUOTE_MINIMAL), *(_line(row, quoted) for row in rows)]
-    text = draw(st.sampled_from(["", newline])) + newline.join(lines) + draw(st.sampled_from(["", newline]))
+    lines = [
+        _line(["id", " number", "text"], csv.QUOTE_MINIMAL),
+        *(_line(row, quoted) for row in rows),
+    ]
+    text = (
+        draw(st.sampled_from(["", newline]))
+        + newline.join(lines)
+        + draw(st.sampled_from(["", newline]))
+    )
     return draw(st.sampled_from([b"", b"\xef\xbb\xbf"])) + text.encode()
 
 
@@ -55,7 +81,13 @@ def read(path: Path) -> list[tuple[float, str]] | str:
     """Return the number and the text of all rows, or the error."""
     try:
         columns = open_table(path).read(["number", "text"])
-        return [*zip(columns.numbers("number").tolist(), columns.columns["text"].to_pylist(), strict=True)]
+        return [
+            *zip(
+                columns.numbers("number").tolist(),
+                columns.columns["text"].to_pylist(),
+                strict=True,
+            )
+        ]
     except PredictionsError as error:
         return str(error)
 
@@ -63,7 +95,9 @@ def read(path: Path) -> list[tuple[float, str]] | str:
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(content=files(), block=st.sampled_from([64, 512, 2**20]))
-def test_pyarrow_reads_what_python_reads(content: bytes, block: int, tmp_path: Path) -> None:
+def test_pyarrow_reads_what_python_reads(
+    content: bytes, block: int, tmp_path: Path
+) -> None:
     path = tmp_path / "p.csv"
     path.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
@@ -91,7 +125,9 @@ def never(*arguments: object) -> None:
         '\ufeff"a name", number ,text\n"two, or\nmore lines", 0.5 ,cat\n"b",1.5,"dog"\n',
     ],
 )
-def test_pyarrow_reads_every_orderly_file(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyarrow_reads_every_orderly_file(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(delimited, "_rows", never)
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 40)
     monkeypatch.setattr(delimited, "BYTES_PER_VALUE", 1)
@@ -109,7 +145,9 @@ def test_rows_after_a_number_that_pyarrow_does_not_know_are_read(
     assert read(tmp_path / "p.csv") == [(number, str(number % 2)) for number in range(2000)]
     rows[1500] = "a,1500"
     (tmp_path / "p.csv").write_text("\n\n".join(["id,number,text", *rows]))
-    assert "row 1501, column text: is missing: the row has 2 of 3 values" in str(read(tmp_path / "p.csv"))
+    assert "row 1501, column text: is missing: the row has 2 of 3 values" in str(
+        read(tmp_path / "p.csv")
+    )
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
@@ -118,5 +156,8 @@ def test_without_pyarrow_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / name).write_text("target,a,b\n0,0.5,0.5\n")
-    with pytest.raises(PredictionsError, match=re.escape(f"{name}: requires pyarrow: pip install 'mpcs_torch[cli]'")):
+    with pytest.raises(
+        PredictionsError,
+        match=re.escape(f"{name}: requires pyarrow: pip install 'mpcs_torch[cli]'"),
+    ):
         open_table(tmp_path / name).peek()

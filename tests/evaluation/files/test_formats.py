@@ -18,7 +18,12 @@ from pyarrow import parquet
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 
-PROBS = [[0.75, 0.125, 0.125], [0.0625, 0.875, 0.0625], [0.25, 0.25, 0.5], [0.0, 0.125, 0.875]]
+PROBS = [
+    [0.75, 0.125, 0.125],
+    [0.0625, 0.875, 0.0625],
+    [0.25, 0.25, 0.5],
+    [0.0, 0.125, 0.875],
+]
 LABELS, NAMES = ["cat", "dog", "owl", "owl"], ["cat", "dog", "owl"]
 NUMBERS = [NAMES.index(label) for label in LABELS]
 COLUMNS: dict[str, list[Any]] = {
@@ -26,14 +31,20 @@ COLUMNS: dict[str, list[Any]] = {
     "label": LABELS,
     **dict(zip(NAMES, zip(*PROBS, strict=True), strict=True)),
 }
-RECORDS = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)]
+RECORDS = [
+    dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)
+]
 PIPELINE = [
-    [{"label": name, "score": score} for name, score in sorted(zip(NAMES, row, strict=True), key=lambda pair: -pair[1])]
+    [
+        {"label": name, "score": score}
+        for name, score in sorted(zip(NAMES, row, strict=True), key=lambda pair: -pair[1])
+    ]
     for row in PROBS
 ]
 """As pipelines of Hugging Face write scores: the best class first."""
 LABELLED: list[Any] = [
-    {"text": "t", "label": label, "scores": scores} for label, scores in zip(LABELS, PIPELINE, strict=True)
+    {"text": "t", "label": label, "scores": scores}
+    for label, scores in zip(LABELS, PIPELINE, strict=True)
 ]
 TABLE = pyarrow.table({name: list(values) for name, values in COLUMNS.items()})
 CODED = TABLE.set_column(1, "label", TABLE["label"].dictionary_encode())
@@ -41,10 +52,14 @@ LISTS = pyarrow.table({"label": NUMBERS, "probs": PROBS})
 ARRAYS = {"preds": np.array(PROBS), "target": np.array(NUMBERS)}
 
 
-def text(delimiter: str = ",", end: str = "\n", before: str = "", *, header: bool = True) -> str:
+def text(
+    delimiter: str = ",", end: str = "\n", before: str = "", *, header: bool = True
+) -> str:
     file = io.StringIO()
     writer = csv.writer(file, delimiter=delimiter, lineterminator=end)
-    writer.writerows([*([list(COLUMNS)] if header else []), *(record.values() for record in RECORDS)])
+    writer.writerows(
+        [*([list(COLUMNS)] if header else []), *(record.values() for record in RECORDS)]
+    )
     return before + file.getvalue()
 
 
@@ -92,12 +107,18 @@ NAMED: dict[str, Callable[[], bytes]] = {
     "array.json": lambda: json.dumps(RECORDS).encode(),
     "indented.json": lambda: json.dumps(RECORDS, indent=2).encode(),
     "columns.json": lambda: json.dumps(COLUMNS).encode(),
-    "by id.json": lambda: json.dumps({record["id"]: {**record, "id": None} for record in RECORDS}).encode(),
-    "nested.jsonl": lambda: lines([{"label": r["label"], "probs": {name: r[name] for name in NAMES}} for r in RECORDS]),
+    "by id.json": lambda: json.dumps(
+        {record["id"]: {**record, "id": None} for record in RECORDS}
+    ).encode(),
+    "nested.jsonl": lambda: lines(
+        [{"label": r["label"], "probs": {name: r[name] for name in NAMES}} for r in RECORDS]
+    ),
     "pipeline.jsonl": lambda: lines(LABELLED),
     "pipeline.json": lambda: json.dumps(LABELLED).encode(),
     "p.xlsx": as_xlsx,
-    "p.parquet": lambda: written(lambda file: parquet.write_table(TABLE, file, row_group_size=3)),
+    "p.parquet": lambda: written(
+        lambda file: parquet.write_table(TABLE, file, row_group_size=3)
+    ),
     "coded.parquet": lambda: written(lambda file: parquet.write_table(CODED, file)),
     "no suffix": PLAIN.encode,
 }
@@ -105,11 +126,14 @@ NUMBERED: dict[str, Callable[[], bytes]] = {
     "lists.parquet": lambda: written(lambda file: parquet.write_table(LISTS, file)),
     "lists.jsonl": lambda: lines(LISTS.to_pylist()),
     "lists.csv": lambda: (
-        "label,probs\n" + "".join(f'{n},"{row}"\n' for n, row in zip(NUMBERS, PROBS, strict=True))
+        "label,probs\n"
+        + "".join(f'{n},"{row}"\n' for n, row in zip(NUMBERS, PROBS, strict=True))
     ).encode(),
     "p.npz": lambda: written(lambda file: np.savez(file, **ARRAYS)),
     "packed.npz": lambda: written(lambda file: np.savez_compressed(file, **ARRAYS)),
-    "p.pt": lambda: written(lambda file: torch.save({n: torch.from_numpy(a) for n, a in ARRAYS.items()}, file)),
+    "p.pt": lambda: written(
+        lambda file: torch.save({n: torch.from_numpy(a) for n, a in ARRAYS.items()}, file)
+    ),
     "numbered.csv": text()
     .replace("cat,dog,owl", "p_0,p_1,p_2")
     .replace(",cat", ",0")
@@ -130,21 +154,36 @@ def read(path: Path, **options: Any) -> tuple[list[str], list[list[float]], list
 def test_every_format_is_read_as_the_plain_table_is(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes({**NAMED, **NUMBERED}[name]())
     classes, scores, target = read(tmp_path / name)
-    assert [[row[classes.index(each)] for each in (NAMES if name in NAMED else "012")] for row in scores] == PROBS
-    assert [classes[label] for label in target] == (LABELS if name in NAMED else [*map(str, NUMBERS)])
+    assert [
+        [row[classes.index(each)] for each in (NAMES if name in NAMED else "012")]
+        for row in scores
+    ] == PROBS
+    assert [classes[label] for label in target] == (
+        LABELS if name in NAMED else [*map(str, NUMBERS)]
+    )
 
 
 @pytest.mark.parametrize("name", ["no header.csv", "no header.tsv", "p.npy"])
-def test_scores_without_names_are_read_by_place_and_that_is_told(name: str, tmp_path: Path) -> None:
+def test_scores_without_names_are_read_by_place_and_that_is_told(
+    name: str, tmp_path: Path
+) -> None:
     path, labels = tmp_path / name, tmp_path / "labels.txt"
     if name == "p.npy":
         np.save(path, np.array(PROBS))
     else:
-        path.write_text("".join(("\t" if "tsv" in name else ",").join(map(str, row)) + "\n" for row in PROBS))
+        path.write_text(
+            "".join(
+                ("\t" if "tsv" in name else ",").join(map(str, row)) + "\n" for row in PROBS
+            )
+        )
     labels.write_text("\n".join(map(str, NUMBERS)))
     assert read(path, labels=labels) == (["0", "1", "2"], PROBS, NUMBERS)
     labels.write_text("\n".join(["label", *LABELS]))
     with pytest.raises(PredictionsError, match="--classes names all 3 in their order"):
         read(path, labels=labels)
     assert read(path, labels=labels, classes=NAMES) == (NAMES, PROBS, NUMBERS)
-    assert "no names: by place" in Predictions(path, ReadOptions(labels=labels, classes=NAMES)).how() or name == "p.npy"
+    assert (
+        "no names: by place"
+        in Predictions(path, ReadOptions(labels=labels, classes=NAMES)).how()
+        or name == "p.npy"
+    )

@@ -73,11 +73,18 @@ def files(draw: st.DrawFn) -> File:
     probs = generator.dirichlet(np.full(classes, 0.5), rows).round(4)
     probs[:, 0] += 1 - probs.sum(axis=1)
     probs = probs.clip(0, 1).round(4)
-    labels = [int(row.argmax()) if generator.random() < 0.6 else int(generator.integers(classes)) for row in probs]
+    labels = [
+        int(row.argmax()) if generator.random() < 0.6 else int(generator.integers(classes))
+        for row in probs
+    ]
     kind = draw(st.sampled_from(["words", "from 0", "from 1"]))
     first = 1 if kind == "from 1" else 0
     words = draw(st.permutations(list(WORDS))) if classes <= len(WORDS) else []
-    names = list(words[:classes]) if kind == "words" else [str(first + number) for number in range(classes)]
+    names = (
+        list(words[:classes])
+        if kind == "words"
+        else [str(first + number) for number in range(classes)]
+    )
     prefix = draw(st.sampled_from(["", "prob_", "p_", "score_", "class ", "Prediction"]))
     suffix = draw(st.sampled_from(["", "_prob", ".score"])) if not prefix else ""
     return File(
@@ -94,7 +101,9 @@ def files(draw: st.DrawFn) -> File:
         draw(st.sampled_from(DELIMITERS)),
         draw(st.sampled_from(ENCODINGS)),
         draw(st.booleans()),
-        draw(st.none() | st.lists(st.integers(0, classes - 1), min_size=rows, max_size=rows)),
+        draw(
+            st.none() | st.lists(st.integers(0, classes - 1), min_size=rows, max_size=rows)
+        ),
         kind == "words" and not {"no", "yes"} <= {*names} and draw(st.booleans()),
     )
 
@@ -102,23 +111,40 @@ def files(draw: st.DrawFn) -> File:
 def columns_of(file: File) -> list[tuple[str, list[Any]]]:
     """Return the columns of a file in their order."""
     rows, scale = len(file.probs), 100 if file.percent else 1
-    labels = [str(label) if file.labels_are_numbers else file.names[label] for label in file.labels]
-    scores = [(file.style(file.names[c]), [f"{scale * p:.6g}" for p in file.probs[:, c]]) for c in file.order]
+    labels = [
+        str(label) if file.labels_are_numbers else file.names[label]
+        for label in file.labels
+    ]
+    scores = [
+        (file.style(file.names[c]), [f"{scale * p:.6g}" for p in file.probs[:, c]])
+        for c in file.order
+    ]
     if file.form in ("list", "json"):
         lists = (scale * file.probs).round(6).tolist()
         scores = [("probs", lists if file.form == "json" else [str(row) for row in lists])]
     others = []
     if file.texts:
         others.append((file.texts, [f"{file.texts} {row}" for row in range(rows)]))
-    numbers = {"age": [40 + row for row in range(rows)], "fold": [row % 3 for row in range(rows)]}
-    numbers |= {"weight": [1.25 + row / 8 for row in range(rows)], "share": [0.03 + row / 50 for row in range(rows)]}
+    numbers = {
+        "age": [40 + row for row in range(rows)],
+        "fold": [row % 3 for row in range(rows)],
+    }
+    numbers |= {
+        "weight": [1.25 + row / 8 for row in range(rows)],
+        "share": [0.03 + row / 50 for row in range(rows)],
+    }
     if file.numbers:
         others.append((file.numbers, numbers.get(file.numbers, [0] * rows)))
     if file.decisions is not None:
-        others.append(("predicted_label", [file.names[number] for number in file.decisions]))
+        others.append(
+            ("predicted_label", [file.names[number] for number in file.decisions])
+        )
     truth = [(file.label_name, labels)]
     if file.form == "one-hot":
-        truth = [(f"target_{name}", [int(label == c) for label in file.labels]) for c, name in enumerate(file.names)]
+        truth = [
+            (f"target_{name}", [int(label == c) for label in file.labels])
+            for c, name in enumerate(file.names)
+        ]
     return [*truth, *others, *scores] if file.label_first else [*others, *scores, *truth]
 
 
@@ -131,10 +157,14 @@ def written(file: File, folder: Path) -> Path | None:
     rows = list(zip(*(values for _, values in columns), strict=True))
     if file.form == "json":
         path = folder / "p.jsonl"
-        path.write_text("\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows))
+        path.write_text(
+            "\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows)
+        )
         return path
     text = io.StringIO()
-    csv.writer(text, delimiter=file.delimiter, lineterminator="\n").writerows([names, *rows])
+    csv.writer(text, delimiter=file.delimiter, lineterminator="\n").writerows(
+        [names, *rows]
+    )
     path = folder / ("p.tsv" if file.delimiter == "\t" else "p.csv")
     path.write_bytes(text.getvalue().encode(file.encoding))
     return path
@@ -142,9 +172,13 @@ def written(file: File, folder: Path) -> Path | None:
 
 def check_offer(path: Path, offer: Offer) -> None:
     """Check that the options that an error offers read the file, and measure what the error says."""
-    models = score_models(open_models([path], offer.options), None, intervals=False).models.values()
+    models = score_models(
+        open_models([path], offer.options), None, intervals=False
+    ).models.values()
     measured = [*offer.measured.accuracies.values()]
-    assert [scores.values["accuracy"] for scores in models] == pytest.approx(measured), offer.words
+    assert [scores.values["accuracy"] for scores in models] == pytest.approx(measured), (
+        offer.words
+    )
 
 
 def values_of(predictions: Predictions) -> tuple[float, float]:
@@ -164,7 +198,9 @@ def values_of(predictions: Predictions) -> tuple[float, float]:
     max_examples=int(os.environ.get("MPCS_EXAMPLES", "100")),
 )
 @given(file=files())
-def test_a_file_is_read_as_what_it_says_or_refused_with_a_way(tmp_path: Path, file: File) -> None:
+def test_a_file_is_read_as_what_it_says_or_refused_with_a_way(
+    tmp_path: Path, file: File
+) -> None:
     path = written(file, tmp_path)
     if path is None:
         return
@@ -183,5 +219,11 @@ def test_a_file_is_read_as_what_it_says_or_refused_with_a_way(tmp_path: Path, fi
             check_offer(path, offer)
     except PredictionsError as error:
         refusal = str(error)
-    event(f"refused: {re.sub(r'[^a-z ]', '', refusal.split(': ', 1)[1])[:30]}" if refusal else f"read: {file.form}")
-    assert "--" in refusal or (not refusal and found == pytest.approx(expected, abs=2e-3)), refusal or predictions.how()
+    event(
+        f"refused: {re.sub(r'[^a-z ]', '', refusal.split(': ', 1)[1])[:30]}"
+        if refusal
+        else f"read: {file.form}"
+    )
+    assert "--" in refusal or (
+        not refusal and found == pytest.approx(expected, abs=2e-3)
+    ), refusal or predictions.how()

@@ -40,7 +40,10 @@ def write(path: Path, **arrays: Any) -> Path:
     if path.name.startswith("k"):
         usual["trial_mask"] = np.array([[1, -1, 0], [-1, 1, -1]], dtype=np.int8)
     else:
-        usual |= {"score_mask": np.ones((2, 3), dtype=np.int8), "scores": np.arange(6.0).reshape(2, 3)}
+        usual |= {
+            "score_mask": np.ones((2, 3), dtype=np.int8),
+            "scores": np.arange(6.0).reshape(2, 3),
+        }
     with h5py.File(path, "w") as file:
         for name, value in {**usual, **arrays}.items():
             if value is not None:
@@ -61,7 +64,9 @@ def test_files_of_each_toolkit_are_read(scores: str, key: str) -> None:
 
 def test_an_ndx_is_read_as_trials_without_labels() -> None:
     for name in ("sidekit-ndx", "pybosaris-ndx"):
-        columns = open_table(DATA / f"{name}.h5").read(["enrollment", "test", "label"]).columns
+        columns = (
+            open_table(DATA / f"{name}.h5").read(["enrollment", "test", "label"]).columns
+        )
         assert columns["enrollment"].to_pylist() == ["ann", "ann", "bob", "bob", "bob"]
         assert columns["test"].to_pylist() == ["x", "y", "x", "y", "z"]
         assert columns["label"].to_pylist() == ["target"] * 5
@@ -78,9 +83,15 @@ def test_text_and_hdf5_go_together(tmp_path: Path) -> None:
         (tmp_path / "scores.txt", DATA / "pybosaris-key.h5"),
     ):
         found = read(scores, trials, named=True)
-        values = [dict(zip(t.names.to_pylist(), t.trials.scores.tolist(), strict=True)) for t in (found, expected)]  # type: ignore[union-attr]
+        values = [
+            dict(zip(t.names.to_pylist(), t.trials.scores.tolist(), strict=True))
+            for t in (found, expected)
+        ]  # type: ignore[union-attr]
         assert values[0] == values[1]
-        labels = [dict(zip(t.names.to_pylist(), t.trials.labels.tolist(), strict=True)) for t in (found, expected)]  # type: ignore[union-attr]
+        labels = [
+            dict(zip(t.names.to_pylist(), t.trials.labels.tolist(), strict=True))
+            for t in (found, expected)
+        ]  # type: ignore[union-attr]
         assert labels[0] == labels[1]
 
 
@@ -92,7 +103,11 @@ def test_scores_of_other_pairs_are_ignored_and_counted(tmp_path: Path) -> None:
 
 def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
     key = write(tmp_path / "k.h5")
-    few = {"modelset": np.array([b"bob"]), "score_mask": np.ones((1, 3), dtype=np.int8), "scores": np.ones((1, 3))}
+    few = {
+        "modelset": np.array([b"bob"]),
+        "score_mask": np.ones((1, 3), dtype=np.int8),
+        "scores": np.ones((1, 3)),
+    }
     path = write(tmp_path / "s.h5", **few)
     message = f"s.h5: lacks 2 rows of {key}, such as 'ann x' in row 1"
     refused(message, path, key)
@@ -100,7 +115,11 @@ def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
     refused(message.replace("k.h5", "list.txt"), path, tmp_path / "list.txt")
     path = write(tmp_path / "s.h5", score_mask=np.array([[1, 0, 1], [1, 1, 1]]))
     refused(f"s.h5: lacks 1 row of {key}, such as 'ann y' in row 2", path, key)
-    other = {"segset": np.array([b"x", b"z"]), "score_mask": np.ones((2, 2), dtype=np.int8), "scores": np.ones((2, 2))}
+    other = {
+        "segset": np.array([b"x", b"z"]),
+        "score_mask": np.ones((2, 2), dtype=np.int8),
+        "scores": np.ones((2, 2)),
+    }
     refused(
         f"s.h5: lacks 2 rows of {key}, such as 'ann y' in row 2",
         write(tmp_path / "s.h5", **other),
@@ -124,28 +143,46 @@ TRIALS_RULE = RULES["trials"].partition("{")[0]
             {"trial_mask": None},
             TRIALS_RULE,
         ),
-        ({"trial_mask": np.full((2, 3), 2)}, f"'trial_mask' {Rule('between', fields={'minimum': -1, 'maximum': 1})}"),
+        (
+            {"trial_mask": np.full((2, 3), 2)},
+            f"'trial_mask' {Rule('between', fields={'minimum': -1, 'maximum': 1})}",
+        ),
         ({"trial_mask": np.full((3, 2), 1)}, f"{MASK_RULE}int64 (3, 2)"),
         ({"trial_mask": np.zeros(6, dtype=np.int8)}, f"{MASK_RULE}int8 (6,)"),
         ({"trial_mask": np.zeros((2, 3))}, f"{MASK_RULE}float64 (2, 3)"),
         ({"scores": np.ones((2, 3), dtype=int)}, f"{SCORES_RULE}int64 (2, 3)"),
-        ({"scores": np.full((2, 3), np.nan)}, f"'scores' {Rule('number_in_mask', fields={'mask': 'score_mask'})}"),
+        (
+            {"scores": np.full((2, 3), np.nan)},
+            f"'scores' {Rule('number_in_mask', fields={'mask': 'score_mask'})}",
+        ),
         ({"scores": np.ones((2, 2))}, f"{SCORES_RULE}float64 (2, 2)"),
         ({"segset": np.array([b"x", b"y", b"x"])}, f"'segset' {NAMES_RULE}"),
         ({"segset": np.array([b"x", b"", b"z"])}, f"'segset' {NAMES_RULE}"),
-        ({"segset": np.array([b"x", b"\xff", b"z"])}, "cannot be read: 'utf-8' codec can't decode byte 0xff"),
+        (
+            {"segset": np.array([b"x", b"\xff", b"z"])},
+            "cannot be read: 'utf-8' codec can't decode byte 0xff",
+        ),
         ({"segset": np.arange(3)}, f"'segset' {NAMES_RULE}"),
         ({"segset": h5py.Empty("S1")}, SEGSET_RULE),
-        ({"scores": h5py.ExternalLink(DATA / "sidekit-scores.h5", "/scores")}, f"'scores' {Rule('in_file')}"),
+        (
+            {"scores": h5py.ExternalLink(DATA / "sidekit-scores.h5", "/scores")},
+            f"'scores' {Rule('in_file')}",
+        ),
         ({"modelset": np.array([(1, 2.0)] * 2)}, f"'modelset' {NAMES_RULE}"),
         ({"scores": np.zeros((2, 3), dtype="f8,f8")}, SCORES_RULE),
     ],
 )
-def test_files_that_break_a_rule_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+def test_files_that_break_a_rule_are_refused(
+    tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
     names = ["k.h5"] if "trial_mask" in changed else ["s.h5"]
     names = names if "scores" in changed or "trial_mask" in changed else ["k.h5", "s.h5"]
     for name in names:
-        write(tmp_path / "s.h5"), write(tmp_path / "k.h5"), write(tmp_path / name, **changed)
+        (
+            write(tmp_path / "s.h5"),
+            write(tmp_path / "k.h5"),
+            write(tmp_path / name, **changed),
+        )
         refused(f"{name}: {message}", tmp_path / "s.h5", tmp_path / "k.h5")
 
 
@@ -161,7 +198,9 @@ def test_a_trial_is_not_of_both_kinds(tmp_path: Path) -> None:
 
 def test_names_may_be_text_of_any_length(tmp_path: Path) -> None:
     names = {"modelset": ["Änn", "bob"]}
-    found = read(write(tmp_path / "s.h5", **names), write(tmp_path / "k.h5", **names), named=True)
+    found = read(
+        write(tmp_path / "s.h5", **names), write(tmp_path / "k.h5", **names), named=True
+    )
     assert found.names is not None
     assert found.names.to_pylist()[0] == "Änn x"
 
@@ -189,7 +228,14 @@ def huge(file: h5py.File) -> None:
 
 
 def huge_chunk(file: h5py.File) -> None:
-    file.create_dataset("scores", (2, 3), "f8", chunks=(2**14, 2**14), maxshape=(None, None), compression="gzip")
+    file.create_dataset(
+        "scores",
+        (2, 3),
+        "f8",
+        chunks=(2**14, 2**14),
+        maxshape=(None, None),
+        compression="gzip",
+    )
 
 
 @pytest.mark.parametrize(
@@ -200,7 +246,10 @@ def huge_chunk(file: h5py.File) -> None:
         (incomplete, "'scores' must be stored completely, but values are missing"),
         (empty, "'scores' must be stored completely, but values are missing"),
         (huge, "must unpack to at most 268435456 bytes, but its 2335 bytes unpack to 8796"),
-        (huge_chunk, "must unpack to at most 268435456 bytes, but its 2335 bytes unpack to 2147"),
+        (
+            huge_chunk,
+            "must unpack to at most 268435456 bytes, but its 2335 bytes unpack to 2147",
+        ),
     ],
 )
 def test_datasets_that_are_elsewhere_incomplete_or_too_large_are_refused(
@@ -216,16 +265,28 @@ def test_files_that_end_early_or_lack_labels_are_refused(tmp_path: Path) -> None
     key, path = DATA / "sidekit-key.h5", tmp_path / "s.h5"
     path.write_bytes((DATA / "sidekit-scores.h5").read_bytes()[:-100])
     for scores, trials in ((path, key), (DATA / "sidekit-scores.h5", path)):
-        with pytest.raises(PredictionsError, match=r"s\.h5: cannot be read: .*truncated file"):
+        with pytest.raises(
+            PredictionsError, match=r"s\.h5: cannot be read: .*truncated file"
+        ):
             read(scores, trials)
     no_labels = "sidekit-scores.h5: contains no labels: give a Key, or a list of trials, with --labels FILE"
     refused(no_labels, DATA / "sidekit-scores.h5", None)
-    refused("sidekit-key.h5: has no column of scores by name or content: name it with --score-column", key, None)
-    with pytest.raises(PredictionsError, match="has no column 'speaker' of --by; it has enrollment, test, score"):
+    refused(
+        "sidekit-key.h5: has no column of scores by name or content: name it with --score-column",
+        key,
+        None,
+    )
+    with pytest.raises(
+        PredictionsError,
+        match="has no column 'speaker' of --by; it has enrollment, test, score",
+    ):
         read(DATA / "sidekit-scores.h5", key, by=["speaker"])
 
 
 def test_h5py_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(PredictionsError, match=re.escape("scores.h5: requires h5py: pip install 'mpcs_torch[hdf5]'")):
+    with pytest.raises(
+        PredictionsError,
+        match=re.escape("scores.h5: requires h5py: pip install 'mpcs_torch[hdf5]'"),
+    ):
         read(DATA / "sidekit-scores.h5", DATA / "sidekit-key.h5")

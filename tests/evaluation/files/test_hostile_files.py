@@ -42,7 +42,9 @@ def trials(path: Path) -> object:
 
 
 def rewrite(path: Path, out: Path) -> object:
-    return rewrite_scores(path, out, lambda scores: scores, ReadOptions(), lambda rows: None)
+    return rewrite_scores(
+        path, out, lambda scores: scores, ReadOptions(), lambda rows: None
+    )
 
 
 class Malicious:
@@ -75,7 +77,12 @@ def test_no_file_runs_code(tmp_path: Path) -> None:
 
 
 def npy(header: bytes, version: bytes = b"\x01\x00", size: bytes | None = None) -> bytes:
-    return b"\x93NUMPY" + version + (len(header).to_bytes(2, "little") if size is None else size) + header
+    return (
+        b"\x93NUMPY"
+        + version
+        + (len(header).to_bytes(2, "little") if size is None else size)
+        + header
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +90,9 @@ def npy(header: bytes, version: bytes = b"\x01\x00", size: bytes | None = None) 
     [
         npy(b"", b"\x02\x00", b"\xff\xff\xff\x7f"),
         npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, -1), }"),
-        npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000, 99999999999), }"),
+        npy(
+            b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000, 99999999999), }"
+        ),
         npy(b"{'descr': '<f8,<f8', 'fortran_order': False, 'shape': (2, 2), }"),
         npy(b"(" * 9000),
         npy(b"-" * 9000 + b"1"),
@@ -104,14 +113,24 @@ def test_texts_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "p.parquet")
     refused("p.parquet: cannot be read: Invalid UTF8 sequence", tmp_path / "p.parquet")
     feather.write_feather(table, str(tmp_path / "p.arrow"))
-    refused("is an arrow file, which is not read: write it as parquet", tmp_path / "p.arrow")
+    refused(
+        "is an arrow file, which is not read: write it as parquet", tmp_path / "p.arrow"
+    )
 
 
 def test_tensors_that_repeat_one_value_are_refused(tmp_path: Path) -> None:
-    torch.save({"preds": torch.tensor([0.5]).expand(10**11, 2), "target": torch.zeros(1)}, tmp_path / "p.pt")
+    torch.save(
+        {"preds": torch.tensor([0.5]).expand(10**11, 2), "target": torch.zeros(1)},
+        tmp_path / "p.pt",
+    )
     assert (tmp_path / "p.pt").stat().st_size < 4000
-    refused("tensors must store all of their values, but one of shape (100000000000, 2)", tmp_path / "p.pt")
-    torch.save({"preds": torch.eye(3).to_sparse(), "target": torch.arange(3)}, tmp_path / "p.pt")
+    refused(
+        "tensors must store all of their values, but one of shape (100000000000, 2)",
+        tmp_path / "p.pt",
+    )
+    torch.save(
+        {"preds": torch.eye(3).to_sparse(), "target": torch.arange(3)}, tmp_path / "p.pt"
+    )
     refused("tensors must be dense and on the CPU", tmp_path / "p.pt")
 
 
@@ -135,16 +154,24 @@ def test_packed_files_of_tensors_are_refused(tmp_path: Path) -> None:
     refused("must not be packed, but", tmp_path / "p.pt")
     (tmp_path / "p.pt").write_bytes(sealed((tmp_path / "p.pt").read_bytes()))
     for load in (load_calibration, DecisionRule.load):
-        with pytest.raises(MpcsError, match=r"p.pt: is not a file of .* as it was written: must not be packed, but"):
+        with pytest.raises(
+            MpcsError,
+            match=r"p.pt: is not a file of .* as it was written: must not be packed, but",
+        ):
             load(tmp_path / "p.pt")
 
 
-def test_arrays_that_expand_far_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_that_expand_far_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     np.savez_compressed(tmp_path / "p.npz", **one_hot(2000, 100))
     assert read(tmp_path / "p.npz") == 2000
     monkeypatch.setenv(VARIABLE, "1000000")
     size = (tmp_path / "p.npz").stat().st_size
-    refused(f"must unpack to at most 1000000 bytes, but its {size} bytes unpack to 1600128", tmp_path / "p.npz")
+    refused(
+        f"must unpack to at most 1000000 bytes, but its {size} bytes unpack to 1600128",
+        tmp_path / "p.npz",
+    )
     np.savez(tmp_path / "p.npz", **one_hot(2000, 100))
     assert read(tmp_path / "p.npz") == 2000
     repack(tmp_path / "p.npz", zipfile.ZIP_BZIP2)
@@ -158,7 +185,9 @@ def test_tables_of_very_many_columns_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "socket", "device"])
-def test_only_regular_files_are_read(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_regular_files_are_read(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         for suffix in (".csv", ".npz", ".npy", ".pt", ".parquet", ".txt", ".h5"):
             path = tmp_path / f"s{suffix}"
@@ -173,17 +202,25 @@ def test_only_regular_files_are_read(tmp_path: Path, kind: str, monkeypatch: pyt
                 listening.bind("s.csv")
             else:
                 path.symlink_to("s.csv")
-            readers: list[Callable[[Path], object]] = [trials, load_calibration, DecisionRule.load]
+            readers: list[Callable[[Path], object]] = [
+                trials,
+                load_calibration,
+                DecisionRule.load,
+            ]
             readers.append(lambda path: rewrite(path, path.with_name("out" + path.suffix)))
             if suffix not in (".txt", ".h5"):
                 readers.append(read)
             for reader in readers:
-                with pytest.raises(MpcsError, match=f"must be a regular file, but is a {kind}"):
+                with pytest.raises(
+                    MpcsError, match=f"must be a regular file, but is a {kind}"
+                ):
                     reader(path)
 
 
 def test_a_header_longer_than_what_is_read_first_is_read_whole(tmp_path: Path) -> None:
     names = [f"class number {number}" for number in range(10_000)]
     rows = [["1", *["0"] * 9_999, names[0]]] * 2
-    (tmp_path / "p.csv").write_text("\n".join(",".join(row) for row in ([*names, "target"], *rows)))
+    (tmp_path / "p.csv").write_text(
+        "\n".join(",".join(row) for row in ([*names, "target"], *rows))
+    )
     assert read(tmp_path / "p.csv") == 2

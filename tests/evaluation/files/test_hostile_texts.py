@@ -25,7 +25,9 @@ from tests.evaluation.files.test_hostile_files import read, refused, trials
 from tests.refused import sentence
 
 
-@pytest.mark.parametrize("label", ["1e300", "9223372036854775809", "-9007199254740993", "9" * 400])
+@pytest.mark.parametrize(
+    "label", ["1e300", "9223372036854775809", "-9007199254740993", "9" * 400]
+)
 def test_labels_of_any_size_are_quoted_as_they_are(tmp_path: Path, label: str) -> None:
     (tmp_path / "p.csv").write_text(f"0,1,target\n0.5,0.5,0\n0.5,0.5,{label}\n")
     refused(f", but is {repr(label)[:40]}", tmp_path / "p.csv")
@@ -36,8 +38,12 @@ def test_text_of_parquet_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
     from pyarrow import parquet
 
     good = pyarrow.array(["target", "nontarget"])
-    bad = pyarrow.Array.from_buffers(pyarrow.string(), 2, [None, good.buffers()[1], pyarrow.py_buffer(b"\xb8" * 15)])
-    parquet.write_table(pyarrow.table({"label": bad, "score": [1.0, 2.0]}), tmp_path / "t.parquet")
+    bad = pyarrow.Array.from_buffers(
+        pyarrow.string(), 2, [None, good.buffers()[1], pyarrow.py_buffer(b"\xb8" * 15)]
+    )
+    parquet.write_table(
+        pyarrow.table({"label": bad, "score": [1.0, 2.0]}), tmp_path / "t.parquet"
+    )
     with pytest.raises(PredictionsError, match=r"t\.parquet: .*UTF8"):
         read_trials(tmp_path / "t.parquet", ReadOptions(), lambda _: None)
 
@@ -46,7 +52,10 @@ def test_a_column_of_trials_without_a_name_is_a_column(tmp_path: Path) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    parquet.write_table(pyarrow.table({"": ["a", "b"], "label": [1, 0], "score": [1.0, 2.0]}), tmp_path / "t.parquet")
+    parquet.write_table(
+        pyarrow.table({"": ["a", "b"], "label": [1, 0], "score": [1.0, 2.0]}),
+        tmp_path / "t.parquet",
+    )
     read = read_trials(tmp_path / "t.parquet", ReadOptions(by=[""]), lambda _: None)
     assert read.groups[""].names == ["a", "b"]
 
@@ -56,8 +65,15 @@ def test_labels_of_64_bits_do_not_become_negative(tmp_path: Path) -> None:
     np.save(tmp_path / "p.npy", np.full((2, 2), 0.5))
     np.save(tmp_path / "t.npy", labels)
     np.savez(tmp_path / "p.npz", preds=np.full((2, 2), 0.5), target=labels)
-    torch.save({"preds": torch.full((2, 2), 0.5), "target": torch.from_numpy(labels)}, tmp_path / "p.pt")
-    for files in ([tmp_path / "p.npy", tmp_path / "t.npy"], [tmp_path / "p.npz"], [tmp_path / "p.pt"]):
+    torch.save(
+        {"preds": torch.full((2, 2), 0.5), "target": torch.from_numpy(labels)},
+        tmp_path / "p.pt",
+    )
+    for files in (
+        [tmp_path / "p.npy", tmp_path / "t.npy"],
+        [tmp_path / "p.npz"],
+        [tmp_path / "p.pt"],
+    ):
         refused("must be a class, one of 0, 1", *files)
     np.save(tmp_path / "t.npy", np.array([1, 0], dtype=np.uint64))
     assert read(tmp_path / "p.npy", tmp_path / "t.npy") == 2
@@ -71,28 +87,41 @@ def test_labels_that_are_whole_numbers_may_be_written_as_floats(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["\x1b[31mred", "a\nb", "a\u202eb", "a\x7f", "a\x9b31m"])
 def test_classes_are_not_named_by_control_characters(tmp_path: Path, name: str) -> None:
     (tmp_path / "p.csv").write_text(f'"{name}",b,target\n0.5,0.5,0\n', encoding="utf-8")
-    refused(f"names of columns must not have control characters, but one is {name!r}", tmp_path / "p.csv")
+    refused(
+        f"names of columns must not have control characters, but one is {name!r}",
+        tmp_path / "p.csv",
+    )
 
 
 def test_names_of_classes_may_be_of_any_script(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text(
-        "\u0645\u06cc\u200c\u0631\u0648\u0645,👩\u200d🔬,target\n0.5,0.5,👩\u200d🔬\n", encoding="utf-8"
+        "\u0645\u06cc\u200c\u0631\u0648\u0645,👩\u200d🔬,target\n0.5,0.5,👩\u200d🔬\n",
+        encoding="utf-8",
     )
     assert read(tmp_path / "p.csv") == 1
 
 
 def test_messages_are_short_and_control_no_terminal(tmp_path: Path) -> None:
     bad = "\x1b[2J" + "x" * 10_000
-    (tmp_path / "\x1b[31mp.csv").write_text("0,1,target\n" + "0.5,0.5,0\n" * 200 + f"{bad},0.5,0\n")
+    (tmp_path / "\x1b[31mp.csv").write_text(
+        "0,1,target\n" + "0.5,0.5,0\n" * 200 + f"{bad},0.5,0\n"
+    )
     (tmp_path / "s.txt").write_text("0.5 1\n0.4 0\n" * 100 + f"{bad} 1\n")
     (tmp_path / "pairs").write_text("\x1b]0;a b 1\n\x1b]0;a b 1\n")
     for reader, name in ((read, "\x1b[31mp.csv"), (trials, "s.txt")):
-        with pytest.raises(PredictionsError, match=r"must be a number, but is '\\x1b\[2Jxxx") as told:
+        with pytest.raises(
+            PredictionsError, match=r"must be a number, but is '\\x1b\[2Jxxx"
+        ) as told:
             reader(tmp_path / name)
         assert str(told.value).isprintable()
         assert len(str(told.value)) < 200 + len(str(tmp_path))
-    with pytest.raises(PredictionsError, match=r"each id must name one row, but '\\x1b\]0;a b' appears again") as told:
-        read_trials(tmp_path / "pairs", ReadOptions(labels=tmp_path / "pairs"), lambda rows: None)
+    with pytest.raises(
+        PredictionsError,
+        match=r"each id must name one row, but '\\x1b\]0;a b' appears again",
+    ) as told:
+        read_trials(
+            tmp_path / "pairs", ReadOptions(labels=tmp_path / "pairs"), lambda rows: None
+        )
     assert str(told.value).isprintable()
 
 
@@ -107,27 +136,43 @@ for _ in range(60):
         ({"method": NESTED}, sentence("unknown_method", "method")),
         ({"method": "bayes"}, sentence("unknown_method", "method", "bayes")),
         ({"method": torch.zeros(3)}, sentence("unknown_method", "method", torch.zeros(3))),
-        ({"from_logits": "yes"}, sentence("one_of", "from_logits", "yes", choices=[True, False])),
-        ({"class_names": ["a", "\x1b[31m"]}, sentence("plain_names", "class names", ["\x1b[31m"])),
+        (
+            {"from_logits": "yes"},
+            sentence("one_of", "from_logits", "yes", choices=[True, False]),
+        ),
+        (
+            {"class_names": ["a", "\x1b[31m"]},
+            sentence("plain_names", "class names", ["\x1b[31m"]),
+        ),
         ({"class_names": ["a", "a"]}, sentence("plain_names", "class names")),
         ({"class_names": 3}, "'int' object is not iterable"),
-        ({"state": {"temperature": torch.tensor(torch.nan)}}, sentence("finite", "temperature")),
+        (
+            {"state": {"temperature": torch.tensor(torch.nan)}},
+            sentence("finite", "temperature"),
+        ),
         ({"state": [1]}, "'list' object has no attribute"),
-        ({"state": {}}, r"Error\(s\) in loading state_dict for TemperatureScaling: Missing key"),
+        (
+            {"state": {}},
+            r"Error\(s\) in loading state_dict for TemperatureScaling: Missing key",
+        ),
         (
             {"method": "pav", "state": {"scores": torch.zeros(1).double().expand(10**11)}},
             "tensors " + re.escape(str(Rule("contiguous", fields={"shape": (10**11,)}))),
         ),
     ],
 )
-def test_damaged_calibrations_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+def test_damaged_calibrations_are_refused(
+    tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
     saved = SavedCalibration("temperature", new_calibration("temperature", 2), ("a", "b"))
     save_calibration(saved, tmp_path / "c")
     assert load_calibration(tmp_path / "c").class_names == ("a", "b")
     held = torch.load(tmp_path / "c", weights_only=True)
     assert held["kind"] == KIND
     save_artifact({**held, **changed}, tmp_path / "c", kind=KIND)
-    with pytest.raises(CalibrationFileError, match=f"c: its calibration is damaged: {message}") as told:
+    with pytest.raises(
+        CalibrationFileError, match=f"c: its calibration is damaged: {message}"
+    ) as told:
         load_calibration(tmp_path / "c")
     assert str(told.value).isprintable()
     assert len(str(told.value)) < 400 + len(str(tmp_path))

@@ -25,18 +25,29 @@ NAMES = ["a", "b", "c", "d"]
 LOGITS, TARGET = random_batch(240, seed=5)
 FIRST = LOGITS.double().softmax(1)
 SECOND = (LOGITS.double() + 1.5 * torch.nn.functional.one_hot(TARGET, 4)).softmax(1)
-SITES, PATIENTS = [f"s{row % 3}" for row in range(240)], [f"p{row % 20}" for row in range(240)]
+SITES, PATIENTS = (
+    [f"s{row % 3}" for row in range(240)],
+    [f"p{row % 20}" for row in range(240)],
+)
 CONCERN = ConcernSpec(NAMES, releases=[["a", "b"], ["b", "c", "d"]], factor=0.25)
 BARE = {name for name, entry in BY_NAME.items() if entry.no_interval}
 
 
-def write(path: Path, probs: torch.Tensor, target: torch.Tensor = TARGET, **texts: Sequence[str | None]) -> Path:
+def write(
+    path: Path,
+    probs: torch.Tensor,
+    target: torch.Tensor = TARGET,
+    **texts: Sequence[str | None],
+) -> Path:
     table: dict[str, Sequence[Any]] = dict(texts)
     table |= {name: column.tolist() for name, column in zip(NAMES, probs.t(), strict=True)}
     if target.ndim == 1:
         table["target"] = [NAMES[label] for label in target.tolist()]
     else:
-        table |= {f"target_{name}": column.tolist() for name, column in zip(NAMES, target.t(), strict=True)}
+        table |= {
+            f"target_{name}": column.tolist()
+            for name, column in zip(NAMES, target.t(), strict=True)
+        }
     if path.suffix == ".parquet":
         pyarrow.parquet.write_table(pyarrow.table(table), path)
     elif path.suffix == ".npz":
@@ -72,7 +83,12 @@ def test_models_are_compared_by_the_tests_of_their_metrics(tmp_path: Path) -> No
     decisions = [probs.argmax(1) for probs in (FIRST, SECOND)]
     dangerous = [CONCERN.dangerous_pairs()[TARGET, own] for own in decisions]
     wrong = [own != TARGET for own in decisions]
-    assert list(rows) == ["rate of dangerous errors", "expected concern", "rate of wrong decisions", "MPCS"]
+    assert list(rows) == [
+        "rate of dangerous errors",
+        "expected concern",
+        "rate of wrong decisions",
+        "MPCS",
+    ]
     assert rows["rate of wrong decisions"].paired.p_value == pytest.approx(
         sign_flip_test(wrong[0].double() - wrong[1].double())
     )
@@ -82,16 +98,27 @@ def test_models_are_compared_by_the_tests_of_their_metrics(tmp_path: Path) -> No
     names = ["dangerous_rate", "expected_concern", "misclassification_rate", "mpcs"]
     for row, name in zip(found.comparisons, names, strict=True):
         values = [found.models[model].values[name] for model in ("A", "B")]
-        assert [row.paired.first, row.paired.second] == pytest.approx(values, rel=1e-12), name
+        assert [row.paired.first, row.paired.second] == pytest.approx(values, rel=1e-12), (
+            name
+        )
         assert row.better == "B"
-    count = dangerous_errors(decisions[0], TARGET, num_classes=4, concern=CONCERN.dangerous_pairs())
-    assert rows["rate of dangerous errors"].paired.first == pytest.approx(count.item() / 240)
+    count = dangerous_errors(
+        decisions[0], TARGET, num_classes=4, concern=CONCERN.dangerous_pairs()
+    )
+    assert rows["rate of dangerous errors"].paired.first == pytest.approx(
+        count.item() / 240
+    )
 
 
 def test_rows_of_a_cluster_say_as_much_as_one_of_them(tmp_path: Path) -> None:
     """Each row three times, in a cluster of its own, says as much as each row once."""
     once = write(tmp_path / "once.csv", FIRST)
-    often = write(tmp_path / "often.csv", FIRST.repeat(3, 1), TARGET.repeat(3), row=[str(r % 240) for r in range(720)])
+    often = write(
+        tmp_path / "often.csv",
+        FIRST.repeat(3, 1),
+        TARGET.repeat(3),
+        row=[str(r % 240) for r in range(720)],
+    )
     alone, clustered = measured([once]).first, measured([often], cluster="row").first
     assert list(alone.intervals) == list(clustered.intervals)
     for name, interval in alone.intervals.items():
@@ -99,12 +126,16 @@ def test_rows_of_a_cluster_say_as_much_as_one_of_them(tmp_path: Path) -> None:
         if name in MEANS:  # which allow for one more bad row, not for three
             assert clustered.intervals[name][1] <= interval[1] * 1.001
         else:
-            assert clustered.intervals[name] == pytest.approx([scale * end for end in interval], rel=1e-3), name
+            assert clustered.intervals[name] == pytest.approx(
+                [scale * end for end in interval], rel=1e-3
+            ), name
 
 
 @pytest.mark.parametrize("name", ["accuracy", "brier_score"])
 def test_clusters_give_intervals_of_any_metric_alone(tmp_path: Path, name: str) -> None:
-    paths = [write(tmp_path / f"{model}.csv", FIRST, patient=PATIENTS) for model in ("A", "B")]
+    paths = [
+        write(tmp_path / f"{model}.csv", FIRST, patient=PATIENTS) for model in ("A", "B")
+    ]
     found = measured(paths, metrics=[name], cluster="patient")
     assert [*found.models["A"].intervals] == [name]
     assert [row.by.metric for row in found.comparisons] == [name]
@@ -130,8 +161,13 @@ def test_rates_of_classes_have_intervals(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_every_number_has_an_interval_or_a_reason(tmp_path: Path) -> None:
     """Those of bins alone have none, of one and of several files, with clusters and in groups."""
-    paths = [write(tmp_path / f"{model}.csv", FIRST, patient=PATIENTS, site=SITES) for model in ("A", "B")]
-    for concern, cluster, number in itertools.product((CONCERN, None), (None, "patient"), (1, 2)):
+    paths = [
+        write(tmp_path / f"{model}.csv", FIRST, patient=PATIENTS, site=SITES)
+        for model in ("A", "B")
+    ]
+    for concern, cluster, number in itertools.product(
+        (CONCERN, None), (None, "patient"), (1, 2)
+    ):
         bare = BARE | ({"destructive_rate"} if concern is None else set())
         found = measured(paths[:number], concern, cluster=cluster, by=["site"])
         for scores in (*found.models.values(), *found.groups[0].groups.values()):
@@ -144,7 +180,10 @@ def grouped_like_their_rows(
     folder: Path, target: torch.Tensor, concern: ConcernSpec | None, cluster: str | None
 ) -> None:
     """Assert that each of 3 groups, of neighbouring rows and patients, has the intervals of its rows alone."""
-    sites, patients = [f"s{row // 80}" for row in range(240)], [f"p{row // 8}" for row in range(240)]
+    sites, patients = (
+        [f"s{row // 80}" for row in range(240)],
+        [f"p{row // 8}" for row in range(240)],
+    )
     path = write(folder / "A.csv", FIRST, target, site=sites, patient=patients)
     [groups] = measured([path], concern, by=["site"], cluster=cluster).groups
     for place in range(3):
@@ -159,18 +198,24 @@ def grouped_like_their_rows(
 
 
 @pytest.mark.parametrize("cluster", [None, "patient"])
-def test_groups_have_the_intervals_of_their_rows_alone(tmp_path: Path, cluster: str | None) -> None:
+def test_groups_have_the_intervals_of_their_rows_alone(
+    tmp_path: Path, cluster: str | None
+) -> None:
     grouped_like_their_rows(tmp_path, TARGET, CONCERN, cluster)
 
 
-def test_groups_of_soft_labels_have_the_intervals_of_their_rows_alone(tmp_path: Path) -> None:
+def test_groups_of_soft_labels_have_the_intervals_of_their_rows_alone(
+    tmp_path: Path,
+) -> None:
     soft = torch.rand(240, 4, generator=torch.Generator().manual_seed(0))
     grouped_like_their_rows(tmp_path, soft, None, None)
 
 
 def test_a_group_of_one_cluster_or_row_has_only_bounds(tmp_path: Path) -> None:
     groups = ["one", "two", "two", *["rest"] * 237]
-    path = write(tmp_path / "A.csv", FIRST, group=groups, patient=["p", "p", "p", *PATIENTS[3:]])
+    path = write(
+        tmp_path / "A.csv", FIRST, group=groups, patient=["p", "p", "p", *PATIENTS[3:]]
+    )
     [of_clusters] = measured([path], by=["group"], cluster="patient").groups
     assert "mcc" not in of_clusters.groups["two"].intervals
     low, high = of_clusters.groups["two"].intervals["accuracy"]
@@ -179,21 +224,29 @@ def test_a_group_of_one_cluster_or_row_has_only_bounds(tmp_path: Path) -> None:
     assert [bool(own.intervals) for own in of_rows.groups.values()] == [False, False, True]
 
 
-def test_no_error_in_any_cluster_does_not_promise_that_there_is_none(tmp_path: Path) -> None:
+def test_no_error_in_any_cluster_does_not_promise_that_there_is_none(
+    tmp_path: Path,
+) -> None:
     sure = torch.nn.functional.one_hot(TARGET, 4).double()
     found = measured([write(tmp_path / "A.csv", sure, patient=PATIENTS)], cluster="patient")
-    assert found.first.intervals["dangerous_rate"] == pytest.approx(clopper_pearson(0, 20), rel=1e-3)
+    assert found.first.intervals["dangerous_rate"] == pytest.approx(
+        clopper_pearson(0, 20), rel=1e-3
+    )
     assert found.first.intervals["accuracy"][0] < 0.9
     *_, note = found.notes
-    assert note == "95 % intervals: 20 clusters (patient) are independent, the rows of a cluster are not."
+    assert (
+        note
+        == "95 % intervals: 20 clusters (patient) are independent, the rows of a cluster are not."
+    )
 
 
 def test_what_says_the_same_without_a_concern_is_not_compared_twice(tmp_path: Path) -> None:
     found = measured(plain(tmp_path), None)
     assert [row.measure for row in found.comparisons] == ["rate of wrong decisions", "MPCS"]
-    assert [row.measure for row in measured(plain(tmp_path), None, metrics=["expected_concern"]).comparisons] == [
-        "expected concern"
-    ]
+    assert [
+        row.measure
+        for row in measured(plain(tmp_path), None, metrics=["expected_concern"]).comparisons
+    ] == ["expected concern"]
     none = measured(plain(tmp_path), None, metrics=["calibration_slope"])
     assert not none.comparisons
     assert none.notes[-1] == "None of the metrics is one that models are compared by."
@@ -213,48 +266,80 @@ MEASURED_PROBABILITIES = [
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @pytest.mark.parametrize("metrics", [None, ["accuracy", *MEASURED_PROBABILITIES]])
-def test_groups_have_the_metrics_of_their_rows_alone(tmp_path: Path, suffix: str, metrics: list[str] | None) -> None:
-    paths = [write(tmp_path / f"A.{suffix}", FIRST, site=SITES), write(tmp_path / "B.npz", SECOND)]
+def test_groups_have_the_metrics_of_their_rows_alone(
+    tmp_path: Path, suffix: str, metrics: list[str] | None
+) -> None:
+    paths = [
+        write(tmp_path / f"A.{suffix}", FIRST, site=SITES),
+        write(tmp_path / "B.npz", SECOND),
+    ]
     found = measured(paths, by=["site"], intervals=False, metrics=metrics)
-    assert [(groups.model, groups.column) for groups in found.groups] == [("A", "site"), ("B", "site")]
+    assert [(groups.model, groups.column) for groups in found.groups] == [
+        ("A", "site"),
+        ("B", "site"),
+    ]
     for groups, probs in zip(found.groups, (FIRST, SECOND), strict=True):
-        assert {name: own.rows for name, own in groups.groups.items()} == {"s0": 80, "s1": 80, "s2": 80}
+        assert {name: own.rows for name, own in groups.groups.items()} == {
+            "s0": 80,
+            "s1": 80,
+            "s2": 80,
+        }
         for place in range(3):
             only = write(tmp_path / "only.npz", probs[place::3], TARGET[place::3])
             alone = measured([only], metrics=metrics).first.values
-            expected = {name: alone[name] for name in alone if metrics or name not in MEASURED_PROBABILITIES}
+            expected = {
+                name: alone[name]
+                for name in alone
+                if metrics or name not in MEASURED_PROBABILITIES
+            }
             assert groups.groups[f"s{place}"].values == pytest.approx(expected, nan_ok=True)
 
 
 def test_groups_are_summarized_and_the_worst_come_first(tmp_path: Path) -> None:
     shifted = torch.where(torch.arange(240).unsqueeze(1) % 3 == 1, FIRST.flip(1), SECOND)
-    [groups] = measured([write(tmp_path / "A.csv", shifted, site=SITES)], by=["site"], intervals=False).groups
+    [groups] = measured(
+        [write(tmp_path / "A.csv", shifted, site=SITES)], by=["site"], intervals=False
+    ).groups
     values = {name: own.values["mpcs"] for name, own in groups.groups.items()}
     summaries = groups.summaries()
     assert groups.worst_first()[0] == "s1"
     assert summaries["worst"]["mpcs"] == values["s1"] == max(values.values())
-    assert summaries["worst"]["accuracy"] == groups.groups["s1"].values["accuracy"]  # the lowest
+    assert (
+        summaries["worst"]["accuracy"] == groups.groups["s1"].values["accuracy"]
+    )  # the lowest
     assert summaries["mean of groups"]["mpcs"] == pytest.approx(sum(values.values()) / 3)
-    assert summaries["spread"]["mpcs"] == pytest.approx(max(values.values()) - min(values.values()))
+    assert summaries["spread"]["mpcs"] == pytest.approx(
+        max(values.values()) - min(values.values())
+    )
     assert "dangerous" not in summaries["worst"]  # a count grows with its group
     table = groups.table()
     assert table.header[:3] == ["site", "rows", "dangerous_rate"]
     assert len(table.header) == 8
-    assert [row[0] for row in table.rows[3:]] == ["worst", "mean of groups", "spread", "pooled"]
+    assert [row[0] for row in table.rows[3:]] == [
+        "worst",
+        "mean of groups",
+        "spread",
+        "pooled",
+    ]
 
 
 def test_of_many_groups_the_worst_are_shown_and_too_many_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path / "A.csv", FIRST, row=[str(row % 48) for row in range(240)])
-    [groups] = measured([path], by=["row"], metrics=["mpcs", "accuracy"], intervals=False).groups
+    [groups] = measured(
+        [path], by=["row"], metrics=["mpcs", "accuracy"], intervals=False
+    ).groups
     rows = groups.table().rows
     assert (len(rows), rows[40][0]) == (45, "and 8 others")
     exactly = write(tmp_path / "B.csv", FIRST, row=[str(row % 40) for row in range(240)])
     [groups] = measured([exactly], by=["row"], metrics=["accuracy"], intervals=False).groups
     assert (len(groups.table().rows), groups.table().rows[40][0]) == (44, "worst")
     monkeypatch.setattr(model_sums, "MAX_NUMBERS", 40 * 14)
-    with pytest.raises(PredictionsError, match=r"A.csv: column 'row' must have fewer groups: their sums take"):
+    with pytest.raises(
+        PredictionsError,
+        match=r"A.csv: column 'row' must have fewer groups: their sums take",
+    ):
         measured([path], by=["row"], metrics=["accuracy"], intervals=False)
 
 
@@ -262,7 +347,10 @@ def test_a_group_without_a_value_is_left_out_of_the_summaries(tmp_path: Path) ->
     """Site s0 holds one class alone, so that no constant decision costs anything there."""
     target = torch.where(torch.arange(240) % 3 == 0, 0, TARGET)
     [groups] = measured(
-        [write(tmp_path / "A.csv", SECOND, target, site=SITES)], by=["site"], metrics=["macro_recall"], intervals=False
+        [write(tmp_path / "A.csv", SECOND, target, site=SITES)],
+        by=["site"],
+        metrics=["macro_recall"],
+        intervals=False,
     ).groups
     assert np.isnan(groups.groups["s0"].values["macro_recall"])
     assert groups.worst_first()[-1] == "s0"
@@ -273,7 +361,10 @@ def test_a_group_without_a_value_is_left_out_of_the_summaries(tmp_path: Path) ->
 
 def test_models_of_soft_labels_have_intervals_and_a_comparison(tmp_path: Path) -> None:
     soft = torch.rand(240, 4, generator=torch.Generator().manual_seed(0))
-    paths = [write(tmp_path / "A.csv", FIRST, soft, site=SITES), write(tmp_path / "B.parquet", SECOND, soft)]
+    paths = [
+        write(tmp_path / "A.csv", FIRST, soft, site=SITES),
+        write(tmp_path / "B.parquet", SECOND, soft),
+    ]
     found = measured(paths, None, by=["site"])
     assert found.table().header == ["metric", "A", "B"]
     assert len(found.groups) == 2
@@ -292,18 +383,35 @@ OTHER[200] = (TARGET[200] + 1) % 4
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        ({"target": OTHER}, r"B.csv, row 201: the label must be '.' as in .*A.csv, but is '.': rows are matched"),
-        ({"probs": SECOND[:200], "target": TARGET[:200]}, r"B.csv: has 200 rows, but .*A.csv has 240"),
+        (
+            {"target": OTHER},
+            r"B.csv, row 201: the label must be '.' as in .*A.csv, but is '.': rows are matched",
+        ),
+        (
+            {"probs": SECOND[:200], "target": TARGET[:200]},
+            r"B.csv: has 200 rows, but .*A.csv has 240",
+        ),
         (
             {"probs": SECOND.repeat(2, 1), "target": TARGET.repeat(2)},
             r"B.csv: has .* rows, but .*A.csv has 240",
         ),
-        ({"site": ["s0", *SITES[:-1]]}, r"B.csv, row 2, column site: must be 's1' as in .*A.csv, but is 's0'"),
-        ({"site": ["s0", "x1", *SITES[2:]]}, r"B.csv, row 2, column site: must be 's1' as in .*A.csv, but is 'x1'"),
-        ({"target": SECOND}, r"B.csv: has soft labels for each row, but .*A.csv has one class"),
+        (
+            {"site": ["s0", *SITES[:-1]]},
+            r"B.csv, row 2, column site: must be 's1' as in .*A.csv, but is 's0'",
+        ),
+        (
+            {"site": ["s0", "x1", *SITES[2:]]},
+            r"B.csv, row 2, column site: must be 's1' as in .*A.csv, but is 'x1'",
+        ),
+        (
+            {"target": SECOND},
+            r"B.csv: has soft labels for each row, but .*A.csv has one class",
+        ),
     ],
 )
-def test_rows_that_do_not_match_are_refused(tmp_path: Path, second: dict[str, Any], message: str) -> None:
+def test_rows_that_do_not_match_are_refused(
+    tmp_path: Path, second: dict[str, Any], message: str
+) -> None:
     first = write(tmp_path / "A.csv", FIRST, site=SITES)
     other = write(tmp_path / "B.csv", **{"probs": SECOND, **second})
     with pytest.raises(PredictionsError, match=message):
@@ -313,13 +421,21 @@ def test_rows_that_do_not_match_are_refused(tmp_path: Path, second: dict[str, An
 @pytest.mark.parametrize(
     ("texts", "options", "message"),
     [
-        ({"place": SITES}, {"by": ["site"]}, "A.csv: has no column 'site' of --by; it has place, a, b"),
+        (
+            {"place": SITES},
+            {"by": ["site"]},
+            "A.csv: has no column 'site' of --by; it has place, a, b",
+        ),
         (
             {"site": ["", *SITES[1:]]},
             {"cluster": "site"},
             "row 1, column site: must have a name, but is missing .--missing drop",
         ),
-        ({}, {"by": ["target"]}, "A.csv: column 'target' cannot be labels and name groups or rows, too"),
+        (
+            {},
+            {"by": ["target"]},
+            "A.csv: column 'target' cannot be labels and name groups or rows, too",
+        ),
         ({}, {"cluster": "a"}, "A.csv: has no columns of scores or predicted labels"),
     ],
 )
@@ -334,7 +450,12 @@ def test_columns_that_name_no_groups_are_refused(
 def test_rows_without_a_group_are_a_group(tmp_path: Path) -> None:
     path = write(tmp_path / "A.csv", FIRST, site=["", *SITES[1:]])
     [groups] = measured([path], by=["site"], intervals=False).groups
-    assert {name: own.rows for name, own in groups.groups.items()} == {NO_GROUP: 1, "s1": 80, "s2": 80, "s0": 79}
+    assert {name: own.rows for name, own in groups.groups.items()} == {
+        NO_GROUP: 1,
+        "s1": 80,
+        "s2": 80,
+        "s0": 79,
+    }
 
 
 def test_a_file_given_twice_is_refused_and_equal_names_become_paths(tmp_path: Path) -> None:
@@ -346,11 +467,21 @@ def test_a_file_given_twice_is_refused_and_equal_names_become_paths(tmp_path: Pa
     assert list(measured([path, other], intervals=False).models) == [str(path), str(other)]
 
 
-def test_classes_are_matched_by_name_whatever_the_order_of_the_columns(tmp_path: Path) -> None:
+def test_classes_are_matched_by_name_whatever_the_order_of_the_columns(
+    tmp_path: Path,
+) -> None:
     second = tmp_path / "B.csv"
-    rows = [[*row.tolist()[::-1], NAMES[label]] for row, label in zip(SECOND, TARGET, strict=True)]
+    rows = [
+        [*row.tolist()[::-1], NAMES[label]]
+        for row, label in zip(SECOND, TARGET, strict=True)
+    ]
     with second.open("w", newline="") as file:
         csv.writer(file).writerows([[*NAMES[::-1], "target"], *rows])
-    found = measured([write(tmp_path / "A.csv", FIRST), second], None, metrics=["accuracy"], intervals=False)
+    found = measured(
+        [write(tmp_path / "A.csv", FIRST), second],
+        None,
+        metrics=["accuracy"],
+        intervals=False,
+    )
     accuracy = (SECOND.argmax(1) == TARGET).double().mean().item()
     assert found.models["B"].values["accuracy"] == pytest.approx(accuracy)

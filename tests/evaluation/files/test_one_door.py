@@ -22,10 +22,18 @@ BAD = 4
 def written(path: Path, probs: Tensor, target: Tensor, others: dict[str, Tensor]) -> Path:
     """Write a file with a column for each class, for the labels and for each of ``others``."""
     columns = dict(zip(("a", "b", "c"), probs.T.tolist(), strict=True))
-    truth = {"label": ["abc"[place] for place in target.tolist()]} if target.ndim == 1 else {}
+    truth = (
+        {"label": ["abc"[place] for place in target.tolist()]} if target.ndim == 1 else {}
+    )
     if target.ndim == 2:
-        truth = dict(zip(("target_a", "target_b", "target_c"), target.T.tolist(), strict=True))
-    table = {**columns, **truth, **{name: values.tolist() for name, values in others.items()}}
+        truth = dict(
+            zip(("target_a", "target_b", "target_c"), target.T.tolist(), strict=True)
+        )
+    table = {
+        **columns,
+        **truth,
+        **{name: values.tolist() for name, values in others.items()},
+    }
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([list(table), *zip(*table.values(), strict=True)])
     return path
@@ -37,7 +45,9 @@ SHARES = torch.tensor([GOOD] * 9)
 
 def at_bad_row(values: Tensor, row: Any) -> Tensor:
     """Return ``values`` with another row."""
-    return torch.cat([values[:BAD], torch.tensor([row], dtype=values.dtype), values[BAD + 1 :]])
+    return torch.cat(
+        [values[:BAD], torch.tensor([row], dtype=values.dtype), values[BAD + 1 :]]
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +63,11 @@ def at_bad_row(values: Tensor, row: Any) -> Tensor:
     ids=["sum", "range", "gap", "truth", "weight", "frequency"],
 )
 def test_a_file_is_refused_as_a_tensor_is(
-    tmp_path: Path, probs: Tensor, target: Tensor, others: dict[str, Tensor], column: str | None
+    tmp_path: Path,
+    probs: Tensor,
+    target: Tensor,
+    others: dict[str, Tensor],
+    column: str | None,
 ) -> None:
     with pytest.raises(InvalidValueError) as of_tensor:
         evaluate(probs.double(), target, class_names=["a", "b", "c"], **others)
@@ -79,7 +93,9 @@ def test_a_file_accepts_the_sums_that_a_tensor_accepts(tmp_path: Path, off: floa
 
 
 def test_degrees_of_truth_are_not_divided_by_their_sum(tmp_path: Path) -> None:
-    probs = torch.tensor([[0.33, 0.33, 0.33]] * 9, dtype=torch.float64)  # as shares that are rounded would be
+    probs = torch.tensor(
+        [[0.33, 0.33, 0.33]] * 9, dtype=torch.float64
+    )  # as shares that are rounded would be
     file = Predictions(written(tmp_path / "p.csv", probs, SHARES.double().sqrt(), {}))
     torch.testing.assert_close(file.rows().scores, probs)
     assert file.notes == []

@@ -13,14 +13,18 @@ from mpcs_torch.functional import risk_coverage_curve
 from mpcs_torch.metrics import RiskCoverageArea
 from tests.evaluation.files.alone import score
 
-CONCERN = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
+CONCERN = ConcernSpec(
+    ["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5
+)
 
 
 def kept(
     folder: Path, classes: int, concern: ConcernSpec | None, rows: int = 500
 ) -> tuple[RowRisks, torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(classes)
-    probs = (2 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)).softmax(dim=1)
+    probs = (
+        2 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)
+    ).softmax(dim=1)
     target = probs.multinomial(1, generator=generator).squeeze(1)
     names = ["red", "yellow", "green"][:classes]
     path = folder / "p.npz"
@@ -31,7 +35,9 @@ def kept(
 
 
 @pytest.mark.parametrize("concern", [None, CONCERN])
-def test_the_curve_is_that_of_the_metric(concern: ConcernSpec | None, tmp_path: Path) -> None:
+def test_the_curve_is_that_of_the_metric(
+    concern: ConcernSpec | None, tmp_path: Path
+) -> None:
     found, probs, target = kept(tmp_path, 3, concern)
     risks = found.risks()
     assert risks is not None

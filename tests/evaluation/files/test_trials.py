@@ -47,8 +47,15 @@ WORDS = [
     ("1.0", "0.0"),
 ]
 DELIMITERS = {"comma": ",", "tab": "\t", "space": " ", "semicolon": ";"}
-ORDERS = [*itertools.permutations(("name", "score", "label")), ("score", "label"), ("label", "score")]
-ORDERS += [("name", "attack", "label", "score"), ("speaker", "name", "attack", "label", "score")]
+ORDERS = [
+    *itertools.permutations(("name", "score", "label")),
+    ("score", "label"),
+    ("label", "score"),
+]
+ORDERS += [
+    ("name", "attack", "label", "score"),
+    ("speaker", "name", "attack", "label", "score"),
+]
 KINDS = [
     (words, delimiter, order, has_header)
     for place, (words, order) in enumerate(itertools.product(WORDS, ORDERS))
@@ -61,7 +68,11 @@ KINDS = [
 
 @pytest.mark.parametrize(("words", "delimiter", "order", "has_header"), KINDS)
 def test_columns_are_known_by_their_values_or_names(
-    words: tuple[str, str], delimiter: str, order: tuple[str, ...], has_header: bool, tmp_path: Path
+    words: tuple[str, str],
+    delimiter: str,
+    order: tuple[str, ...],
+    has_header: bool,
+    tmp_path: Path,
 ) -> None:
     columns = {
         "name": ["utt_1", "utt_2", "utt_3", "utt_4"],
@@ -72,10 +83,15 @@ def test_columns_are_known_by_their_values_or_names(
     }
     rows = [order] if has_header else []
     rows += zip(*(columns[name] for name in order), strict=True)
-    path = written(tmp_path / "s.txt", "".join(DELIMITERS[delimiter].join(row) + "\n" for row in rows))
+    path = written(
+        tmp_path / "s.txt", "".join(DELIMITERS[delimiter].join(row) + "\n" for row in rows)
+    )
     found = read(path, named=True)
     check(found)
-    label, score = (name if has_header else f"column {order.index(name) + 1}" for name in ("label", "score"))
+    label, score = (
+        name if has_header else f"column {order.index(name) + 1}"
+        for name in ("label", "score")
+    )
     assert f'labels "{label}" (' in found.read
     assert f'scores "{score}"' in found.read
     assert ("no header" in found.read) != has_header
@@ -99,7 +115,12 @@ def test_all_formats_give_the_same_trials(tmp_path: Path) -> None:
         (tmp_path / "s.npz", None),
     ]
     parquet.write_table(csv.read_csv(tmp_path / "s.csv"), tmp_path / "s.parquet")
-    np.savez(tmp_path / "s.npz", scores=np.array(SCORES), labels=np.array(LABELS), id=np.array(list("abcd")))
+    np.savez(
+        tmp_path / "s.npz",
+        scores=np.array(SCORES),
+        labels=np.array(LABELS),
+        id=np.array(list("abcd")),
+    )
     for path, trials in files:
         check(read(path, labels=trials))
         check(read(path, labels=trials, named=True))
@@ -108,32 +129,65 @@ def test_all_formats_give_the_same_trials(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("scores", "trials", "how"),
     [
-        ("a x .5\nb x -1.5\na y 2e-3\nb y 1.25\n", "1 b y\n1 a x\n0 b x\n0 a y\n", '"column 1" and "column 2"'),
-        ("a x .5\nb x -1.5\na y 2e-3\nb y 1.25\n", "b y target\na x target\nb x nontarget\na y nontarget\n", ""),
-        ("t1 .5\nt2 -1.5\nt3 2e-3\nt4 1.25\n", "t4 bonafide\nt2 spoof\nt3 spoof\nt1 bonafide\n", '"column 1"'),
+        (
+            "a x .5\nb x -1.5\na y 2e-3\nb y 1.25\n",
+            "1 b y\n1 a x\n0 b x\n0 a y\n",
+            '"column 1" and "column 2"',
+        ),
+        (
+            "a x .5\nb x -1.5\na y 2e-3\nb y 1.25\n",
+            "b y target\na x target\nb x nontarget\na y nontarget\n",
+            "",
+        ),
+        (
+            "t1 .5\nt2 -1.5\nt3 2e-3\nt4 1.25\n",
+            "t4 bonafide\nt2 spoof\nt3 spoof\nt1 bonafide\n",
+            '"column 1"',
+        ),
         (
             "t1,.5\nt2,-1.5\nt3,2e-3\nt4,1.25\n",
             "s1 t4 - - bonafide\ns1 t2 - A spoof\ns2 t3 - A spoof\ns2 t1 - - bonafide\n",
             "",
         ),
-        ("t1 - .5\nt2 A -1.5\nt3 A 2e-3\nt4 - 1.25\n", "t4 bonafide\nt2 spoof\nt3 spoof\nt1 bonafide\n", '"column 1"'),
-        ("utt,llr\nt1,.5\nt2,-1.5\nt3,2e-3\nt4,1.25\n", "file,key\nt4,1\nt3,0\nt2,0\nt1,1\n", '"utt"'),
+        (
+            "t1 - .5\nt2 A -1.5\nt3 A 2e-3\nt4 - 1.25\n",
+            "t4 bonafide\nt2 spoof\nt3 spoof\nt1 bonafide\n",
+            '"column 1"',
+        ),
+        (
+            "utt,llr\nt1,.5\nt2,-1.5\nt3,2e-3\nt4,1.25\n",
+            "file,key\nt4,1\nt3,0\nt2,0\nt1,1\n",
+            '"utt"',
+        ),
         (".5\n-1.5\n2e-3\n1.25\n", "1\n0\n0\n1\n", ""),
     ],
 )
-def test_labels_apart_are_matched_by_name(scores: str, trials: str, how: str, tmp_path: Path) -> None:
-    found = read(written(tmp_path / "s.txt", scores), labels=written(tmp_path / "t.txt", trials))
+def test_labels_apart_are_matched_by_name(
+    scores: str, trials: str, how: str, tmp_path: Path
+) -> None:
+    found = read(
+        written(tmp_path / "s.txt", scores), labels=written(tmp_path / "t.txt", trials)
+    )
     check(found)
     assert f"names {how}" in found.read if how else "of t.txt by" in found.read
 
 
 def test_names_may_be_given_by_an_option(tmp_path: Path) -> None:
-    path = written(tmp_path / "s.csv", "score,label,trial,file,take\n1,1,t1,7,1\n0,0,t2,8,1\n")
-    for key, names in ((None, ["t1", "t2"]), ("file", ["7", "8"]), ("file,trial", ["7 t1", "8 t2"])):
+    path = written(
+        tmp_path / "s.csv", "score,label,trial,file,take\n1,1,t1,7,1\n0,0,t2,8,1\n"
+    )
+    for key, names in (
+        (None, ["t1", "t2"]),
+        ("file", ["7", "8"]),
+        ("file,trial", ["7 t1", "8 t2"]),
+    ):
         found = read(path, named=True, id_column=key)
         assert found.names is not None
         assert found.names.to_pylist() == names
-    with pytest.raises(PredictionsError, match="each id must name one row, but '1' appears again: name other columns"):
+    with pytest.raises(
+        PredictionsError,
+        match="each id must name one row, but '1' appears again: name other columns",
+    ):
         read(path, named=True, id_column="take")
     assert read(written(path, "score,label\n1,1\n0,0\n"), named=True).names is None
 
@@ -142,41 +196,88 @@ def test_names_may_be_given_by_an_option(tmp_path: Path) -> None:
     ("text", "options", "scores", "labels"),
     [
         ("a,0.1,cat\nb,0.7,dog\n", {"target_label": "dog"}, [0.1, 0.7], [False, True]),
-        ("0.1 cat\n0.7 dog\n0.3 cow\n", {"target_label": "dog"}, [0.1, 0.7, 0.3], [False, True, False]),
+        (
+            "0.1 cat\n0.7 dog\n0.3 cow\n",
+            {"target_label": "dog"},
+            [0.1, 0.7, 0.3],
+            [False, True, False],
+        ),
         ("0.1 1\n0.7 0\n", {"target_label": "0"}, [0.1, 0.7], [False, True]),
         ("d,label\n0.1,1\n0.7,0\n", {"lower_is_target": True}, [-0.1, -0.7], [True, False]),
         ("1 0\n0 1\n", {"score_columns": ("column 2",)}, [0, 1], [True, False]),
         ("1 0\n0 1\n", {"label_column": "column 2"}, [1, 0], [False, True]),
-        ("a,b,c\n0.1,0.7,1\n0.2,0.8,0\n", {"score_columns": ("b",)}, [0.7, 0.8], [True, False]),
-        ("score,a,label\n0.1,0,1\n0.2,1,0\n", {"label_column": "a"}, [0.1, 0.2], [False, True]),
-        ("score,label\n0.1,1\n,0\n0.3,\n0.2,0\n", {"missing": "drop"}, [0.1, 0.2], [True, False]),
+        (
+            "a,b,c\n0.1,0.7,1\n0.2,0.8,0\n",
+            {"score_columns": ("b",)},
+            [0.7, 0.8],
+            [True, False],
+        ),
+        (
+            "score,a,label\n0.1,0,1\n0.2,1,0\n",
+            {"label_column": "a"},
+            [0.1, 0.2],
+            [False, True],
+        ),
+        (
+            "score,label\n0.1,1\n,0\n0.3,\n0.2,0\n",
+            {"missing": "drop"},
+            [0.1, 0.2],
+            [True, False],
+        ),
     ],
 )
 def test_options_say_how_a_file_is_read(
-    text: str, options: dict[str, Any], scores: list[float], labels: list[bool], tmp_path: Path
+    text: str,
+    options: dict[str, Any],
+    scores: list[float],
+    labels: list[bool],
+    tmp_path: Path,
 ) -> None:
     found = read(written(tmp_path / "s.txt", text), **options)
     assert (found.trials.scores.tolist(), found.trials.labels.tolist()) == (scores, labels)
-    assert ("2 rows without a label or a score left out" in found.read) == ("missing" in options)
+    assert ("2 rows without a label or a score left out" in found.read) == (
+        "missing" in options
+    )
     assert ("thresholds are" in found.read) == ("lower_is_target" in options)
 
 
 def test_the_sentence_says_all(tmp_path: Path) -> None:
-    path = written(tmp_path / "s.txt", "t1 - bonafide 0.5\nt2 A07 spoof 1.5\nt3 A08 spoof 2.5\n")
+    path = written(
+        tmp_path / "s.txt", "t1 - bonafide 0.5\nt2 A07 spoof 1.5\nt3 A08 spoof 2.5\n"
+    )
     roles = 'names "column 1"; labels "column 3" (bonafide = target); scores "column 4"; not used: column 2'
-    assert read(path, named=True).read == f"s.txt: separated by white space, no header; {roles}"
+    assert (
+        read(path, named=True).read
+        == f"s.txt: separated by white space, no header; {roles}"
+    )
 
 
 def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
-    path = written(tmp_path / "s.csv", "score,label,year,site\n1,1,2019,n\n0,0,2020,\n2,1,2019,n\n3,,2021,s\n")
-    np.savez(tmp_path / "s.npz", scores=[1.0, 0.0, 2.0], labels=[1, 0, 1], year=[2019, 2020, 2019])
+    path = written(
+        tmp_path / "s.csv",
+        "score,label,year,site\n1,1,2019,n\n0,0,2020,\n2,1,2019,n\n3,,2021,s\n",
+    )
+    np.savez(
+        tmp_path / "s.npz",
+        scores=[1.0, 0.0, 2.0],
+        labels=[1, 0, 1],
+        year=[2019, 2020, 2019],
+    )
     found = read(path, by=("year", "site"), missing="drop").groups
-    assert found["year"].names == read(tmp_path / "s.npz", by=("year",)).groups["year"].names == ["2019", "2020"]
+    assert (
+        found["year"].names
+        == read(tmp_path / "s.npz", by=("year",)).groups["year"].names
+        == ["2019", "2020"]
+    )
     assert found["site"].names == ["n", "(none)"]
     assert found["site"].codes.tolist() == [0, 1, 0]
-    with pytest.raises(PredictionsError, match="row 2, column site: must have a name, but is missing"):
+    with pytest.raises(
+        PredictionsError, match="row 2, column site: must have a name, but is missing"
+    ):
         read(written(tmp_path / "c.csv", "score,label,site\n1,1,n\n0,0,\n"), cluster="site")
-    assert read(written(tmp_path / "s.txt", "a 1 0.5\nb 0 0.7\n"), by=("column 1",)).groups["column 1"].names == [
+    assert read(written(tmp_path / "s.txt", "a 1 0.5\nb 0 0.7\n"), by=("column 1",)).groups[
+        "column 1"
+    ].names == [
         "a",
         "b",
     ]
@@ -198,13 +299,21 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
             "has no column of labels by name or content: name it with --label-column, or the label of",
         ),
         ("a x 1.5\nb y 0.5\n", {}, "or give --labels FILE"),
-        ("score,label\n1,1\n2,0\nx,1\n", {}, "row 3, column score: must be a number, but is 'x'"),
+        (
+            "score,label\n1,1\n2,0\nx,1\n",
+            {},
+            "row 3, column score: must be a number, but is 'x'",
+        ),
         (
             "score,label\n1,1\nnan,0\n",
             {},
             "row 2, column score: is missing, or no number (--missing drop leaves out such",
         ),
-        ("score,label\n1,1\n2,\n", {}, "row 2, column label: is missing, or no number (--missing drop leaves out"),
+        (
+            "score,label\n1,1\n2,\n",
+            {},
+            "row 2, column label: is missing, or no number (--missing drop leaves out",
+        ),
         (
             "score,label\n1,1\n1,2\n",
             {},
@@ -215,32 +324,76 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
             {},
             "has the labels cat, dog: choose by --target-label cat or --target-label dog",
         ),
-        ("0.5 cat\n0.7 dog\n", {}, '("column 2" has cat, dog: choose by --target-label cat or --target-label dog)'),
+        (
+            "0.5 cat\n0.7 dog\n",
+            {},
+            '("column 2" has cat, dog: choose by --target-label cat or --target-label dog)',
+        ),
         (
             "score,label\n1,1\n2,0\n3,0\n1,x\n",
             {},
             "row 4, column label: must be a word of targets or of non-targets, such",
         ),
-        ("score,label\n1,1\n2,0\n3,-1\n", {}, "has the labels 0 and -1: name that of targets with --target-label"),
-        ("score,label\n1,1\n2,0\n", {"target_label": "x"}, "has no label 'x' of --target-label, but 1, 0"),
-        ("score,label\n1,1\n1\n", {}, "row 2, column label: is missing: the row has 1 of 2 values"),
-        ("score,label\n1,1\n2,1\n", {}, "must contain target and non-target trials, but contains no non-target trial"),
-        ("0.5 0\n", {}, "must contain target and non-target trials, but contains no target trial"),
+        (
+            "score,label\n1,1\n2,0\n3,-1\n",
+            {},
+            "has the labels 0 and -1: name that of targets with --target-label",
+        ),
+        (
+            "score,label\n1,1\n2,0\n",
+            {"target_label": "x"},
+            "has no label 'x' of --target-label, but 1, 0",
+        ),
+        (
+            "score,label\n1,1\n1\n",
+            {},
+            "row 2, column label: is missing: the row has 1 of 2 values",
+        ),
+        (
+            "score,label\n1,1\n2,1\n",
+            {},
+            "must contain target and non-target trials, but contains no non-target trial",
+        ),
+        (
+            "0.5 0\n",
+            {},
+            "must contain target and non-target trials, but contains no target trial",
+        ),
         (
             "1 0\n0 1\n",
             {},
             'scores "column 1" and labels "column 2", or as scores "column 2" and labels "column 1": choose',
         ),
-        ("score,target,y_true\n1,1,0\n0,0,1\n", {}, "choose with --score-column and --label-column"),
-        ("a,b,label\n0.1,0.7,1\n0.2,0.8,0\n", {}, 'scores "a" and labels "label", or as scores "b" and labels "label"'),
-        ("score,label\n1,1\n0,0\n", {"by": ("site",)}, "has no column 'site' of --by; it has score, label"),
-        ("score,label\n1,1\n0,0\n", {"label_column": "y"}, "has no column 'y' of --label-column; it has score, label"),
+        (
+            "score,target,y_true\n1,1,0\n0,0,1\n",
+            {},
+            "choose with --score-column and --label-column",
+        ),
+        (
+            "a,b,label\n0.1,0.7,1\n0.2,0.8,0\n",
+            {},
+            'scores "a" and labels "label", or as scores "b" and labels "label"',
+        ),
+        (
+            "score,label\n1,1\n0,0\n",
+            {"by": ("site",)},
+            "has no column 'site' of --by; it has score, label",
+        ),
+        (
+            "score,label\n1,1\n0,0\n",
+            {"label_column": "y"},
+            "has no column 'y' of --label-column; it has score, label",
+        ),
         (
             "score,a,label\n1,1,1\n0,0,0\n",
             {"score_columns": ("a", "score")},
             "one column has the scores, not 2: --score-column",
         ),
-        ("score,label,trial\n1,1,a\n0,0,\n", {"named": True}, "row 2, column trial: must name the row, but is missing"),
+        (
+            "score,label,trial\n1,1,a\n0,0,\n",
+            {"named": True},
+            "row 2, column trial: must name the row, but is missing",
+        ),
         (
             "score,label,trial\n1,1,a\n0,0,a\n",
             {"named": True},
@@ -265,32 +418,60 @@ def test_errors_name_the_place_and_the_next_step(
             "s.txt, row 2: each id must name one row, but 'a x' appears again",
         ),
         ("a x 1\n", "a x target\nb y nontarget\n", "s.txt: lacks 1 row of "),
-        ("a x 1\nb x 2\n", "a x 1\na x 0\n", "t.txt, row 2: each id must name one row, but 'a x' appears again"),
+        (
+            "a x 1\nb x 2\n",
+            "a x 1\na x 0\n",
+            "t.txt, row 2: each id must name one row, but 'a x' appears again",
+        ),
         (
             "a x 1\nb x 2\n",
             "a x yes\nb x maybe\n",
             '("column 3" has yes, maybe: choose by --target-label yes or --target-label maybe)',
         ),
-        ("a x 1.5\n", "b y 1\n", "t.txt: has the ids column 1, column 2, and s.txt column 1, column 2: name"),
+        (
+            "a x 1.5\n",
+            "b y 1\n",
+            "t.txt: has the ids column 1, column 2, and s.txt column 1, column 2: name",
+        ),
         ("t 1.5\n", "t 1 x y z\n", "t.txt: "),
     ],
 )
-def test_labels_apart_must_match(scores: str, trials: str, message: str, tmp_path: Path) -> None:
+def test_labels_apart_must_match(
+    scores: str, trials: str, message: str, tmp_path: Path
+) -> None:
     with pytest.raises(PredictionsError, match=re.escape(message)):
-        read(written(tmp_path / "s.txt", scores), labels=written(tmp_path / "t.txt", trials))
+        read(
+            written(tmp_path / "s.txt", scores), labels=written(tmp_path / "t.txt", trials)
+        )
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"labels": np.array([1, 0, 2, 0])}, "must be a word of targets or of non-targets"),
-        ({"scores": np.array([0, 1, np.nan, 0])}, "s.npz, row 3, column scores: is missing, or no number"),
-        ({"scores": np.ones((4, 2))}, "s.npz, column scores: must have one value in each row, but has 2"),
-        ({"trial": np.array(["x", "", "z", "y"])}, "s.npz, row 2, column trial: must name the row, but is missing"),
+        (
+            {"scores": np.array([0, 1, np.nan, 0])},
+            "s.npz, row 3, column scores: is missing, or no number",
+        ),
+        (
+            {"scores": np.ones((4, 2))},
+            "s.npz, column scores: must have one value in each row, but has 2",
+        ),
+        (
+            {"trial": np.array(["x", "", "z", "y"])},
+            "s.npz, row 2, column trial: must name the row, but is missing",
+        ),
     ],
 )
-def test_arrays_that_break_a_rule_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
-    arrays = {"scores": np.array(SCORES), "labels": np.array(LABELS), "trial": np.array(list("abcd")), **changed}
+def test_arrays_that_break_a_rule_are_refused(
+    tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
+    arrays = {
+        "scores": np.array(SCORES),
+        "labels": np.array(LABELS),
+        "trial": np.array(list("abcd")),
+        **changed,
+    }
     np.savez(tmp_path / "s.npz", **arrays)
     with pytest.raises(PredictionsError, match=re.escape(message)):
         read(tmp_path / "s.npz", named=True)

@@ -26,7 +26,9 @@ USUAL = """,id,Label,red,green,pred,site
 NAMED = ConcernSpec(["red", "green"])
 
 
-def scored(path: Path, *, concern: ConcernSpec | None = None, **options: Any) -> ClassifierScores:
+def scored(
+    path: Path, *, concern: ConcernSpec | None = None, **options: Any
+) -> ClassifierScores:
     names = None if concern is None else concern.classes
     return score(Predictions(path, ReadOptions(**options), class_names=names), concern)
 
@@ -44,16 +46,23 @@ def as_parquet(path: Path) -> Path:
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize("concern", [None, NAMED])
-def test_what_is_no_class_is_left_out_and_named(tmp_path: Path, suffix: str, concern: ConcernSpec | None) -> None:
+def test_what_is_no_class_is_left_out_and_named(
+    tmp_path: Path, suffix: str, concern: ConcernSpec | None
+) -> None:
     path = tmp_path / "p.csv"
     path.write_text(PLAIN)
     plain = scored(path, concern=concern)
     path.write_text(USUAL)
     path = path if suffix == ".csv" else as_parquet(path)
     found = scored(path, concern=concern)
-    assert (found.values, found.class_names) == (pytest.approx(plain.values), ["red", "green"])
+    assert (found.values, found.class_names) == (
+        pytest.approx(plain.values),
+        ["red", "green"],
+    )
     index = "Unnamed: 0" if suffix == ".csv" else ""
-    told = f'{path.name}: labels "Label"; scores red, green; not used: {index}, id, pred, site'
+    told = (
+        f'{path.name}: labels "Label"; scores red, green; not used: {index}, id, pred, site'
+    )
     assert Predictions(path).how() == told
 
 
@@ -64,8 +73,12 @@ def test_options_say_what_names_do_not(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text(TRUTHS)
     for concern in (None, NAMED):
-        assert scored(path, concern=concern, label_column="diagnosis").values["accuracy"] == pytest.approx(2 / 3)
-    path.write_text("id,red,green,pred,label,y_true\n1,0.7,0.3,0,0,1\n2,0.4,0.6,1,1,1\n3,0.4,0.6,1,1,0\n")
+        assert scored(path, concern=concern, label_column="diagnosis").values[
+            "accuracy"
+        ] == pytest.approx(2 / 3)
+    path.write_text(
+        "id,red,green,pred,label,y_true\n1,0.7,0.3,0,0,1\n2,0.4,0.6,1,1,1\n3,0.4,0.6,1,1,0\n"
+    )
     for label, accuracy in (("label", 1), ("y_true", 1 / 3)):
         chosen: dict[str, Any] = {"label_column": label, "classes": ["red", "green"]}
         assert scored(path, **chosen).values["accuracy"] == pytest.approx(accuracy)
@@ -81,38 +94,73 @@ def test_options_say_what_names_do_not(tmp_path: Path) -> None:
         ),
         (
             "y," + ",".join(f"p_{n}" for n in sorted(map(str, range(11)))),
-            "10," + ",".join("1" if n == "10" else "0" for n in sorted(map(str, range(11)))),
+            "10,"
+            + ",".join("1" if n == "10" else "0" for n in sorted(map(str, range(11)))),
             'labels "y"; scores p_0 to p_10 = classes 0 to 10',
         ),
-        ("y,prob_1,prob_2,prob_3", "3,0,0,1", 'labels "y"; scores prob_1 to prob_3 = classes 1 to 3'),
-        ("y,prob_a,prob_b,age", "b,.2,.8,33", 'labels "y"; scores prob_a, prob_b = classes a, b; not used: age'),
+        (
+            "y,prob_1,prob_2,prob_3",
+            "3,0,0,1",
+            'labels "y"; scores prob_1 to prob_3 = classes 1 to 3',
+        ),
+        (
+            "y,prob_a,prob_b,age",
+            "b,.2,.8,33",
+            'labels "y"; scores prob_a, prob_b = classes a, b; not used: age',
+        ),
         (
             "y,share,Predictioncat,Predictiondog,pred",
             "cat,.03,.3,.7,cat",
             'labels "y"; scores Predictioncat, Predictiondog = classes cat, dog; not used: share, pred',
         ),
-        ("y,a_score,b_score", "b,.2,.8", 'labels "y"; scores a_score, b_score = classes a, b'),
-        ("y,red,green", "green,70,30", 'labels "y"; scores red, green; percentages, divided by 100'),
+        (
+            "y,a_score,b_score",
+            "b,.2,.8",
+            'labels "y"; scores a_score, b_score = classes a, b',
+        ),
+        (
+            "y,red,green",
+            "green,70,30",
+            'labels "y"; scores red, green; percentages, divided by 100',
+        ),
         ("y,p", "pos,.9\nneg,.2", 'labels "y"; probability of class pos "p"'),
         ("y_true,y_pred", "cat,dog\ncat,cat", 'labels "y_true"; predicted labels "y_pred"'),
-        ("y,probs", '1,"[0.1, 0.9]"\n0,"[0.6, 0.4]"', 'labels "y"; lists of scores "probs" = classes 0, 1'),
+        (
+            "y,probs",
+            '1,"[0.1, 0.9]"\n0,"[0.6, 0.4]"',
+            'labels "y"; lists of scores "probs" = classes 0, 1',
+        ),
         (
             "votes_a,votes_b,a,b",
             "3,1,.7,.3",
             "degrees of truth votes_a, votes_b; scores a, b; votes, divided by their sum",
         ),
-        ("y_a,y_b,a,b", "1,0,.7,.3\n0,1,.4,.6", "degrees of truth y_a, y_b; scores a, b; one-hot, so labels"),
-        ("true_a,true_b,a,b", "1,0,.7,.3", "degrees of truth true_a, true_b; scores a, b; one-hot, so labels"),
+        (
+            "y_a,y_b,a,b",
+            "1,0,.7,.3\n0,1,.4,.6",
+            "degrees of truth y_a, y_b; scores a, b; one-hot, so labels",
+        ),
+        (
+            "true_a,true_b,a,b",
+            "1,0,.7,.3",
+            "degrees of truth true_a, true_b; scores a, b; one-hot, so labels",
+        ),
     ],
 )
-def test_the_meaning_of_columns_is_told(columns: str, rows: str, read: str, tmp_path: Path) -> None:
+def test_the_meaning_of_columns_is_told(
+    columns: str, rows: str, read: str, tmp_path: Path
+) -> None:
     assert how(tmp_path / "p.csv", f"{columns}\n{rows}\n") == read
 
 
 @pytest.mark.parametrize("names", ["grade0,grade1,grade2", "mild,severe,worst"])
-def test_a_class_without_probability_in_the_first_rows_is_a_class(tmp_path: Path, names: str) -> None:
+def test_a_class_without_probability_in_the_first_rows_is_a_class(
+    tmp_path: Path, names: str
+) -> None:
     first, second, _ = names.split(",")
-    rows = [f"{first},0.8,0.2,0\n{second},0.3,0.7,0\n"] * 60 + [f"{second},0.1,0.89,0.01\n"] * 20
+    rows = [f"{first},0.8,0.2,0\n{second},0.3,0.7,0\n"] * 60 + [
+        f"{second},0.1,0.89,0.01\n"
+    ] * 20
     path = tmp_path / "p.csv"
     path.write_text(f"label,{names}\n{''.join(rows)}")
     assert scored(path).class_names == names.split(",")
@@ -121,7 +169,9 @@ def test_a_class_without_probability_in_the_first_rows_is_a_class(tmp_path: Path
 def test_a_file_with_one_class_needs_the_names_of_the_others(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("target,pred\na,a\na,a\n")
-    with pytest.raises(PredictionsError, match="has only the class 'a': --classes names all of them"):
+    with pytest.raises(
+        PredictionsError, match="has only the class 'a': --classes names all of them"
+    ):
         scored(path)
     assert scored(path, classes=["a", "b"]).values["accuracy"] == 1
 
@@ -130,11 +180,17 @@ def test_what_the_concern_or_an_option_names_must_be_there(tmp_path: Path) -> No
     path = tmp_path / "p.csv"
     path.write_text("target,Red,green,sure\nred,0.7,0.3,0.7\n")
     assert scored(path, concern=NAMED).values["accuracy"] == 1
-    for option, name in (("label_column", "truth"), ("decision_column", "guess"), ("id_column", "id")):
+    for option, name in (
+        ("label_column", "truth"),
+        ("decision_column", "guess"),
+        ("id_column", "id"),
+    ):
         problem = f"has no column {name!r} of --{option.replace('_', '-')}; it has target, Red, green, sure"
         with pytest.raises(PredictionsError, match=problem):
             scored(path, **{option: name})
-    with pytest.raises(PredictionsError, match="has no column 'p_\\*' of --score-columns; it has"):
+    with pytest.raises(
+        PredictionsError, match="has no column 'p_\\*' of --score-columns; it has"
+    ):
         scored(path, score_columns=["p_*"])
 
 
@@ -146,24 +202,35 @@ def test_labels_of_another_file_are_joined(tmp_path: Path) -> None:
     labels.write_text("red\nred\ngreen\n")
     assert scored(path, labels=labels).values["accuracy"] == pytest.approx(2 / 3)
     labels.write_text("cat\nowl\ndog\n")
-    with pytest.raises(PredictionsError, match=r"labels.csv: has 2 rows below the header cat, but .*p.csv has 3"):
+    with pytest.raises(
+        PredictionsError,
+        match=r"labels.csv: has 2 rows below the header cat, but .*p.csv has 3",
+    ):
         scored(path, labels=labels)
     labels.write_text("red\nred\n")
-    with pytest.raises(PredictionsError, match=r"labels.csv: has 2 rows, but .*p.csv has 3"):
+    with pytest.raises(
+        PredictionsError, match=r"labels.csv: has 2 rows, but .*p.csv has 3"
+    ):
         scored(path, labels=labels)
     labels.write_text("id,label\nx1,red\nx1,red\n")
-    with pytest.raises(PredictionsError, match="row 2, column id: each id must name one row, but 'x1' appears again"):
+    with pytest.raises(
+        PredictionsError,
+        match="row 2, column id: each id must name one row, but 'x1' appears again",
+    ):
         scored(path, labels=labels)
     labels.write_text("id,label\nx1,red\n")
     with pytest.raises(
-        PredictionsError, match=r"labels.csv: lacks 2 rows of .*p.csv, such as 'x2' in row 2 of column id"
+        PredictionsError,
+        match=r"labels.csv: lacks 2 rows of .*p.csv, such as 'x2' in row 2 of column id",
     ):
         scored(path, labels=labels)
 
 
 def test_rows_with_gaps_may_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
-    path.write_text("target,red,green,who\nred,0.7,0.3,a\n,0.4,0.6,b\ngreen,,0.9,c\ngreen,0.6,0.4,\nred,0.8,0.2,d\n")
+    path.write_text(
+        "target,red,green,who\nred,0.7,0.3,a\n,0.4,0.6,b\ngreen,,0.9,c\ngreen,0.6,0.4,\nred,0.8,0.2,d\n"
+    )
     found = scored(path, missing="drop", cluster="who")
     assert (found.rows, found.values["accuracy"]) == (2, 1)
     assert found.file_notes == [
@@ -172,7 +239,9 @@ def test_rows_with_gaps_may_be_left_out(tmp_path: Path) -> None:
 
 
 def test_rounded_probabilities_are_divided_by_their_sum(tmp_path: Path) -> None:
-    probs = torch.rand(200, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    probs = torch.rand(
+        200, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
     probs /= probs.sum(dim=1, keepdim=True)
     rows = [",".join(["0", *(f"{p:.2f}" for p in row)]) for row in probs.tolist()]
     (tmp_path / "p.csv").write_text("\n".join(["target,0,1,2,3,4", *rows]) + "\n")
@@ -182,16 +251,31 @@ def test_rounded_probabilities_are_divided_by_their_sum(tmp_path: Path) -> None:
     assert note.endswith(" rows sum to 0.98 to 1.02, and were divided by their sum.")
     assert found.values["brier_score"] == pytest.approx(_brier(probs), abs=0.01)
     with pytest.warns(ProbabilitiesWarning):
-        assert not any("rounded" in note for note in scored(tmp_path / "p.csv", from_logits=True).file_notes)
+        assert not any(
+            "rounded" in note
+            for note in scored(tmp_path / "p.csv", from_logits=True).file_notes
+        )
 
 
 @pytest.mark.parametrize(
     "row",
-    ["0.5,0.4,0", "0.9,0.8,0", "0.71,0.27,0", "0.01,0.02,0", "0.333,0.333,0", "0,0,0", "1.00,0.02,1"],
+    [
+        "0.5,0.4,0",
+        "0.9,0.8,0",
+        "0.71,0.27,0",
+        "0.01,0.02,0",
+        "0.333,0.333,0",
+        "0,0,0",
+        "1.00,0.02,1",
+    ],
 )
 def test_sums_that_rounding_does_not_explain_are_refused(tmp_path: Path, row: str) -> None:
-    (tmp_path / "p.csv").write_text(f"0,1,target\n0.25,0.75,1\n{row}\n0.66,0.33,0\n")  # the last is explained
-    with pytest.raises(PredictionsError, match="--score-columns names other columns") as refused:
+    (tmp_path / "p.csv").write_text(
+        f"0,1,target\n0.25,0.75,1\n{row}\n0.66,0.33,0\n"
+    )  # the last is explained
+    with pytest.raises(
+        PredictionsError, match="--score-columns names other columns"
+    ) as refused:
         scored(tmp_path / "p.csv")
     assert (refused.value.row, refused.value.column) == (2, None)
 
@@ -199,15 +283,25 @@ def test_sums_that_rounding_does_not_explain_are_refused(tmp_path: Path, row: st
 def matched(paths: list[Path]) -> None:
     found = score_models(open_models(paths, ReadOptions(id_column="id")), None)
     assert found.models["A"].values == pytest.approx(found.models["B"].values)
-    [equal] = [row.paired for row in found.comparisons if row.by.metric == "misclassification_rate"]
+    [equal] = [
+        row.paired for row in found.comparisons if row.by.metric == "misclassification_rate"
+    ]
     assert (equal.low, equal.high) == pytest.approx((-0.602, 0.602), abs=1e-3)
 
 
 def test_rows_of_several_files_are_matched_by_id(tmp_path: Path) -> None:
-    header, *rows = ["id,a,b,target", "x1,0.7,0.3,a", "x2,0.2,0.8,b", "x3,0.6,0.4,b", "x4,0.9,0.1,a"]
+    header, *rows = [
+        "id,a,b,target",
+        "x1,0.7,0.3,a",
+        "x2,0.2,0.8,b",
+        "x3,0.6,0.4,b",
+        "x4,0.9,0.1,a",
+    ]
 
     def written(name: str, order: list[int], extra: str = "") -> Path:
-        (tmp_path / name).write_text("\n".join([header, *(rows[place] for place in order)]) + "\n" + extra)
+        (tmp_path / name).write_text(
+            "\n".join([header, *(rows[place] for place in order)]) + "\n" + extra
+        )
         return tmp_path / name
 
     first, other = written("A.csv", [0, 1, 2, 3]), written("B.csv", [3, 1, 0, 2])
@@ -217,19 +311,34 @@ def test_rows_of_several_files_are_matched_by_id(tmp_path: Path) -> None:
     as_parquet(tmp_path / "B.csv")
     matched([first, tmp_path / "B.parquet"])
     cases = [
-        (written("C.csv", [3, 1]), r"C.csv: lacks 2 rows of .*A.csv, such as 'x1' in row 1 of column id"),
+        (
+            written("C.csv", [3, 1]),
+            r"C.csv: lacks 2 rows of .*A.csv, such as 'x1' in row 1 of column id",
+        ),
         (
             written("D.csv", [0, 1, 2, 3], "x9,0.5,0.5,a\n"),
             "A.csv: lacks 1 row of .*D.csv, such as 'x9' in row 5 of column id",
         ),
-        (written("E.csv", [0, 1, 1]), "row 3, column id: each id must name one row, but 'x2' appears again"),
-        (written("F.csv", [0], ",0.5,0.5,a\n"), "row 2, column id: must name the row, but is missing"),
-        (written("G.csv", [0, 2, 3], "x2,0.5,0.5,a\n"), "row 4: the label must be 'b' as in .* matched by their ids"),
+        (
+            written("E.csv", [0, 1, 1]),
+            "row 3, column id: each id must name one row, but 'x2' appears again",
+        ),
+        (
+            written("F.csv", [0], ",0.5,0.5,a\n"),
+            "row 2, column id: must name the row, but is missing",
+        ),
+        (
+            written("G.csv", [0, 2, 3], "x2,0.5,0.5,a\n"),
+            "row 4: the label must be 'b' as in .* matched by their ids",
+        ),
     ]
     for path, message in cases:
         with pytest.raises(PredictionsError, match=message):
             matched([first, path])
-    with pytest.raises(PredictionsError, match=r"rows are matched in order \(--id-column COLUMN matches them by ids\)"):
+    with pytest.raises(
+        PredictionsError,
+        match=r"rows are matched in order \(--id-column COLUMN matches them by ids\)",
+    ):
         score_models(open_models([first, tmp_path / "B.csv"], ReadOptions()), None)
 
 
@@ -240,8 +349,14 @@ def _brier(probs: torch.Tensor) -> float:
 
 
 def test_letters_with_accents_do_not_part_words(tmp_path: Path) -> None:
-    header = "share,Predictioncat,Predictionété,Predictionowl,target_cat,target_été,target_owl"
+    header = (
+        "share,Predictioncat,Predictionété,Predictionowl,target_cat,target_été,target_owl"
+    )
     path = tmp_path / "p.csv"
-    path.write_text(f"{header}\n0.03,0.3063,0.0012,0.6925,0,1,0\n0.05,0.2287,0.1771,0.5942,1,0,0\n")
-    with pytest.raises(PredictionsError, match="--label-column"):  # not the labels target_été of one probability
+    path.write_text(
+        f"{header}\n0.03,0.3063,0.0012,0.6925,0,1,0\n0.05,0.2287,0.1771,0.5942,1,0,0\n"
+    )
+    with pytest.raises(
+        PredictionsError, match="--label-column"
+    ):  # not the labels target_été of one probability
         Predictions(path)

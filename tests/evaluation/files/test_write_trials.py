@@ -23,24 +23,36 @@ def table(**columns: list[str]) -> TrialTable:
     for column, texts in columns.items():
         names = list(dict.fromkeys(texts))
         groups[column] = Groups(names, torch.tensor([names.index(text) for text in texts]))
-    return TrialTable(Trials(scores, torch.tensor([True, False, True, False])), None, groups)
+    return TrialTable(
+        Trials(scores, torch.tensor([True, False, True, False])), None, groups
+    )
 
 
 def values(found: TrialTable) -> list[tuple[Any, ...]]:
     """Return the trials in order, each with its texts."""
-    texts = [[group.names[code] for code in group.codes.tolist()] for _, group in sorted(found.groups.items())]
-    return sorted(zip(*texts, found.trials.scores.tolist(), found.trials.labels.tolist(), strict=True))
+    texts = [
+        [group.names[code] for code in group.codes.tolist()]
+        for _, group in sorted(found.groups.items())
+    ]
+    return sorted(
+        zip(*texts, found.trials.scores.tolist(), found.trials.labels.tolist(), strict=True)
+    )
 
 
 def read(path: Path, columns: Sequence[str], trials: Path | None = None) -> TrialTable:
-    return read_trials(path, ReadOptions(labels=trials, by=list(columns)), lambda rows: None)
+    return read_trials(
+        path, ReadOptions(labels=trials, by=list(columns)), lambda rows: None
+    )
 
 
 @pytest.mark.parametrize("name", ["s.csv", "s.parquet", "s.npz"])
 @pytest.mark.parametrize(
-    "columns", [{}, {"trial": ODD}, {"enrollment": ODD, "test": ["x"] * 4, "file": ["1", "2"] * 2}]
+    "columns",
+    [{}, {"trial": ODD}, {"enrollment": ODD, "test": ["x"] * 4, "file": ["1", "2"] * 2}],
 )
-def test_tables_keep_all_columns(tmp_path: Path, name: str, columns: dict[str, list[str]]) -> None:
+def test_tables_keep_all_columns(
+    tmp_path: Path, name: str, columns: dict[str, list[str]]
+) -> None:
     written = table(**columns)
     assert write_trials(tmp_path / name, written) == []
     assert values(read(tmp_path / name, list(columns))) == values(written)
@@ -50,17 +62,41 @@ def test_tables_keep_all_columns(tmp_path: Path, name: str, columns: dict[str, l
 def test_pairs_are_written_as_scores_and_a_list_of_trials(tmp_path: Path) -> None:
     name, trials = "s.txt", "k.txt"
     pairs = {"enrollment": ["Änn", "b", "Änn", "b"], "test": ["x", "x", "y", "z"]}
-    assert write_trials(tmp_path / name, table(**pairs, file=["1"] * 4), tmp_path / trials) == ["file"]
-    assert values(read(tmp_path / name, ["column 1", "column 2"], tmp_path / trials)) == values(table(**pairs))
+    assert write_trials(
+        tmp_path / name, table(**pairs, file=["1"] * 4), tmp_path / trials
+    ) == ["file"]
+    assert values(
+        read(tmp_path / name, ["column 1", "column 2"], tmp_path / trials)
+    ) == values(table(**pairs))
 
 
 @pytest.mark.parametrize(
     ("name", "trials", "columns", "message"),
     [
-        ("s.csv", None, {"labels": ODD}, "s.csv: a column must not be called 'labels', as scores or labels are"),
-        ("s.npz", None, {"test": ["\0", "b"] * 2}, r"column test: must have no zero character"),
-        ("s.csv", "k.txt", {}, "s.csv: holds the labels itself: a list of trials is only for text"),
-        ("s.txt", None, {}, "s.txt: holds no labels: give another file for the list of trials, --out-trials FILE"),
+        (
+            "s.csv",
+            None,
+            {"labels": ODD},
+            "s.csv: a column must not be called 'labels', as scores or labels are",
+        ),
+        (
+            "s.npz",
+            None,
+            {"test": ["\0", "b"] * 2},
+            r"column test: must have no zero character",
+        ),
+        (
+            "s.csv",
+            "k.txt",
+            {},
+            "s.csv: holds the labels itself: a list of trials is only for text",
+        ),
+        (
+            "s.txt",
+            None,
+            {},
+            "s.txt: holds no labels: give another file for the list of trials, --out-trials FILE",
+        ),
         (
             "s.txt",
             "s.txt",
@@ -68,8 +104,18 @@ def test_pairs_are_written_as_scores_and_a_list_of_trials(tmp_path: Path) -> Non
             "s.txt: holds no labels: give another file for the list of trials, --out-trials FILE",
         ),
         ("s.txt", "k.csv", {}, "k.csv: names a format that is not written"),
-        ("s.h5", "k.h5", {}, "s.h5: names a format that is not written: csv, parquet and npz, or text for both files"),
-        ("s.txt", "k.txt", {"test": ODD}, "needs the columns ['enrollment', 'test'], but the trials have ['test']"),
+        (
+            "s.h5",
+            "k.h5",
+            {},
+            "s.h5: names a format that is not written: csv, parquet and npz, or text for both files",
+        ),
+        (
+            "s.txt",
+            "k.txt",
+            {"test": ODD},
+            "needs the columns ['enrollment', 'test'], but the trials have ['test']",
+        ),
         (
             "s.txt",
             "k.txt",
@@ -85,14 +131,22 @@ def test_pairs_are_written_as_scores_and_a_list_of_trials(tmp_path: Path) -> Non
     ],
 )
 def test_what_a_format_cannot_hold_is_an_error(
-    tmp_path: Path, name: str, trials: str | None, columns: dict[str, list[str]], message: str
+    tmp_path: Path,
+    name: str,
+    trials: str | None,
+    columns: dict[str, list[str]],
+    message: str,
 ) -> None:
     with pytest.raises(PredictionsError, match=re.escape(message)):
-        write_trials(tmp_path / name, table(**columns), None if trials is None else tmp_path / trials)
+        write_trials(
+            tmp_path / name, table(**columns), None if trials is None else tmp_path / trials
+        )
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_file_is_replaced_if_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_file_is_replaced_if_one_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("s.txt", "k.txt"):
         (tmp_path / name).write_text("mine")
 

@@ -13,7 +13,9 @@ from torch import Tensor
 SUFFIXES = (".csv", ".parquet", ".npz", ".pt")
 
 
-def write_predictions(path: Path, scores: Tensor, target: Tensor | None, names: Sequence[str]) -> Path:
+def write_predictions(
+    path: Path, scores: Tensor, target: Tensor | None, names: Sequence[str]
+) -> Path:
     """Write scores (N, C) and labels (N,), if there are any, in the format of the suffix; arrays have no names."""
     arrays = {"preds": scores.contiguous()} | ({} if target is None else {"target": target})
     columns = dict(zip(names, scores.T.tolist(), strict=True))
@@ -21,7 +23,9 @@ def write_predictions(path: Path, scores: Tensor, target: Tensor | None, names: 
         columns["target"] = [names[label] for label in target.tolist()]
     if path.suffix == ".csv":
         with path.open("w", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([[*columns], *zip(*columns.values(), strict=True)])
+            csv.writer(file, lineterminator="\n").writerows(
+                [[*columns], *zip(*columns.values(), strict=True)]
+            )
     elif path.suffix == ".parquet":
         pyarrow.parquet.write_table(pyarrow.table(columns), path)
     elif path.suffix == ".npz":

@@ -41,7 +41,8 @@ def test_intervals_hold_whatever_is_predicted(is_good: bool) -> None:
 
 def test_good_predictions_shorten_the_interval() -> None:
     good, poor = (
-        np.mean([audit.high - audit.low for audit in audits(is_good=is_good)[0]]) for is_good in (True, False)
+        np.mean([audit.high - audit.low for audit in audits(is_good=is_good)[0]])
+        for is_good in (True, False)
     )
     assert good < 0.97 * poor
 
@@ -50,27 +51,42 @@ def test_all_labelled_is_the_mean() -> None:
     loss = torch.arange(50.0) / 50
     assert audited_mean(loss, torch.zeros(50), torch.ones(50)).value == pytest.approx(0.49)
     assert audited_mean(loss, loss, torch.ones(50)).value == pytest.approx(0.49)
-    value, low, high = audited_mean(torch.tensor([1.0] * 3 + [0.0] * 27), torch.rand(30), torch.ones(30))
+    value, low, high = audited_mean(
+        torch.tensor([1.0] * 3 + [0.0] * 27), torch.rand(30), torch.ones(30)
+    )
     assert (value, low, high) == pytest.approx((0.1, *clopper_pearson(3, 30)), abs=2e-3)
 
 
-def hard_and_easy(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def hard_and_easy(
+    random: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """One row in ten is hard and always labelled; of the others one in fifty is."""
     hard = random.random(1000) < 0.1
     rate, chance = np.where(hard, 0.2, 0.01), np.where(hard, 1, 0.02)
     return (random.random(1000) < rate).astype(float), rate, chance, 0.029
 
 
-def rare_and_dear(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    return random.choice([0, 0.01, 1], 1000, p=[0.949, 0.05, 0.001]), np.zeros(1000), np.full(1000, 0.5), 0.0015
+def rare_and_dear(
+    random: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    return (
+        random.choice([0, 0.01, 1], 1000, p=[0.949, 0.05, 0.001]),
+        np.zeros(1000),
+        np.full(1000, 0.5),
+        0.0015,
+    )
 
 
-def nearly_always(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def nearly_always(
+    random: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     return (random.random(100) < 0.97).astype(float), np.full(100, 0.5), np.ones(100), 0.97
 
 
 @pytest.mark.parametrize("draw", [hard_and_easy, rare_and_dear, nearly_always])
-def test_intervals_hold_where_the_audit_may_have_missed_what_matters(draw: Callable[..., Any]) -> None:
+def test_intervals_hold_where_the_audit_may_have_missed_what_matters(
+    draw: Callable[..., Any],
+) -> None:
     random, held = np.random.default_rng(1), []
     for _ in range(100):
         loss, predicted, chance, mean = draw(random)
@@ -85,14 +101,22 @@ def days(random: np.random.Generator, share: float) -> tuple[Tensor, Tensor, Ten
     rates = random.beta(1, 19, 200)
     errors = (random.random((200, 50)) < rates[:, None]).ravel().astype(float)
     of_days = np.repeat(np.arange(200), 50)
-    return torch.from_numpy(errors), torch.from_numpy(of_days), torch.from_numpy(random.random(200) < share)[of_days]
+    return (
+        torch.from_numpy(errors),
+        torch.from_numpy(of_days),
+        torch.from_numpy(random.random(200) < share)[of_days],
+    )
 
 
 def test_an_audit_of_whole_days_is_one_of_clusters() -> None:
     random, refused, held, widths = np.random.default_rng(2), 0, [], []
     for _ in range(60):
         errors, of_days, known = days(random, 0.3)
-        given = errors.where(known, torch.nan), torch.full((10_000,), 0.05), torch.full((10_000,), 0.3)
+        given = (
+            errors.where(known, torch.nan),
+            torch.full((10_000,), 0.05),
+            torch.full((10_000,), 0.3),
+        )
         low, high = audited_mean(*given, clusters=of_days)[1:]
         held.append(low <= errors.mean() <= high)
         widths.append(high - low)
@@ -107,9 +131,13 @@ def test_an_audit_of_whole_days_is_one_of_clusters() -> None:
 
 def test_clusters_of_one_sample_are_independent_samples() -> None:
     random = np.random.default_rng(3)
-    known = torch.from_numpy(np.where(random.random(300) < 0.5, (random.random(300) < 0.1).astype(float), np.nan))
+    known = torch.from_numpy(
+        np.where(random.random(300) < 0.5, (random.random(300) < 0.1).astype(float), np.nan)
+    )
     given = known, torch.full((300,), 0.1), torch.full((300,), 0.5)
-    assert audited_mean(*given, clusters=range(300)) == pytest.approx(audited_mean(*given), abs=2e-3)
+    assert audited_mean(*given, clusters=range(300)) == pytest.approx(
+        audited_mean(*given), abs=2e-3
+    )
 
 
 def test_labels_of_complaints_are_refused_and_those_of_an_audit_are_not() -> None:
@@ -117,7 +145,9 @@ def test_labels_of_complaints_are_refused_and_those_of_an_audit_are_not() -> Non
     for complains in [False, True] * 60:
         risk = random.beta(0.3, 5, 5000)
         wrong = random.random(5000) < risk
-        labelled = (random.random(5000) < 0.1) | (complains & wrong & (random.random(5000) < 0.4))
+        labelled = (random.random(5000) < 0.1) | (
+            complains & wrong & (random.random(5000) < 0.4)
+        )
         given = np.where(labelled, wrong, np.nan), risk, np.full(5000, 0.1)
         try:
             audited_mean(*map(torch.from_numpy, given))
@@ -131,7 +161,10 @@ def test_wrong_arguments_are_refused() -> None:
     half, unknown = torch.full((3,), 0.5), torch.full((3,), torch.nan)
     for arguments, refusal in (
         ((half, half[:2], half), Refused("same_shape", "loss, predicted and chance")),
-        ((half, half, 0 * half), Refused("above_at_most", "chance", 0, sample=0, minimum=0, maximum=1)),
+        (
+            (half, half, 0 * half),
+            Refused("above_at_most", "chance", 0, sample=0, minimum=0, maximum=1),
+        ),
         ((half, unknown, half), Refused("between", "predicted", minimum=0, maximum=1)),
         ((4 * half, half, half), Refused("loss_or_unknown", "loss", 2)),
         ((unknown, half, 2 * half), Refused("known_if_certain", "loss")),

@@ -10,35 +10,57 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, ttest_1samp
 
-from mpcs_torch.functional import bounded_mean_interval, clopper_pearson, jackknife_interval, soft_f1
+from mpcs_torch.functional import (
+    bounded_mean_interval,
+    clopper_pearson,
+    jackknife_interval,
+    soft_f1,
+)
 from tests.conftest import load_oracle
 from tests.refused import Refused
 
 ROWS = load_oracle("detection_cases")["meta"]
 
 
-@pytest.mark.parametrize("row", ROWS["clopper_pearson"]["rows"], ids=lambda row: f"{row['errors']} of {row['trials']}")
+@pytest.mark.parametrize(
+    "row",
+    ROWS["clopper_pearson"]["rows"],
+    ids=lambda row: f"{row['errors']} of {row['trials']}",
+)
 def test_clopper_pearson_equals_the_oracle(row: dict[str, Any]) -> None:
     ours = clopper_pearson(row["errors"], row["trials"], confidence=1 - row["alpha"])
     assert ours == pytest.approx(row["interval"], abs=1e-9)
 
 
 @given(st.data(), st.floats(0.01, 0.99))
-def test_clopper_pearson_equals_that_of_scipy(data: st.DataObject, confidence: float) -> None:
+def test_clopper_pearson_equals_that_of_scipy(
+    data: st.DataObject, confidence: float
+) -> None:
     trials = data.draw(st.integers(1, 10**7))
     errors = data.draw(st.one_of(st.integers(0, trials), st.sampled_from([0, trials])))
     expected = binomtest(errors, trials).proportion_ci(confidence, method="exact")
     found = clopper_pearson(errors, trials, confidence=confidence)
-    assert found == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-11)  # theirs is a root to 2e-12
+    assert found == pytest.approx(
+        (expected.low, expected.high), rel=1e-9, abs=1e-11
+    )  # theirs is a root to 2e-12
 
 
 @pytest.mark.parametrize(
     ("call", "refusal"),
     [
         (lambda: clopper_pearson(0, 0), Refused("at_least", "trials", 0, minimum=1)),
-        (lambda: clopper_pearson(4, 3), Refused("between", "errors", 4, minimum=0, maximum=3)),
-        (lambda: clopper_pearson(-1, 3), Refused("between", "errors", -1, minimum=0, maximum=3)),
-        (lambda: clopper_pearson(1, 3, confidence=95), Refused("open_between", "confidence", 95, minimum=0, maximum=1)),
+        (
+            lambda: clopper_pearson(4, 3),
+            Refused("between", "errors", 4, minimum=0, maximum=3),
+        ),
+        (
+            lambda: clopper_pearson(-1, 3),
+            Refused("between", "errors", -1, minimum=0, maximum=3),
+        ),
+        (
+            lambda: clopper_pearson(1, 3, confidence=95),
+            Refused("open_between", "confidence", 95, minimum=0, maximum=1),
+        ),
     ],
 )
 def test_wrong_arguments_are_refused(call: Any, refusal: Refused) -> None:
@@ -55,9 +77,13 @@ COSTS = torch.tensor([0.0, 1.0, 100.0])
 @example(10**6, 0.0, 0.95)
 @example(10**6, 3e-6, 0.95)
 @example(1, 1.0, 0.95)
-def test_rates_have_the_interval_of_clopper_and_pearson(trials: int, share: float, confidence: float) -> None:
+def test_rates_have_the_interval_of_clopper_and_pearson(
+    trials: int, share: float, confidence: float
+) -> None:
     errors = round(share * trials)
-    found = bounded_mean_interval(torch.tensor([0, 1]), torch.tensor([trials - errors, errors]), confidence=confidence)
+    found = bounded_mean_interval(
+        torch.tensor([0, 1]), torch.tensor([trials - errors, errors]), confidence=confidence
+    )
     exact = clopper_pearson(errors, trials, confidence=confidence)
     assert found == pytest.approx(exact, abs=2e-3 * (exact[1] - exact[0]))
 
@@ -68,7 +94,9 @@ def test_ends_are_quantiles_of_means_with_uniform_weights(seed: int) -> None:
     values = np.concatenate([[-1.0, 9.0], 8 * generator.random(5) ** 3])
     counts = np.concatenate([[0, 0], generator.integers(1, 2 + 4**seed, 5)])
     per = generator.random(7) if seed % 2 else np.ones(7)
-    low, high = bounded_mean_interval(*(torch.from_numpy(each) for each in (values, counts)), per=torch.from_numpy(per))
+    low, high = bounded_mean_interval(
+        *(torch.from_numpy(each) for each in (values, counts)), per=torch.from_numpy(per)
+    )
     for end, sign in ((low, -1), (high, 1)):
         surplus = sign * (values - end * per)
         weights = generator.gamma(np.append(counts, 1), size=(200_000, 8))
@@ -79,42 +107,68 @@ def test_ends_are_quantiles_of_means_with_uniform_weights(seed: int) -> None:
 def test_the_interval_moves_with_the_values() -> None:
     counts = torch.tensor([180, 17, 3])
     low, high = bounded_mean_interval(COSTS, counts)
-    assert bounded_mean_interval(5 + 2 * COSTS, counts) == pytest.approx((5 + 2 * low, 5 + 2 * high))
+    assert bounded_mean_interval(5 + 2 * COSTS, counts) == pytest.approx(
+        (5 + 2 * low, 5 + 2 * high)
+    )
     assert bounded_mean_interval(-COSTS, counts) == pytest.approx((-high, -low))
-    assert bounded_mean_interval(COSTS, counts, per=torch.full((3,), 4.0)) == pytest.approx((low / 4, high / 4))
+    assert bounded_mean_interval(COSTS, counts, per=torch.full((3,), 4.0)) == pytest.approx(
+        (low / 4, high / 4)
+    )
     assert low < (COSTS @ counts.float()).item() / 200 < high
 
 
 @pytest.mark.parametrize(("rows", "dear"), [(200, 0.4), (1000, 1.0), (500, 2.5)])
-def test_errors_that_are_too_rare_to_be_seen_are_within_the_interval(rows: int, dear: float) -> None:
+def test_errors_that_are_too_rare_to_be_seen_are_within_the_interval(
+    rows: int, dear: float
+) -> None:
     """A resample of rows never holds an error that the rows do not hold."""
     shares = np.array([0.9 - dear / rows, 0.1, dear / rows])
     drawn = np.random.default_rng(0).multinomial(rows, shares, size=60)
     ends = [bounded_mean_interval(COSTS, torch.from_numpy(counts)) for counts in drawn]
     mean = (shares * COSTS.numpy()).sum()
-    assert sum(low <= mean <= high for low, high in ends) >= 55, "57 or more of 60 are expected"
+    assert sum(low <= mean <= high for low, high in ends) >= 55, (
+        "57 or more of 60 are expected"
+    )
 
 
 def test_a_ratio_of_nothing_is_unknown() -> None:
-    found = bounded_mean_interval(torch.tensor([0.0, 1.0]), torch.tensor([3, 0]), per=torch.tensor([0.0, 1.0]))
+    found = bounded_mean_interval(
+        torch.tensor([0.0, 1.0]), torch.tensor([3, 0]), per=torch.tensor([0.0, 1.0])
+    )
     assert found == (-torch.inf, torch.inf)
 
 
 @pytest.mark.parametrize(
     ("changed", "refusal"),
     [
-        ({"values": torch.tensor([0.0, torch.nan, 2.0])}, Refused("as_many_numbers", "values", other="values")),
-        ({"counts": torch.tensor([1, 2])}, Refused("as_many_numbers", "counts", other="values")),
+        (
+            {"values": torch.tensor([0.0, torch.nan, 2.0])},
+            Refused("as_many_numbers", "values", other="values"),
+        ),
+        (
+            {"counts": torch.tensor([1, 2])},
+            Refused("as_many_numbers", "counts", other="values"),
+        ),
         ({"counts": torch.tensor([1.5, 2.0, 0.0])}, Refused("counts", "counts")),
         ({"counts": torch.tensor([-1, 2, 0])}, Refused("counts", "counts")),
         ({"counts": torch.zeros(3)}, Refused("counts", "counts")),
-        ({"per": torch.tensor([1.0, 1.0, -2.0])}, Refused("at_least", "per", -2.0, minimum=0)),
-        ({"confidence": 1.0}, Refused("open_between", "confidence", 1.0, minimum=0, maximum=1)),
+        (
+            {"per": torch.tensor([1.0, 1.0, -2.0])},
+            Refused("at_least", "per", -2.0, minimum=0),
+        ),
+        (
+            {"confidence": 1.0},
+            Refused("open_between", "confidence", 1.0, minimum=0, maximum=1),
+        ),
     ],
 )
-def test_wrong_arguments_of_a_bounded_mean_are_refused(changed: dict[str, Any], refusal: Refused) -> None:
+def test_wrong_arguments_of_a_bounded_mean_are_refused(
+    changed: dict[str, Any], refusal: Refused
+) -> None:
     with refusal:
-        bounded_mean_interval(**{"values": COSTS, "counts": torch.tensor([1, 1, 0]), **changed})
+        bounded_mean_interval(
+            **{"values": COSTS, "counts": torch.tensor([1, 1, 0]), **changed}
+        )
 
 
 def test_a_ratio_by_hand() -> None:
@@ -122,18 +176,26 @@ def test_a_ratio_by_hand() -> None:
     preds = torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0, 0.0]).double()
     target = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 0.0]).double()
     recording = torch.tensor([7, 7, 3, 3, 5, 5])
-    found = jackknife_interval(lambda kept: soft_f1(preds[kept], target[kept], num_classes=1), recording)
+    found = jackknife_interval(
+        lambda kept: soft_f1(preds[kept], target[kept], num_classes=1), recording
+    )
     whole, without = 3 / 4, [1 / 2, 6 / 7, 4 / 5]
     mean = sum(without) / 3
     error = (2 / 3 * sum((value - mean) ** 2 for value in without)) ** 0.5
     estimate = 3 * whole - 2 * mean
-    expected = (estimate, estimate - 4.302652729911275 * error, estimate + 4.302652729911275 * error)
+    expected = (
+        estimate,
+        estimate - 4.302652729911275 * error,
+        estimate + 4.302652729911275 * error,
+    )
     assert [value.item() for value in found] == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_interval_of_a_mean_is_the_t_interval_whatever_its_shape() -> None:
     values = torch.randn(12, 3, generator=torch.Generator().manual_seed(0)).double()
-    found = jackknife_interval(lambda kept: values[kept].mean(dim=0), torch.arange(12), confidence=0.9)
+    found = jackknife_interval(
+        lambda kept: values[kept].mean(dim=0), torch.arange(12), confidence=0.9
+    )
     theirs = ttest_1samp(values.numpy(), 0).confidence_interval(0.9)
     assert found.estimate.tolist() == pytest.approx(values.mean(dim=0).tolist())
     assert found.low.tolist() == pytest.approx(theirs.low.tolist())
@@ -144,7 +206,9 @@ def f_of(preds: torch.Tensor, target: torch.Tensor, kept: torch.Tensor) -> torch
     return soft_f1(preds[kept], target[kept], num_classes=1)
 
 
-def test_intervals_of_soft_f_over_recordings_hold_the_truth_about_as_often_as_they_say() -> None:
+def test_intervals_of_soft_f_over_recordings_hold_the_truth_about_as_often_as_they_say() -> (
+    None
+):
     """Frames of one recording share an offset: intervals of single frames would be far too narrow."""
     generator = torch.Generator().manual_seed(0)
 
@@ -172,10 +236,18 @@ def test_intervals_of_soft_f_over_recordings_hold_the_truth_about_as_often_as_th
     ("arguments", "refusal"),
     [
         ({"groups": torch.zeros(3)}, Refused("integer_shape", "groups", shape="(N,)")),
-        ({"groups": torch.zeros(3).long()}, Refused("holds_at_least", "groups", 1, minimum=2, unit="groups")),
-        ({"confidence": 95.0}, Refused("open_between", "confidence", 95.0, minimum=0, maximum=1)),
+        (
+            {"groups": torch.zeros(3).long()},
+            Refused("holds_at_least", "groups", 1, minimum=2, unit="groups"),
+        ),
+        (
+            {"confidence": 95.0},
+            Refused("open_between", "confidence", 95.0, minimum=0, maximum=1),
+        ),
     ],
 )
-def test_errors_name_the_wrong_argument(arguments: dict[str, Any], refusal: Refused) -> None:
+def test_errors_name_the_wrong_argument(
+    arguments: dict[str, Any], refusal: Refused
+) -> None:
     with refusal:
         jackknife_interval(torch.sum, **{"groups": torch.arange(3), **arguments})

@@ -12,15 +12,25 @@ from tests.refused import Refused
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 5))
-def test_sign_flips_of_errors_are_mcnemars_test(only_first: int, only_second: int, same: int) -> None:
-    found = sign_flip_test(torch.tensor([1.0, -1.0, 0.0]), torch.tensor([only_first, only_second, same + 1]))
+def test_sign_flips_of_errors_are_mcnemars_test(
+    only_first: int, only_second: int, same: int
+) -> None:
+    found = sign_flip_test(
+        torch.tensor([1.0, -1.0, 0.0]), torch.tensor([only_first, only_second, same + 1])
+    )
     differ = only_first + only_second
-    assert found == pytest.approx(binomtest(only_first, differ).pvalue if differ else 1.0, rel=1e-9)
+    assert found == pytest.approx(
+        binomtest(only_first, differ).pvalue if differ else 1.0, rel=1e-9
+    )
 
 
 def flipped(values: list[float], draws: float = np.inf) -> float:
     by_chance = permutation_test(
-        (values,), np.sum, permutation_type="samples", n_resamples=draws, rng=np.random.default_rng(0)
+        (values,),
+        np.sum,
+        permutation_type="samples",
+        n_resamples=draws,
+        rng=np.random.default_rng(0),
     )
     return float(by_chance.pvalue)
 
@@ -31,13 +41,18 @@ SIXTEENTHS = st.integers(-144, 144).map(lambda count: count / 16)
 
 @given(st.lists(SIXTEENTHS, min_size=2, max_size=10))
 def test_few_sign_flips_are_enumerated(values: list[float]) -> None:
-    assert sign_flip_test(torch.tensor(values, dtype=torch.float64)) == pytest.approx(flipped(values), abs=1e-9)
+    assert sign_flip_test(torch.tensor(values, dtype=torch.float64)) == pytest.approx(
+        flipped(values), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
 @pytest.mark.parametrize("shift", [0.02, 0.2, 0.5])
 def test_many_sign_flips_are_those_that_are_drawn(shift: float, is_whole: bool) -> None:
-    values = torch.randn(80, generator=torch.Generator().manual_seed(1), dtype=torch.float64) + shift
+    values = (
+        torch.randn(80, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        + shift
+    )
     values = (3 * values).round() if is_whole else values
     drawn = flipped(values.tolist(), 100_000)
     deviation = (drawn * (1 - drawn) / 100_000) ** 0.5
@@ -50,7 +65,9 @@ def test_a_unit_that_gets_worse_leaves_no_less_evidence() -> None:
     values[:40] = 1 / 7
     before = sign_flip_test(values)
     values[0] = 1.0
-    assert sign_flip_test(values) == pytest.approx(before, rel=1e-6) == pytest.approx(2.0**-39)
+    assert (
+        sign_flip_test(values) == pytest.approx(before, rel=1e-6) == pytest.approx(2.0**-39)
+    )
 
 
 @pytest.mark.parametrize("counts", [[1, -1], [0, 0], [0.5, 1.0]])

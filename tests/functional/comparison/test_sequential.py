@@ -23,7 +23,9 @@ def streams(kind: str, mean: float, seed: int = 0) -> torch.Tensor:
     random = np.random.default_rng(seed)
     if kind == "costs":  # a tenth as likely to cost 1 as to cost 0.1
         drawn = random.random((STREAMS, LENGTH))
-        return torch.from_numpy(np.where(drawn < mean / 2, 1.0, np.where(drawn < 5.5 * mean, 0.1, 0.0)))
+        return torch.from_numpy(
+            np.where(drawn < mean / 2, 1.0, np.where(drawn < 5.5 * mean, 0.1, 0.0))
+        )
     return torch.from_numpy((random.random((STREAMS, LENGTH)) < mean).astype(float))
 
 
@@ -32,8 +34,12 @@ def sums(losses: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("kind", ["errors", "costs"])
-def test_a_mean_at_the_limit_is_hardly_ever_rejected_however_often_one_looks(kind: str) -> None:
-    alarms = (anytime_evidence(*sums(streams(kind, 0.01)), limit=0.01) >= 1 / DELTA).any(dim=1)
+def test_a_mean_at_the_limit_is_hardly_ever_rejected_however_often_one_looks(
+    kind: str,
+) -> None:
+    alarms = (anytime_evidence(*sums(streams(kind, 0.01)), limit=0.01) >= 1 / DELTA).any(
+        dim=1
+    )
     assert alarms.double().mean() <= MOST
 
 
@@ -45,30 +51,42 @@ def test_the_interval_holds_the_mean_at_all_times(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("factor", "labels"), [(4, 2000), (10, 600)])
-def test_a_higher_rate_is_seen_about_as_early_as_a_test_that_knows_it_could(factor: float, labels: int) -> None:
+def test_a_higher_rate_is_seen_about_as_early_as_a_test_that_knows_it_could(
+    factor: float, labels: int
+) -> None:
     limit, rate = 0.005, 0.005 * factor
     divergence = rate * log(factor) + (1 - rate) * log((1 - rate) / (1 - limit))
-    evidence = anytime_evidence(*sums(streams("errors", rate, seed=2)), limit=limit) >= 1 / DELTA
+    evidence = (
+        anytime_evidence(*sums(streams("errors", rate, seed=2)), limit=limit) >= 1 / DELTA
+    )
     delays = torch.where(evidence.any(dim=1), evidence.int().argmax(dim=1) + 1, LENGTH)
     assert delays.double().median() <= min(labels, 1.3 * log(1 / DELTA) / divergence)
 
 
 @given(st.integers(0, 300), st.integers(0, 300), st.floats(0.5, 0.99))
-def test_ends_are_where_the_mixture_rejects(errors: int, others: int, confidence: float) -> None:
+def test_ends_are_where_the_mixture_rejects(
+    errors: int, others: int, confidence: float
+) -> None:
     samples = errors + others
-    interval = anytime_interval(torch.tensor(errors), torch.tensor(samples), confidence=confidence)
+    interval = anytime_interval(
+        torch.tensor(errors), torch.tensor(samples), confidence=confidence
+    )
     if samples == 0:
         assert [end.item() for end in interval] == [0, 1]
         return
 
     def excess(rate: float) -> float:
         mixed = betaln(errors + 0.5, others + 0.5) - betaln(0.5, 0.5)
-        return float(mixed - xlogy(errors, rate) - xlogy(others, 1 - rate) + log(1 - confidence))
+        return float(
+            mixed - xlogy(errors, rate) - xlogy(others, 1 - rate) + log(1 - confidence)
+        )
 
     mean, (low, high) = errors / samples, interval
     expected_low = brentq(excess, 1e-300, mean) if errors else 0.0
     expected_high = brentq(excess, mean, 1 - 1e-16) if others else 1.0
-    assert (low.item(), high.item()) == pytest.approx((expected_low, expected_high), rel=1e-6, abs=1e-9)
+    assert (low.item(), high.item()) == pytest.approx(
+        (expected_low, expected_high), rel=1e-6, abs=1e-9
+    )
 
 
 def test_losses_out_of_range_are_refused() -> None:

@@ -8,7 +8,13 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from mpcs_torch.functional import Comparison, PairedDifference, holm_adjusted, sign_flip_test, summarize_comparisons
+from mpcs_torch.functional import (
+    Comparison,
+    PairedDifference,
+    holm_adjusted,
+    sign_flip_test,
+    summarize_comparisons,
+)
 from mpcs_torch.functional.comparison.significance import ComparedBy, with_verdicts
 
 
@@ -19,14 +25,23 @@ def compared(measure: ComparedBy, wrong: dict[str, torch.Tensor]) -> list[Compar
         values = [each.double().mean().item() for each in (one, other)]
         change = values[1] - values[0]
         p_value = sign_flip_test(one.double() - other.double())
-        rows.append((a, b, measure, PairedDifference(*values, change, change - 0.1, change + 0.1, p_value)))
+        rows.append(
+            (
+                a,
+                b,
+                measure,
+                PairedDifference(*values, change, change - 0.1, change + 0.1, p_value),
+            )
+        )
     return with_verdicts(rows, 0.95)
 
 
 RATE = ComparedBy("error rate", is_rate=True)
 
 
-@pytest.mark.parametrize(("errors", "better"), [(6, None), (20, "A")], ids=["only one p-value", "adjusted, too"])
+@pytest.mark.parametrize(
+    ("errors", "better"), [(6, None), (20, "A")], ids=["only one p-value", "adjusted, too"]
+)
 def test_a_winner_is_named_by_the_adjusted_p_value(errors: int, better: str | None) -> None:
     """Of 6 and 0 errors, p = 0.03 is shown by two systems alone, but three times that by three systems."""
     rows = torch.arange(80)
@@ -50,7 +65,9 @@ def test_a_winner_is_named_by_the_adjusted_p_value(errors: int, better: str | No
     )
     [alone] = compared(RATE, {"A": wrong["A"], "B": wrong["B"]})
     assert alone.better == "A"
-    [upside_down] = compared(RATE._replace(lower_is_better=False), {"A": ~wrong["A"], "B": ~wrong["B"]})
+    [upside_down] = compared(
+        RATE._replace(lower_is_better=False), {"A": ~wrong["A"], "B": ~wrong["B"]}
+    )
     assert upside_down.better == "A"
 
 
@@ -146,15 +163,25 @@ AREA = ComparedBy("area under the ROC", lower_is_better=False)
         ),
     ],
 )
-def test_verdicts_are_sentences(measure: ComparedBy, found: PairedDifference, p_value: float, sentence: str) -> None:
+def test_verdicts_are_sentences(
+    measure: ComparedBy, found: PairedDifference, p_value: float, sentence: str
+) -> None:
     assert Comparison("A", "B", measure, found, p_value, 6, 0.05).verdict == sentence
 
 
 @pytest.mark.parametrize("comparisons", [1, 5])
-def test_the_difference_that_is_named_is_shown_in_nine_of_ten_samples(comparisons: int) -> None:
+def test_the_difference_that_is_named_is_shown_in_nine_of_ten_samples(
+    comparisons: int,
+) -> None:
     paired = PairedDifference(1.0, 1.1, 0.1, -1.86, 2.06, 0.9)
     told = Comparison("A", "B", ComparedBy("cost"), paired, 0.9, comparisons, 0.05).verdict
-    named = float(re.search(r"One of about (\S+) would have been shown with a chance of 9 in 10", told)[1])  # type: ignore[index]
-    drawn = named + np.random.default_rng(0).normal(size=20_000)  # intervals of half width 1.96 have this spread
+    named = float(
+        re.search(
+            r"One of about (\S+) would have been shown with a chance of 9 in 10", told
+        )[1]
+    )  # type: ignore[index]
+    drawn = named + np.random.default_rng(0).normal(
+        size=20_000
+    )  # intervals of half width 1.96 have this spread
     p_values = 2 * norm.sf(np.abs(drawn))
     assert (p_values * comparisons <= 0.05).mean() == pytest.approx(0.9, abs=0.02)

@@ -20,7 +20,10 @@ INTERVALS = (2, 7, 20, 100, 200, 5000)
 def edges(rows: int, classes: int, t: int, generator: torch.Generator) -> Tensor:
     """Draw rows whose confidences all lie on edges i / t, with many ties."""
     owners = torch.randint(
-        0, int(torch.randint(1, classes + 1, (), generator=generator)), (rows, t), generator=generator
+        0,
+        int(torch.randint(1, classes + 1, (), generator=generator)),
+        (rows, t),
+        generator=generator,
     )
     counts = torch.zeros(rows, classes, dtype=torch.float64)
     return counts.scatter_add(1, owners, torch.ones(rows, t, dtype=torch.float64)) / t
@@ -34,12 +37,16 @@ def near_edges(rows: int, classes: int, t: int, generator: torch.Generator) -> T
 
 def saturated(rows: int, classes: int, t: int, generator: torch.Generator) -> Tensor:
     """Draw rows that are certain, or all but certain."""
-    return (50 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)).softmax(dim=1)
+    return (
+        50 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)
+    ).softmax(dim=1)
 
 
 def smooth(rows: int, classes: int, t: int, generator: torch.Generator) -> Tensor:
     """Draw rows of any confidence."""
-    return (3 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)).softmax(dim=1)
+    return (
+        3 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)
+    ).softmax(dim=1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -49,9 +56,15 @@ def test_score_equals_algorithm_1(classes: int, dtype: torch.dtype) -> None:
     draw = random.Random(classes)
     for batch in range(BATCHES):
         t, k = draw.choice(INTERVALS), draw.randint(1, min(classes, 6))
-        probs = draw.choice([edges, near_edges, saturated, smooth])(ROWS, classes, t, generator).to(dtype)
+        probs = draw.choice([edges, near_edges, saturated, smooth])(
+            ROWS, classes, t, generator
+        ).to(dtype)
         target = torch.randint(0, classes, (ROWS,), generator=generator)
-        concern = 0.05 + torch.rand(classes, classes, generator=generator, dtype=torch.float64) if batch % 2 else None
+        concern = (
+            0.05 + torch.rand(classes, classes, generator=generator, dtype=torch.float64)
+            if batch % 2
+            else None
+        )
         weights = torch.ones(classes, classes) if concern is None else concern
         plain: dict[str, Any] = {"k": k, "t": t, "concern": weights.tolist()}
         for rule in ("sum", "count"):
@@ -70,7 +83,9 @@ def test_score_equals_algorithm_1(classes: int, dtype: torch.dtype) -> None:
                 algorithm_1.score_of_sample(row, label, **plain, correct_concern=rule)
                 for row, label in zip(probs.tolist(), target.tolist(), strict=True)
             ]
-            torch.testing.assert_close(scores, torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-15)
+            torch.testing.assert_close(
+                scores, torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-15
+            )
 
 
 @pytest.mark.parametrize("t", [*INTERVALS, 2**29])
@@ -78,15 +93,27 @@ def test_intervals_of_float32_are_exact_and_those_of_float64_to_rounding(t: int)
     """Read the interval of a true class from its score: 0 from certainty on, and higher the lower it is."""
     draw = random.Random(t)
     exact_edges = [draw.randint(0, t) / t for _ in range(1000)]
-    values = torch.tensor([*exact_edges, *(draw.random() for _ in range(1000))], dtype=torch.float64)
-    for confidence in (values[values > 0.5], values[values > 0.5].float()):  # the first class is the most probable one
-        probs, target = torch.stack([confidence, 1 - confidence], dim=1), torch.zeros(len(confidence)).long()
-        scores = meta_pattern_concern_score(probs, target, num_classes=2, k=1, t=t, from_logits=False, reduction="none")
+    values = torch.tensor(
+        [*exact_edges, *(draw.random() for _ in range(1000))], dtype=torch.float64
+    )
+    for confidence in (
+        values[values > 0.5],
+        values[values > 0.5].float(),
+    ):  # the first class is the most probable one
+        probs, target = (
+            torch.stack([confidence, 1 - confidence], dim=1),
+            torch.zeros(len(confidence)).long(),
+        )
+        scores = meta_pattern_concern_score(
+            probs, target, num_classes=2, k=1, t=t, from_logits=False, reduction="none"
+        )
         parted = 0
         for score, number in zip(scores.tolist(), confidence.tolist(), strict=True):
             product = Fraction(number) * t
             exact = -math.log(min(math.floor(product), t - 1) / (t - 1))
             if score != pytest.approx(exact, rel=1e-12, abs=1e-15):
                 parted += 1
-                assert abs(round(product) - product) <= Fraction(2.0**-52) * product, "an edge within rounding"
+                assert abs(round(product) - product) <= Fraction(2.0**-52) * product, (
+                    "an edge within rounding"
+                )
         assert parted == 0 or confidence.dtype == torch.float64

@@ -20,7 +20,9 @@ def forgives(t: int, concession: Fraction) -> bool:
 
 
 @given(st.integers(3, 10**4), st.integers(1, 4999))
-def test_it_is_the_largest_number_of_intervals_that_forgives_the_concession(denominator: int, numerator: int) -> None:
+def test_it_is_the_largest_number_of_intervals_that_forgives_the_concession(
+    denominator: int, numerator: int
+) -> None:
     concession = Fraction(numerator, denominator)
     if concession >= Fraction(1, 2):
         return
@@ -37,7 +39,9 @@ def test_other_concessions_are_refused(concession: Any) -> None:
 
 def test_t_and_concession_are_not_given_together() -> None:
     with Refused("not_with", "concession", 0.02, other="t"):
-        meta_pattern_concern_score(torch.zeros(1, 3), torch.tensor([0]), num_classes=3, t=50, concession=0.02)
+        meta_pattern_concern_score(
+            torch.zeros(1, 3), torch.tensor([0]), num_classes=3, t=50, concession=0.02
+        )
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -48,7 +52,9 @@ def test_table_i_prefers_b_with_a_concession_and_a_without(k: int) -> None:
     scores: dict[tuple[str, float | None], float] = {}
     for name, confidence in confidences.items():
         # The sum of -log10 is what Table I calls cross entropy.
-        assert -confidence.double().log10().sum().item() == pytest.approx(table[name]["value"], abs=1e-6)
+        assert -confidence.double().log10().sum().item() == pytest.approx(
+            table[name]["value"], abs=1e-6
+        )
         # The second class has the rest: in A's last sample it is the most probable one.
         probs = torch.stack([confidence, 1 - confidence, torch.zeros(100)], dim=1)
         for concession in (None, 0.02):

@@ -12,19 +12,29 @@ COSTS = (0.0, 0.25, 0.5, 1.0, 1.0, 3.0)
 """Of few values, so that costs, columns and expected costs are often equal."""
 
 
-def draw_bounds(seed: int, boxes: int = 2, classes: int = 3, further: int = 1) -> tuple[Tensor, Tensor]:
+def draw_bounds(
+    seed: int, boxes: int = 2, classes: int = 3, further: int = 1
+) -> tuple[Tensor, Tensor]:
     """Return boxes of costs, some of whose ranges have no width."""
     generator = torch.Generator().manual_seed(seed)
     shape = (boxes, classes, classes + further)
     values = torch.tensor(COSTS, dtype=torch.float64)
     low, high = (
-        torch.stack([values[torch.randint(0, len(values), shape, generator=generator)] for _ in range(2)])
+        torch.stack(
+            [
+                values[torch.randint(0, len(values), shape, generator=generator)]
+                for _ in range(2)
+            ]
+        )
         .sort(0)
         .values
     )
     is_known = torch.rand(shape, generator=generator) < 0.3
     low = torch.where(is_known, high, low)
-    low[:, 0, 1], high[:, 0, 1] = low[:, 0, 1].clamp(min=0.25), high[:, 0, 1].clamp(min=0.25)
+    low[:, 0, 1], high[:, 0, 1] = (
+        low[:, 0, 1].clamp(min=0.25),
+        high[:, 0, 1].clamp(min=0.25),
+    )
     return low, high
 
 
@@ -33,7 +43,9 @@ def drawn_costs(low: Tensor, high: Tensor, draws: int, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     shape = (draws, *low.shape)
     where = torch.rand(shape, generator=generator, dtype=torch.float64)
-    where = torch.where(torch.rand(draws, 1, 1, 1, generator=generator) < 0.5, where.round(), where)
+    where = torch.where(
+        torch.rand(draws, 1, 1, 1, generator=generator) < 0.5, where.round(), where
+    )
     shares = torch.rand(draws, len(low), generator=generator, dtype=torch.float64) ** 4
     shares = shares / shares.sum(1, keepdim=True)
     costs = (shares[..., None, None] * (low + where * (high - low))).sum(1)
@@ -43,7 +55,9 @@ def drawn_costs(low: Tensor, high: Tensor, draws: int, seed: int) -> Tensor:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize(("boxes", "further"), [(1, 0), (1, 1), (3, 1), (2, 2)])
-def test_the_range_holds_the_totals_of_ten_thousand_draws(seed: int, boxes: int, further: int) -> None:
+def test_the_range_holds_the_totals_of_ten_thousand_draws(
+    seed: int, boxes: int, further: int
+) -> None:
     low, high = draw_bounds(seed, boxes, further=further)
     generator = torch.Generator().manual_seed(seed)
     counts = torch.randint(-3, 4, low.shape[1:], generator=generator)
@@ -59,22 +73,39 @@ def test_the_range_of_a_cost_is_reached_at_its_ends() -> None:
     for place, choose in ((0, min), (1, max)):
         ends = [
             sum(
-                choose(int(counts[i, j]) * low[box, i, j].item(), int(counts[i, j]) * high[box, i, j].item())
+                choose(
+                    int(counts[i, j]) * low[box, i, j].item(),
+                    int(counts[i, j]) * high[box, i, j].item(),
+                )
                 for i in range(3)
                 for j in range(3)
                 if i != j
             )
             for box in range(2)
         ]
-        assert mean_cost_range(counts, low[..., :3], high[..., :3])[place].item() == pytest.approx(choose(ends))
+        assert mean_cost_range(counts, low[..., :3], high[..., :3])[
+            place
+        ].item() == pytest.approx(choose(ends))
 
 
 @pytest.mark.parametrize(
     ("low", "high", "refusal"),
     [
-        (torch.ones(3, 3), torch.ones(3, 4), Refused("same_shape", "low and high", shape="(C, K) or (V, C, K)")),
-        (torch.full((3, 3), 2.0), torch.ones(3, 3), Refused("nowhere_above", "low", other="high")),
-        (-torch.ones(3, 3), torch.ones(3, 3), Refused("costs_off_diagonal", "concern", -1.0)),
+        (
+            torch.ones(3, 3),
+            torch.ones(3, 4),
+            Refused("same_shape", "low and high", shape="(C, K) or (V, C, K)"),
+        ),
+        (
+            torch.full((3, 3), 2.0),
+            torch.ones(3, 3),
+            Refused("nowhere_above", "low", other="high"),
+        ),
+        (
+            -torch.ones(3, 3),
+            torch.ones(3, 3),
+            Refused("costs_off_diagonal", "concern", -1.0),
+        ),
         (torch.ones(0, 3, 3), torch.ones(0, 3, 3), Refused("same_shape", "low and high")),
     ],
     ids=range(4),

@@ -17,22 +17,41 @@ PAIRS = st.lists(st.booleans(), min_size=16, max_size=16)
 
 
 @given(LABELS, PAIRS)
-def test_counts_and_rates_equal_those_of_a_loop(pairs: list[tuple[int, int]], concern: list[bool]) -> None:
+def test_counts_and_rates_equal_those_of_a_loop(
+    pairs: list[tuple[int, int]], concern: list[bool]
+) -> None:
     preds, target = torch.tensor(pairs).t()
-    settings: dict[str, Any] = {"num_classes": 4, "concern": torch.tensor(concern).reshape(4, 4)}
+    settings: dict[str, Any] = {
+        "num_classes": 4,
+        "concern": torch.tensor(concern).reshape(4, 4),
+    }
     decided = [(predicted, true) for predicted, true in pairs if predicted >= 0]
     errors = [(predicted, true) for predicted, true in decided if predicted != true]
     dangerous = sum(concern[4 * true + predicted] for predicted, true in errors)
-    assert details(DangerousErrors(**settings), preds, target) == (dangerous, len(errors), len(decided), len(pairs))
+    assert details(DangerousErrors(**settings), preds, target) == (
+        dangerous,
+        len(errors),
+        len(decided),
+        len(pairs),
+    )
     assert dangerous_errors(preds, target, **settings) == dangerous
-    assert dangerous_errors(preds, target, **settings, normalize="samples") == dangerous / len(pairs)
-    assert dangerous_errors(preds, target, **settings, normalize="errors") == dangerous / max(len(errors), 1)
+    assert dangerous_errors(
+        preds, target, **settings, normalize="samples"
+    ) == dangerous / len(pairs)
+    assert dangerous_errors(
+        preds, target, **settings, normalize="errors"
+    ) == dangerous / max(len(errors), 1)
     if decided:
-        assert dangerous_errors(preds, target, **settings, normalize="decided") == dangerous / len(decided)
+        assert dangerous_errors(
+            preds, target, **settings, normalize="decided"
+        ) == dangerous / len(decided)
 
 
 def test_without_concern_every_error_is_dangerous() -> None:
-    assert dangerous_errors(torch.tensor([0, 1, 2]), torch.tensor([0, 0, 0]), num_classes=3) == 2
+    assert (
+        dangerous_errors(torch.tensor([0, 1, 2]), torch.tensor([0, 0, 0]), num_classes=3)
+        == 2
+    )
 
 
 def test_a_spec_releases_pairs_whatever_its_weights() -> None:
@@ -46,7 +65,9 @@ def test_a_rate_of_no_errors_is_0_and_one_of_no_samples_is_nan() -> None:
     nothing = torch.zeros(0, dtype=torch.int64)
     assert dangerous_errors(nothing, nothing, num_classes=2, normalize="errors") == 0
     assert dangerous_errors(nothing, nothing, num_classes=2, normalize="samples").isnan()
-    assert dangerous_errors(torch.tensor([-1]), torch.tensor([0]), num_classes=2, normalize="decided").isnan()
+    assert dangerous_errors(
+        torch.tensor([-1]), torch.tensor([0]), num_classes=2, normalize="decided"
+    ).isnan()
 
 
 def test_scores_predict_the_highest_class_and_ties_the_lower_one() -> None:
@@ -84,6 +105,11 @@ def test_scores_predict_the_highest_class_and_ties_the_lower_one() -> None:
     ],
 )
 def test_errors_name_the_wrong_argument(changed: dict[str, Any], refusal: Refused) -> None:
-    arguments = {"preds": torch.tensor([0, 1]), "target": torch.tensor([0, 1]), "num_classes": 2, **changed}
+    arguments = {
+        "preds": torch.tensor([0, 1]),
+        "target": torch.tensor([0, 1]),
+        "num_classes": 2,
+        **changed,
+    }
     with refusal:
         dangerous_errors(**arguments)

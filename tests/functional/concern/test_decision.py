@@ -26,22 +26,37 @@ def draw(seed: int, samples: int = 30, classes: int = 4) -> tuple[Tensor, Tensor
 def test_decisions_have_the_minimum_expected_cost(seed: int) -> None:
     probs, _, concern = draw(seed)
     for row, decided in zip(
-        probs.tolist(), least_concern_decision(probs, concern=concern, from_logits=False).tolist(), strict=True
+        probs.tolist(),
+        least_concern_decision(probs, concern=concern, from_logits=False).tolist(),
+        strict=True,
     ):
-        risks = [sum(p * concern[i, j].item() for i, p in enumerate(row) if i != j) for j in range(4)]
+        risks = [
+            sum(p * concern[i, j].item() for i, p in enumerate(row) if i != j)
+            for j in range(4)
+        ]
         assert risks[decided] == pytest.approx(min(risks))
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool])
 def test_costs_may_be_whole_numbers(dtype: torch.dtype) -> None:
-    probs, costs = torch.tensor([[0.6, 0.3, 0.1]]), torch.tensor([[0, 0, 1], [1, 0, 0], [1, 1, 0]])
+    probs, costs = (
+        torch.tensor([[0.6, 0.3, 0.1]]),
+        torch.tensor([[0, 0, 1], [1, 0, 0], [1, 1, 0]]),
+    )
     decided = least_concern_decision(probs, concern=costs.to(dtype), from_logits=False)
-    assert decided.tolist() == least_concern_decision(probs, concern=costs.float(), from_logits=False).tolist() == [1]
+    assert (
+        decided.tolist()
+        == least_concern_decision(probs, concern=costs.float(), from_logits=False).tolist()
+        == [1]
+    )
 
 
 def test_ties_go_to_the_lower_index_and_extra_dimensions_stay() -> None:
     logits = torch.zeros(2, 3, 5)
-    assert torch.equal(least_concern_decision(logits, concern=torch.ones(3, 3)), torch.zeros(2, 5, dtype=torch.int64))
+    assert torch.equal(
+        least_concern_decision(logits, concern=torch.ones(3, 3)),
+        torch.zeros(2, 5, dtype=torch.int64),
+    )
 
 
 @given(seed=st.integers(0, 10**6))
@@ -51,20 +66,29 @@ def test_expected_concern_equals_the_cost_of_the_confusion_matrix(seed: int) -> 
     costs = concern.numpy() * (1 - np.eye(4))
     constant = (counts.sum(axis=1) @ costs).min()
     arguments = {"num_classes": 4, "concern": concern, "from_logits": False}
-    assert expected_concern(probs, target, **arguments).item() == pytest.approx((counts * costs).sum() / constant)
-    plain = expected_concern(probs.argmax(dim=1), target, num_classes=4, concern=concern, normalize=False)
+    assert expected_concern(probs, target, **arguments).item() == pytest.approx(
+        (counts * costs).sum() / constant
+    )
+    plain = expected_concern(
+        probs.argmax(dim=1), target, num_classes=4, concern=concern, normalize=False
+    )
     assert plain.item() == pytest.approx((counts * costs).sum() / len(target))
 
 
 def test_without_concern_errors_are_counted() -> None:
     decisions, target = torch.tensor([0, 1, 2]), torch.tensor([0, 1, 0])
-    assert expected_concern(decisions, target, num_classes=3, normalize=False).item() == pytest.approx(1 / 3)
+    assert expected_concern(
+        decisions, target, num_classes=3, normalize=False
+    ).item() == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize(
     ("changed", "refusal"),
     [
-        ({"decision": "least_concern"}, Refused("scores_to_decide", "preds", decision="least_concern")),
+        (
+            {"decision": "least_concern"},
+            Refused("scores_to_decide", "preds", decision="least_concern"),
+        ),
         (
             {"concern": "spec"},
             Refused("spec_or_tensor", "concern", "spec"),
@@ -77,9 +101,16 @@ def test_without_concern_errors_are_counted() -> None:
         ),
     ],
 )
-def test_errors_name_the_wrong_argument(changed: dict[str, object], refusal: Refused) -> None:
+def test_errors_name_the_wrong_argument(
+    changed: dict[str, object], refusal: Refused
+) -> None:
     labels = {"preds": torch.tensor([0, 1]), "target": torch.tensor([0, 1])}
-    arguments: dict[str, Any] = {**labels, "num_classes": 3, "concern": torch.ones(3, 3), **changed}
+    arguments: dict[str, Any] = {
+        **labels,
+        "num_classes": 3,
+        "concern": torch.ones(3, 3),
+        **changed,
+    }
     with refusal:
         expected_concern(**arguments)
 
@@ -88,7 +119,10 @@ def test_errors_name_the_wrong_argument(changed: dict[str, object], refusal: Ref
     ("changed", "refusal"),
     [
         ({"preds": torch.tensor([[1, 2]])}, Refused("floating", "preds")),
-        ({"preds": torch.rand(2)}, Refused("shape", "preds", shape="(N, C) or (N, C, ...)")),
+        (
+            {"preds": torch.rand(2)},
+            Refused("shape", "preds", shape="(N, C) or (N, C, ...)"),
+        ),
         ({"preds": torch.rand(2, 4)}, Refused("class_dimension", "preds", classes=3)),
         (
             {"preds": torch.tensor([[0.0, torch.nan, 0.0]])},
@@ -97,8 +131,14 @@ def test_errors_name_the_wrong_argument(changed: dict[str, object], refusal: Ref
         ({"from_logits": False}, Refused("probabilities", "preds")),
         ({"concern": -torch.ones(3, 3)}, Refused("costs_off_diagonal", "concern", -1.0)),
         ({"concern": torch.zeros(3, 3)}, Refused("some_cost", "concern")),
-        ({"concern": torch.ones(3, 2)}, Refused("shape", "concern", shape="(3, 3) or (3, 4)")),
-        ({"priors": torch.ones(3) / 3}, Refused("given_with", "training_priors", other="priors")),
+        (
+            {"concern": torch.ones(3, 2)},
+            Refused("shape", "concern", shape="(3, 3) or (3, 4)"),
+        ),
+        (
+            {"priors": torch.ones(3) / 3},
+            Refused("given_with", "training_priors", other="priors"),
+        ),
         (
             {"priors": torch.ones(3), "training_priors": torch.ones(3) / 3},
             Refused("distribution", "priors", [1.0, 1.0, 1.0]),
@@ -114,7 +154,11 @@ def test_errors_name_the_wrong_argument(changed: dict[str, object], refusal: Ref
     ],
 )
 def test_decisions_refuse_bad_input(changed: dict[str, Any], refusal: Refused) -> None:
-    arguments: dict[str, Any] = {"preds": torch.tensor([[3.0, 1.0, 2.0]]), "concern": torch.ones(3, 3), **changed}
+    arguments: dict[str, Any] = {
+        "preds": torch.tensor([[3.0, 1.0, 2.0]]),
+        "concern": torch.ones(3, 3),
+        **changed,
+    }
     with refusal:
         least_concern_decision(**arguments)
 
@@ -124,7 +168,9 @@ def test_a_sample_is_referred_where_every_class_costs_more(seed: int, cost: floa
     probs, _, concern = draw(seed)
     with_referral = torch.cat([concern, torch.full((4, 1), cost)], dim=1)
     plain = least_concern_decision(probs, concern=concern, from_logits=False)
-    risk = (probs @ concern.clone().fill_diagonal_(0)).gather(1, plain.unsqueeze(1)).squeeze(1)
+    risk = (
+        (probs @ concern.clone().fill_diagonal_(0)).gather(1, plain.unsqueeze(1)).squeeze(1)
+    )
     decided = least_concern_decision(probs, concern=with_referral, from_logits=False)
     assert torch.equal(decided, torch.where(risk <= cost, plain, -1))
 
@@ -139,8 +185,12 @@ def test_priors_of_the_deployment_weigh_the_classes(seed: int) -> None:
     priors = torch.tensor([0.1, 0.2, 0.3, 0.4])
     settings: dict[str, Any] = {"num_classes": 4, "concern": concern, "from_logits": False}
     for normalize in (True, False):
-        weighted = expected_concern(probs, target, (priors / shares)[target], **settings, normalize=normalize)
-        ours = expected_concern(probs, target, **settings, priors=priors, normalize=normalize)
+        weighted = expected_concern(
+            probs, target, (priors / shares)[target], **settings, normalize=normalize
+        )
+        ours = expected_concern(
+            probs, target, **settings, priors=priors, normalize=normalize
+        )
         assert ours.item() == pytest.approx(weighted.item(), rel=1e-6)
 
 
@@ -148,33 +198,55 @@ def test_shifted_priors_are_right_where_densities_are_known() -> None:
     """Two Gaussians of the same width: the log odds are a line in x, moved by the log odds of the priors."""
     x = torch.linspace(-3, 3, 12, dtype=torch.float64).reshape(4, 3)
     training, priors = torch.tensor([[0.3, 0.7], [0.9, 0.1]], dtype=torch.float64)
-    trained, expected = (torch.sigmoid(2 * x + (there[1] / there[0]).log()) for there in (training, priors))
-    shifted = shift_priors(torch.stack([1 - trained, trained], dim=1), training_priors=training, priors=priors)
+    trained, expected = (
+        torch.sigmoid(2 * x + (there[1] / there[0]).log()) for there in (training, priors)
+    )
+    shifted = shift_priors(
+        torch.stack([1 - trained, trained], dim=1), training_priors=training, priors=priors
+    )
     assert torch.allclose(shifted[:, 1], expected)
 
 
 def test_classes_that_do_not_occur_in_the_deployment_are_never_decided_for() -> None:
     even, absent = torch.tensor([0.5, 0.5]), torch.tensor([0.0, 1.0])
-    settings: dict[str, Any] = {"concern": torch.ones(2, 2), "training_priors": even, "priors": absent}
-    logits = torch.tensor([[200.0, 0.0], [0.0, 0.0], [500.0, -torch.inf]])  # the softmax of the first underflows
+    settings: dict[str, Any] = {
+        "concern": torch.ones(2, 2),
+        "training_priors": even,
+        "priors": absent,
+    }
+    logits = torch.tensor(
+        [[200.0, 0.0], [0.0, 0.0], [500.0, -torch.inf]]
+    )  # the softmax of the first underflows
     assert least_concern_decision(logits, **settings).tolist() == [1, 1, 1]
     certain = torch.tensor([[1.0, 0.0]])
     assert least_concern_decision(certain, **settings, from_logits=False).tolist() == [1]
-    assert shift_priors(certain, training_priors=even, priors=absent).tolist() == [[0.0, 1.0]]
+    assert shift_priors(certain, training_priors=even, priors=absent).tolist() == [
+        [0.0, 1.0]
+    ]
     training, deployed = torch.tensor([0.2, 0.3, 0.5]), torch.tensor([0.0, 0.6, 0.4])
-    shifted = shift_priors(torch.tensor([[1.0, 0.0, 0.0]]), training_priors=training, priors=deployed)
-    assert shifted[0].tolist() == pytest.approx([0, 2 / 2.8, 0.8 / 2.8]), "as for probabilities that are all alike"
-    cost = expected_concern(logits, torch.tensor([1, 1, 1]), num_classes=2, normalize=False, **settings)
+    shifted = shift_priors(
+        torch.tensor([[1.0, 0.0, 0.0]]), training_priors=training, priors=deployed
+    )
+    assert shifted[0].tolist() == pytest.approx([0, 2 / 2.8, 0.8 / 2.8]), (
+        "as for probabilities that are all alike"
+    )
+    cost = expected_concern(
+        logits, torch.tensor([1, 1, 1]), num_classes=2, normalize=False, **settings
+    )
     assert cost == 0
 
 
 @given(seed=st.integers(0, 10**6), price=st.sampled_from([0.0, 0.01, 100.0]))
-def test_the_price_of_a_referral_changes_no_value_of_decisions_without_them(seed: int, price: float) -> None:
+def test_the_price_of_a_referral_changes_no_value_of_decisions_without_them(
+    seed: int, price: float
+) -> None:
     probs, target, concern = draw(seed)
     with_referral = torch.cat([concern, torch.full((4, 1), price)], dim=1)
     for priors in (None, torch.tensor([0.1, 0.2, 0.3, 0.4])):
         plain, priced = (
-            expected_concern(probs.argmax(dim=1), target, num_classes=4, concern=costs, priors=priors)
+            expected_concern(
+                probs.argmax(dim=1), target, num_classes=4, concern=costs, priors=priors
+            )
             for costs in (concern, with_referral)
         )
         torch.testing.assert_close(plain, priced, rtol=0, atol=0, equal_nan=True)
@@ -183,7 +255,9 @@ def test_the_price_of_a_referral_changes_no_value_of_decisions_without_them(seed
 def test_referrals_cost_what_the_last_column_says() -> None:
     concern = torch.tensor([[0.0, 9.0, 2.0], [5.0, 0.0, 3.0]])
     decisions, target = torch.tensor([-1, 1, 0, -1]), torch.tensor([0, 0, 0, 1])
-    cost = expected_concern(decisions, target, num_classes=2, concern=concern, normalize=False)
+    cost = expected_concern(
+        decisions, target, num_classes=2, concern=concern, normalize=False
+    )
     assert cost == (2 + 9 + 0 + 3) / 4
     with Refused("decisions_or_scores", "preds", -1, sample=0):
         expected_concern(decisions, target, num_classes=2, concern=concern[:, :2])

@@ -46,24 +46,42 @@ def test_score_equals_exact_arithmetic(case: dict[str, Any], dtype: torch.dtype)
     total = meta_pattern_concern_score(preds, target, **settings, reduction="sum")
     assert total.item() == pytest.approx(sum(case["per_sample"]), rel=1e-12, abs=0)
     for rule, expected in (("sum", case["mpcs"]), ("count", case["mpcs_count_rule"])):
-        mean = meta_pattern_concern_score(preds, target, **settings, correct_concern=rule).item()
+        mean = meta_pattern_concern_score(
+            preds, target, **settings, correct_concern=rule
+        ).item()
         assert mean == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 def test_probabilities_may_sum_to_one_within_a_thousandth() -> None:
     target = torch.tensor([0])
     assert (
-        meta_pattern_concern_score(torch.tensor([[0.6, 0.4009]]), target, num_classes=2, k=2, t=20, from_logits=False)
+        meta_pattern_concern_score(
+            torch.tensor([[0.6, 0.4009]]),
+            target,
+            num_classes=2,
+            k=2,
+            t=20,
+            from_logits=False,
+        )
         > 0
     )
     with Refused("probabilities", "preds"):
-        meta_pattern_concern_score(torch.tensor([[0.6, 0.402]]), target, num_classes=2, k=2, t=20, from_logits=False)
+        meta_pattern_concern_score(
+            torch.tensor([[0.6, 0.402]]),
+            target,
+            num_classes=2,
+            k=2,
+            t=20,
+            from_logits=False,
+        )
 
 
 def test_k_is_5_or_fewer_and_t_is_200_by_default() -> None:
     for num_classes in (3, 7):
         preds, target = torch.randn(20, num_classes), torch.randint(0, num_classes, (20,))
-        given = meta_pattern_concern_score(preds, target, num_classes=num_classes, k=min(5, num_classes), t=200)
+        given = meta_pattern_concern_score(
+            preds, target, num_classes=num_classes, k=min(5, num_classes), t=200
+        )
         assert meta_pattern_concern_score(preds, target, num_classes=num_classes) == given
 
 
@@ -72,38 +90,57 @@ def test_binary_scores_of_class_1_stand_for_both_classes() -> None:
     for from_logits, scores in ((True, logits), (False, logits.sigmoid())):
         zero = torch.zeros_like(scores) if from_logits else 1 - scores
         both = meta_pattern_concern_score(
-            torch.stack([zero, scores], dim=1), target, num_classes=2, from_logits=from_logits
+            torch.stack([zero, scores], dim=1),
+            target,
+            num_classes=2,
+            from_logits=from_logits,
         )
-        found = meta_pattern_concern_score(scores, target, num_classes=2, from_logits=from_logits)
+        found = meta_pattern_concern_score(
+            scores, target, num_classes=2, from_logits=from_logits
+        )
         assert found == both
-        assert expected_concern(scores, target, num_classes=2, from_logits=from_logits) == 1.0
+        assert (
+            expected_concern(scores, target, num_classes=2, from_logits=from_logits) == 1.0
+        )
     with Refused("binary_scores", "preds"):
         dangerous_errors(logits, target, num_classes=2)
 
 
 def test_functions_take_a_spec() -> None:
     spec = ConcernSpec(3, releases=[[0, 1]], factor=0.2, concession=0.02)
-    logits, target = torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 2.0], [1.5, 1.0, 0.0]]), torch.tensor([0, 0, 2])
+    logits, target = (
+        torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 2.0], [1.5, 1.0, 0.0]]),
+        torch.tensor([0, 0, 2]),
+    )
     found = meta_pattern_concern_score(logits, target, num_classes=3, concern=spec)
     assert found == MetaPatternConcernScore(num_classes=3, concern=spec)(logits, target)
     assert found == meta_pattern_concern_score(
         logits, target, num_classes=3, concern=spec.mpcs_weights(), concession=0.02
     )
     dangerous = dangerous_errors(logits, target, num_classes=3, concern=spec)
-    assert dangerous == dangerous_errors(logits, target, num_classes=3, concern=spec.dangerous_pairs()) == 2
-    costs = spec.costs()
-    assert expected_concern(logits, target, num_classes=3, concern=spec) == expected_concern(
-        logits, target, num_classes=3, concern=costs
+    assert (
+        dangerous
+        == dangerous_errors(logits, target, num_classes=3, concern=spec.dangerous_pairs())
+        == 2
     )
+    costs = spec.costs()
+    assert expected_concern(
+        logits, target, num_classes=3, concern=spec
+    ) == expected_concern(logits, target, num_classes=3, concern=costs)
     decided = least_concern_decision(logits, concern=spec)
     assert torch.equal(decided, least_concern_decision(logits, concern=costs))
 
 
 def test_functions_take_a_spec_of_many_classes() -> None:
     spec = ConcernSpec(20_000, releases=[[0, 1]], factor=0.2)
-    logits, target = torch.zeros(2, 20_000).index_fill_(1, torch.tensor([1]), 20.0), torch.tensor([0, 2])
+    logits, target = (
+        torch.zeros(2, 20_000).index_fill_(1, torch.tensor([1]), 20.0),
+        torch.tensor([0, 2]),
+    )
     found = meta_pattern_concern_score(logits, target, num_classes=20_000, concern=spec)
-    assert found == MetaPatternConcernScore(num_classes=20_000, concern=spec)(logits, target)
+    assert found == MetaPatternConcernScore(num_classes=20_000, concern=spec)(
+        logits, target
+    )
 
 
 def test_mean_over_no_weight_is_nan() -> None:
@@ -117,7 +154,12 @@ def test_half_probabilities_may_be_rounded() -> None:
     probs = torch.randn(100, 10).softmax(dim=1).bfloat16()
     assert (
         meta_pattern_concern_score(
-            probs, torch.zeros(100, dtype=torch.int64), num_classes=10, k=5, t=50, from_logits=False
+            probs,
+            torch.zeros(100, dtype=torch.int64),
+            num_classes=10,
+            k=5,
+            t=50,
+            from_logits=False,
         )
         > 0
     )
@@ -125,19 +167,27 @@ def test_half_probabilities_may_be_rounded() -> None:
 
 def test_logits_between_0_and_1_are_still_logits() -> None:
     logits = torch.tensor([[0.9, 0.1]])
-    score = meta_pattern_concern_score(logits, torch.tensor([0]), num_classes=2, k=1, t=10**6)
-    assert score.item() == pytest.approx(-math.log(torch.tensor([0.9, 0.1]).softmax(0)[0].item()), rel=1e-4)
+    score = meta_pattern_concern_score(
+        logits, torch.tensor([0]), num_classes=2, k=1, t=10**6
+    )
+    assert score.item() == pytest.approx(
+        -math.log(torch.tensor([0.9, 0.1]).softmax(0)[0].item()), rel=1e-4
+    )
 
 
 def test_cross_entropy_is_the_limit_for_two_classes() -> None:
     logits, target = torch.randn(200, 2, dtype=torch.float64), torch.randint(0, 2, (200,))
     score = meta_pattern_concern_score(logits, target, num_classes=2, k=1, t=10**7)
-    assert score.item() == pytest.approx(torch.nn.functional.cross_entropy(logits, target).item(), rel=1e-5)
+    assert score.item() == pytest.approx(
+        torch.nn.functional.cross_entropy(logits, target).item(), rel=1e-5
+    )
 
 
 def test_cross_entropy_is_bounded_below_by_the_limit() -> None:
     logits, target = torch.randn(400, 5, dtype=torch.float64), torch.randint(0, 5, (400,))
-    limit = meta_pattern_concern_score(logits, target, num_classes=5, k=1, t=10**7, reduction="none")
+    limit = meta_pattern_concern_score(
+        logits, target, num_classes=5, k=1, t=10**7, reduction="none"
+    )
     cross_entropy = torch.nn.functional.cross_entropy(logits, target, reduction="none")
     first = logits.argmax(dim=1) == target
     assert first.any()
@@ -150,15 +200,25 @@ def test_cross_entropy_is_bounded_below_by_the_limit() -> None:
 def test_the_core_compiles_once_for_all_batch_sizes(num_classes: int) -> None:
     def core(preds: Tensor, target: Tensor) -> Tensor:
         samples = flatten_samples(
-            preds, target, num_classes=num_classes, scale="logits", ignore_index=None, sample_weight=None
+            preds,
+            target,
+            num_classes=num_classes,
+            scale="logits",
+            ignore_index=None,
+            sample_weight=None,
         )
         return mpcs.MetaPatternConcernScore(num_classes, k=3, t=20).term(samples)
 
     counter = CompileCounter()
     compiled = torch.compile(core, fullgraph=True, dynamic=True, backend=counter)
     for size in (8, 9, 2000):
-        preds, target = torch.randn(size, num_classes), torch.randint(0, num_classes, (size,))
-        assert compiled(preds, target).tolist() == pytest.approx(core(preds, target).tolist(), rel=1e-12)
+        preds, target = (
+            torch.randn(size, num_classes),
+            torch.randint(0, num_classes, (size,)),
+        )
+        assert compiled(preds, target).tolist() == pytest.approx(
+            core(preds, target).tolist(), rel=1e-12
+        )
     assert counter.frame_count == 1
 
 
@@ -185,29 +245,59 @@ PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor
             Refused("shape", "concern", shape="(3, 3)"),
         ),
         ({"concern": torch.eye(3)}, Refused("weights_off_diagonal", "concern", 0.0)),
-        ({"concern": 1 - 3 * torch.eye(3).roll(1, 0)}, Refused("weights_off_diagonal", "concern", -2.0)),
-        ({"concern": torch.full((3, 3), math.inf)}, Refused("weights_off_diagonal", "concern", float("inf"))),
-        ({"target": torch.tensor([0, 3])}, Refused("class_indices", "target", 3, sample=1, last=2)),
-        ({"target": torch.tensor([-1, 0])}, Refused("class_indices", "target", -1, sample=0, last=2)),
+        (
+            {"concern": 1 - 3 * torch.eye(3).roll(1, 0)},
+            Refused("weights_off_diagonal", "concern", -2.0),
+        ),
+        (
+            {"concern": torch.full((3, 3), math.inf)},
+            Refused("weights_off_diagonal", "concern", float("inf")),
+        ),
+        (
+            {"target": torch.tensor([0, 3])},
+            Refused("class_indices", "target", 3, sample=1, last=2),
+        ),
+        (
+            {"target": torch.tensor([-1, 0])},
+            Refused("class_indices", "target", -1, sample=0, last=2),
+        ),
         ({"target": torch.tensor([0.0, 1.0])}, Refused("labels", "target")),
         ({"target": torch.tensor([0])}, Refused("shape", "target", shape=(2,))),
-        ({"preds": torch.tensor([0.1, 0.9])}, Refused("shape", "preds", shape="(N, C) or (N, C, ...)")),
+        (
+            {"preds": torch.tensor([0.1, 0.9])},
+            Refused("shape", "preds", shape="(N, C) or (N, C, ...)"),
+        ),
         ({"preds": [["a", "b", "c"]] * 2}, Refused("numbers", "preds")),
         ({"num_classes": 1}, Refused("at_least", "num_classes", 1, minimum=2)),
         ({"num_classes": 4}, Refused("class_dimension", "preds", classes=4)),
         ({"preds": torch.ones(2, 3, dtype=torch.int64)}, Refused("floating", "preds")),
-        ({"preds": PREDS * torch.tensor([[1.0], [2.0]])}, Refused("probabilities", "preds", [0.2, 1.4, 0.4], sample=1)),
+        (
+            {"preds": PREDS * torch.tensor([[1.0], [2.0]])},
+            Refused("probabilities", "preds", [0.2, 1.4, 0.4], sample=1),
+        ),
         (
             {"preds": PREDS - torch.tensor([0.5, -0.5, 0])},
             Refused("probabilities", "preds", [-0.4, 1.2, 0.2], sample=1),
         ),
         (
             {"preds": PREDS * math.nan},
-            Refused("probabilities", "preds", [float("nan"), float("nan"), float("nan")], sample=0, column=0),
+            Refused(
+                "probabilities",
+                "preds",
+                [float("nan"), float("nan"), float("nan")],
+                sample=0,
+                column=0,
+            ),
         ),
         (
             {"preds": PREDS * math.nan, "from_logits": True},
-            Refused("logits", "preds", [float("nan"), float("nan"), float("nan")], sample=0, column=0),
+            Refused(
+                "logits",
+                "preds",
+                [float("nan"), float("nan"), float("nan")],
+                sample=0,
+                column=0,
+            ),
         ),
         ({"preds": PREDS + math.inf, "from_logits": True}, Refused("logits", "preds")),
         (
@@ -221,6 +311,14 @@ PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor
     ],
 )
 def test_errors_name_the_wrong_argument(changed: dict[str, Any], refusal: Refused) -> None:
-    arguments = {"preds": PREDS, "target": TARGET, "num_classes": 3, "k": 3, "t": 20, "from_logits": False, **changed}
+    arguments = {
+        "preds": PREDS,
+        "target": TARGET,
+        "num_classes": 3,
+        "k": 3,
+        "t": 20,
+        "from_logits": False,
+        **changed,
+    }
     with refusal:
         meta_pattern_concern_score(**arguments)

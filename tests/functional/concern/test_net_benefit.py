@@ -21,14 +21,21 @@ def benefit(**settings: Any) -> float:
 
 def test_acting_on_all_and_on_none() -> None:
     share = TARGET.double().mean().item()
-    every, none = torch.tensor([[0.0, 1.0]]).repeat(200, 1), torch.tensor([[1.0, 0.0]]).repeat(200, 1)
+    every, none = (
+        torch.tensor([[0.0, 1.0]]).repeat(200, 1),
+        torch.tensor([[1.0, 0.0]]).repeat(200, 1),
+    )
     settings: dict[str, Any] = {"num_classes": 2, "threshold": 0.25, "from_logits": False}
-    assert net_benefit(every, TARGET, **settings).item() == pytest.approx(share - (1 - share) / 3)
+    assert net_benefit(every, TARGET, **settings).item() == pytest.approx(
+        share - (1 - share) / 3
+    )
     assert net_benefit(none, TARGET, **settings) == 0
 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.25, 0.6])
-def test_acting_on_the_others_at_the_opposite_threshold_is_the_benefit_over_acting_on_all(threshold: float) -> None:
+def test_acting_on_the_others_at_the_opposite_threshold_is_the_benefit_over_acting_on_all(
+    threshold: float,
+) -> None:
     odds, share = threshold / (1 - threshold), TARGET.double().mean().item()
     over_all = benefit(threshold=threshold) - (share - (1 - share) * odds)
     opposite = benefit(classes=[0], threshold=1 - threshold)
@@ -38,14 +45,23 @@ def test_acting_on_the_others_at_the_opposite_threshold_is_the_benefit_over_acti
 def test_probabilities_that_equal_the_threshold_act() -> None:
     probs = torch.tensor([[0.7, 0.3], [0.9, 0.1]])
     for threshold, acts in ((0.3, 1), (0.1, 2)):
-        found = net_benefit(probs, torch.tensor([1, 1]), num_classes=2, threshold=threshold, from_logits=False)
+        found = net_benefit(
+            probs,
+            torch.tensor([1, 1]),
+            num_classes=2,
+            threshold=threshold,
+            from_logits=False,
+        )
         assert found == acts / 2
 
 
 @pytest.mark.parametrize(
     ("settings", "refusal"),
     [
-        ({"threshold": 1.0}, Refused("open_between", "threshold", 1.0, minimum=0, maximum=1)),
+        (
+            {"threshold": 1.0},
+            Refused("open_between", "threshold", 1.0, minimum=0, maximum=1),
+        ),
         ({"classes": []}, Refused("some_classes", "classes", last=2)),
         ({"classes": [0, 1, 2]}, Refused("some_classes", "classes")),
         ({"classes": [3]}, Refused("some_classes", "classes")),

@@ -11,14 +11,21 @@ from mpcs_torch.metrics import RiskCoverageArea
 from tests.conftest import details
 from tests.refused import Refused
 
-PAIRS = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5]), st.booleans()), min_size=1, max_size=20)
+PAIRS = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.1, 0.5]), st.booleans()), min_size=1, max_size=20
+)
 
 
 @given(PAIRS, st.randoms(use_true_random=False))
-def test_the_order_of_samples_does_not_matter_even_among_ties(pairs: list[tuple[float, bool]], random: object) -> None:
+def test_the_order_of_samples_does_not_matter_even_among_ties(
+    pairs: list[tuple[float, bool]], random: object
+) -> None:
     shuffled = list(pairs)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    curves = [risk_coverage_curve(*torch.tensor(p, dtype=torch.float64).t()) for p in (pairs, shuffled)]
+    curves = [
+        risk_coverage_curve(*torch.tensor(p, dtype=torch.float64).t())
+        for p in (pairs, shuffled)
+    ]
     assert torch.allclose(curves[0].risk, curves[1].risk)
 
 
@@ -26,7 +33,9 @@ def test_at_full_coverage_the_risk_is_the_rate_of_dangerous_errors() -> None:
     logits, target = torch.randn(50, 3), torch.randint(0, 3, (50,))
     concern = torch.tensor([[0, 1, 0], [1, 0, 0], [0, 1, 0]]).bool()
     curve = details(RiskCoverageArea(3, concern=concern), logits, target)
-    rate = dangerous_errors(logits, target, num_classes=3, concern=concern, normalize="samples")
+    rate = dangerous_errors(
+        logits, target, num_classes=3, concern=concern, normalize="samples"
+    )
     assert curve.coverage[-1] == 1
     assert curve.risk[-1].item() == pytest.approx(rate.item())
 
@@ -65,11 +74,18 @@ def test_the_order_of_equal_rows_does_not_matter(classes: int, dtype: torch.dtyp
 
 def test_whole_weights_are_repeated_samples() -> None:
     generator = torch.Generator().manual_seed(0)
-    risk, loss = torch.randint(10, (50,), generator=generator) / 10, torch.rand(50, generator=generator)
+    risk, loss = (
+        torch.randint(10, (50,), generator=generator) / 10,
+        torch.rand(50, generator=generator),
+    )
     weight = torch.randint(1, 4, (50,), generator=generator)
     weighted = risk_coverage_curve(risk, loss, weight)
-    repeated = risk_coverage_curve(risk.repeat_interleave(weight), loss.repeat_interleave(weight))
-    errors = np.interp(weighted.coverage, repeated.coverage, repeated.coverage * repeated.risk)
+    repeated = risk_coverage_curve(
+        risk.repeat_interleave(weight), loss.repeat_interleave(weight)
+    )
+    errors = np.interp(
+        weighted.coverage, repeated.coverage, repeated.coverage * repeated.risk
+    )
     np.testing.assert_allclose(weighted.coverage * weighted.risk, errors)
     assert weighted.coverage[-1] == 1
     assert len(weighted.coverage) == 50

@@ -15,7 +15,9 @@ def cohort(seed: int, num_names: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     names = torch.arange(num_names).repeat_interleave(torch.arange(num_names) + 5)
     names = names[torch.randperm(len(names), generator=generator)]
-    return torch.randn(len(names), generator=generator, dtype=torch.float64) * (names + 1) + names, names
+    return torch.randn(len(names), generator=generator, dtype=torch.float64) * (
+        names + 1
+    ) + names, names
 
 
 @pytest.mark.parametrize("top", [None, 2, 3, 100])
@@ -30,19 +32,31 @@ def test_statistics_are_those_of_numpy(top: int | None) -> None:
 
 def test_the_three_kinds_follow_their_equations() -> None:
     scores = torch.tensor([1.0, 2.0, 5.0])
-    enrollment = CohortStatistics(torch.tensor([0.0, 1.0, 0.0]), torch.tensor([1.0, 2.0, 4.0]))
+    enrollment = CohortStatistics(
+        torch.tensor([0.0, 1.0, 0.0]), torch.tensor([1.0, 2.0, 4.0])
+    )
     test = CohortStatistics(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([2.0, 1.0, 2.0]))
     assert normalize_scores(scores, enrollment=enrollment).tolist() == [1.0, 0.5, 1.25]
     assert normalize_scores(scores, test=test).tolist() == [0.0, 1.0, 2.0]
-    assert normalize_scores(scores, enrollment=enrollment, test=test).tolist() == [0.5, 0.75, 1.625]
+    assert normalize_scores(scores, enrollment=enrollment, test=test).tolist() == [
+        0.5,
+        0.75,
+        1.625,
+    ]
 
 
 @given(factor=st.floats(0.01, 100), shift=st.floats(-100, 100), seed=st.integers(0, 1000))
-def test_a_shift_and_a_scale_of_one_name_do_not_matter(factor: float, shift: float, seed: int) -> None:
+def test_a_shift_and_a_scale_of_one_name_do_not_matter(
+    factor: float, shift: float, seed: int
+) -> None:
     scores, names = cohort(seed)
-    trials = torch.randn(4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    trials = torch.randn(
+        4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     plain, moved = (
-        normalize_scores(change(trials), enrollment=cohort_statistics(change(scores), names, num_names=4))
+        normalize_scores(
+            change(trials), enrollment=cohort_statistics(change(scores), names, num_names=4)
+        )
         for change in (lambda s: s, lambda s: factor * s + shift)
     )
     torch.testing.assert_close(moved, plain, rtol=1e-6, atol=1e-6)
@@ -55,14 +69,27 @@ def test_a_shift_and_a_scale_of_one_name_do_not_matter(factor: float, shift: flo
         ({"num_names": 1}, Refused("between", "names", 1, sample=2, minimum=0, maximum=0)),
         ({"num_names": 3}, Refused("cohort", "preds", names=[2])),
         ({"top": 1}, Refused("at_least", "top", 1, minimum=2)),
-        ({"preds": torch.tensor([1.0, 2.0, torch.nan, 4.0])}, Refused("finite", "preds", float("nan"), sample=2)),
-        ({"preds": torch.tensor([1, 2, 3, 4])}, Refused("float_shape", "preds", shape="(M,)")),
-        ({"preds": torch.tensor([1.0, 1.0, 2.0, 3.0])}, Refused("cohort", "preds", names=[0])),
+        (
+            {"preds": torch.tensor([1.0, 2.0, torch.nan, 4.0])},
+            Refused("finite", "preds", float("nan"), sample=2),
+        ),
+        (
+            {"preds": torch.tensor([1, 2, 3, 4])},
+            Refused("float_shape", "preds", shape="(M,)"),
+        ),
+        (
+            {"preds": torch.tensor([1.0, 1.0, 2.0, 3.0])},
+            Refused("cohort", "preds", names=[0]),
+        ),
         ({"names": torch.tensor([0, 1])}, Refused("integer_shape", "names", shape=(4,))),
     ],
 )
 def test_wrong_cohorts_are_refused(change: dict[str, object], refusal: Refused) -> None:
-    given_cohort = {"preds": torch.tensor([1.0, 2.0, 3.0, 4.0]), "names": torch.tensor([0, 0, 1, 1]), "num_names": 2}
+    given_cohort = {
+        "preds": torch.tensor([1.0, 2.0, 3.0, 4.0]),
+        "names": torch.tensor([0, 0, 1, 1]),
+        "num_names": 2,
+    }
     with refusal:
         cohort_statistics(**{**given_cohort, **change})  # type: ignore[arg-type]
 

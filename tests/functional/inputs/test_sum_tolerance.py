@@ -18,21 +18,29 @@ from tests.refused import Refused
 def is_accepted(thousandths: list[int], dtype: torch.dtype) -> bool:
     probs = torch.tensor([thousandths], dtype=dtype) / 1000
     try:
-        brier_score(probs, torch.tensor([0]), num_classes=len(thousandths), from_logits=False)
+        brier_score(
+            probs, torch.tensor([0]), num_classes=len(thousandths), from_logits=False
+        )
     except ValueError:
         return False
     return True
 
 
 @given(st.lists(st.integers(0, 100), min_size=2, max_size=9), st.integers(-3, 3))
-def test_tensors_accept_sums_that_are_off_by_one_thousandth_in_any_type(parts: list[int], off: int) -> None:
+def test_tensors_accept_sums_that_are_off_by_one_thousandth_in_any_type(
+    parts: list[int], off: int
+) -> None:
     row = [*parts, 1000 + off - sum(parts)]
     for dtype in (torch.float32, torch.float64):
         assert is_accepted(row, dtype) == (abs(off) <= 1)
 
 
-@pytest.mark.parametrize(("last", "is_fine"), [(334, True), (333, True), (335, True), (300, False)])
-def test_files_and_priors_accept_the_same_sums(last: int, is_fine: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("last", "is_fine"), [(334, True), (333, True), (335, True), (300, False)]
+)
+def test_files_and_priors_accept_the_same_sums(
+    last: int, is_fine: bool, tmp_path: Path
+) -> None:
     path = tmp_path / "three.csv"
     first = "".join(f"{name},0.3331,0.3329,0.334\n" for name in 200 * "abc")
     path.write_text(f"label,prob_a,prob_b,prob_c\n{first}a,0.3331,0.3329,0.{last}\n")
@@ -40,11 +48,21 @@ def test_files_and_priors_accept_the_same_sums(last: int, is_fine: bool, tmp_pat
     if is_fine:
         rows = Predictions(path, ReadOptions()).rows()
         assert rows.scores.sum(1).tolist() == pytest.approx([1.0] * 601)
-        shift_priors(torch.full((1, 3), 1 / 3), training_priors=torch.full((3,), 1 / 3), priors=priors)
+        shift_priors(
+            torch.full((1, 3), 1 / 3),
+            training_priors=torch.full((3,), 1 / 3),
+            priors=priors,
+        )
     else:
-        with pytest.raises(PredictionsError, match=re.escape(str(Rule("probabilities")))) as refused:
+        with pytest.raises(
+            PredictionsError, match=re.escape(str(Rule("probabilities")))
+        ) as refused:
             Predictions(path, ReadOptions()).rows()
         assert refused.value.row == 601
         with Refused("distribution", "priors"):
-            shift_priors(torch.full((1, 3), 1 / 3), training_priors=torch.full((3,), 1 / 3), priors=priors)
+            shift_priors(
+                torch.full((1, 3), 1 / 3),
+                training_priors=torch.full((3,), 1 / 3),
+                priors=priors,
+            )
     assert is_accepted([333, 333, last], torch.float32) == is_fine

@@ -23,7 +23,11 @@ from tests.conftest import load_oracle
 from tests.refused import Refused
 
 ORACLE = load_oracle("generalized_cases")
-FIELDS = {"geometric": "geometric_accuracy", "decisiveness": "decisiveness", "robustness": "robustness"}
+FIELDS = {
+    "geometric": "geometric_accuracy",
+    "decisiveness": "decisiveness",
+    "robustness": "robustness",
+}
 CASES = [(case, expected) for case in ORACLE["cases"] for expected in case["expected"]]
 
 
@@ -40,12 +44,19 @@ def bins_of(preds: Tensor, target: Tensor, **settings: Any) -> MeasuredProbabili
 
 
 def as_dict(means: ProbabilityMeans) -> dict[str, float]:
-    return {"geometric": means[0].item(), "decisiveness": means[1].item(), "robustness": means[2].item()}
+    return {
+        "geometric": means[0].item(),
+        "decisiveness": means[1].item(),
+        "robustness": means[2].item(),
+    }
 
 
 @pytest.mark.parametrize(("case", "expected"), CASES, ids=name)
 def test_every_case_of_the_oracle(case: dict[str, Any], expected: dict[str, Any]) -> None:
-    preds, target = torch.tensor(case["preds"], dtype=torch.float64), torch.tensor(case["target"])
+    preds, target = (
+        torch.tensor(case["preds"], dtype=torch.float64),
+        torch.tensor(case["target"]),
+    )
     settings = {"num_classes": preds.shape[1], "from_logits": False}
     binning = {key: expected[key] for key in ("epsilon", "n_bins", "delta", "span")}
     measured = bins_of(preds, target, **settings, **binning)
@@ -62,13 +73,25 @@ def test_every_case_of_the_oracle(case: dict[str, Any], expected: dict[str, Any]
     bins = [
         {"lo": low, "hi": high, "n_correct": n, "n_incorrect": m, "f": rate}
         for low, high, n, m, rate in zip(
-            *(t.tolist() for t in (measured.low, measured.high, measured.correct, measured.incorrect, measured.rate)),
+            *(
+                t.tolist()
+                for t in (
+                    measured.low,
+                    measured.high,
+                    measured.correct,
+                    measured.incorrect,
+                    measured.rate,
+                )
+            ),
             strict=True,
         )
     ]
     for ours, theirs in zip(bins, expected["bins"], strict=True):
         assert ours == pytest.approx({key: theirs[key] for key in ours}, abs=1e-9)
-    whole = {key: value.item() for key, value in probability_accuracy(preds, target, **settings, **binning).items()}
+    whole = {
+        key: value.item()
+        for key, value in probability_accuracy(preds, target, **settings, **binning).items()
+    }
     for kind in ("reported", "measured"):
         of_kind = {name: whole[f"{kind}_{field}"] for name, field in FIELDS.items()}
         assert of_kind == pytest.approx(expected[kind], abs=1e-6)
@@ -77,26 +100,41 @@ def test_every_case_of_the_oracle(case: dict[str, Any], expected: dict[str, Any]
     assert not_counted == expected["incorrect_not_in_any_bin"]
 
 
-@pytest.mark.parametrize("published", ORACLE["paper_table1_slopes"].values(), ids=list(ORACLE["paper_table1_slopes"]))
+@pytest.mark.parametrize(
+    "published",
+    ORACLE["paper_table1_slopes"].values(),
+    ids=list(ORACLE["paper_table1_slopes"]),
+)
 def test_the_papers_slopes(published: dict[str, float]) -> None:
     reported, measured = (
-        ProbabilityMeans(torch.tensor(0.0), *(torch.tensor(published[f"{x}_{kind}"]).double() for x in ("D", "R")))
+        ProbabilityMeans(
+            torch.tensor(0.0),
+            *(torch.tensor(published[f"{x}_{kind}"]).double() for x in ("D", "R")),
+        )
         for kind in ("reported", "measured")
     )
-    assert calibration_slope(reported, measured).item() == pytest.approx(published["slope"], abs=1e-6)
+    assert calibration_slope(reported, measured).item() == pytest.approx(
+        published["slope"], abs=1e-6
+    )
 
 
 def means_of(probs: Tensor, epsilon: float) -> tuple[float, float, float]:
     """Return the geometric, the arithmetic and the robust mean of the probabilities of true classes."""
-    preds, target = torch.stack([probs, 1 - probs], dim=1), torch.zeros(len(probs), dtype=torch.int64)
+    preds, target = (
+        torch.stack([probs, 1 - probs], dim=1),
+        torch.zeros(len(probs), dtype=torch.int64),
+    )
     settings: dict[str, Any] = {"num_classes": 2, "from_logits": False, "epsilon": epsilon}
     geometric, arithmetic, robust = (
-        mean(preds, target, **settings).item() for mean in (geometric_accuracy, decisiveness, robustness)
+        mean(preds, target, **settings).item()
+        for mean in (geometric_accuracy, decisiveness, robustness)
     )
     return geometric, arithmetic, robust
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.sampled_from([0.0, 0.005, 0.1]))
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=30), st.sampled_from([0.0, 0.005, 0.1])
+)
 def test_the_means_are_ordered(probs: list[float], epsilon: float) -> None:
     values = torch.tensor(probs, dtype=torch.float64)
     geometric, arithmetic, robust = means_of(values, epsilon)
@@ -105,68 +143,101 @@ def test_the_means_are_ordered(probs: list[float], epsilon: float) -> None:
     floored = [max(p, epsilon) for p in probs]
     assert arithmetic == pytest.approx(sum(floored) / len(floored))
     if min(floored) > 0:
-        assert geometric == pytest.approx(math.exp(sum(map(math.log, floored)) / len(floored)))
-        assert robust == pytest.approx((sum(p ** (-2 / 3) for p in floored) / len(floored)) ** -1.5)
+        assert geometric == pytest.approx(
+            math.exp(sum(map(math.log, floored)) / len(floored))
+        )
+        assert robust == pytest.approx(
+            (sum(p ** (-2 / 3) for p in floored) / len(floored)) ** -1.5
+        )
     else:
         assert geometric == robust == 0
 
 
 def test_bins_hold_about_equal_numbers_of_true_classes_and_all_of_them() -> None:
     logits = 3 * torch.randn(1000, 5, generator=torch.Generator().manual_seed(1))
-    target = logits.softmax(1).multinomial(1, generator=torch.Generator().manual_seed(2)).squeeze(1)
+    target = (
+        logits.softmax(1)
+        .multinomial(1, generator=torch.Generator().manual_seed(2))
+        .squeeze(1)
+    )
     measured = bins_of(logits, target, num_classes=5, delta=None)
     assert measured.correct.sum() == 1000
     assert set(measured.correct.tolist()) == {50.0}
     assert torch.all(measured.low[1:] == measured.high[:-1])
     reported = decisiveness(logits, target, num_classes=5)
-    assert measured.means.decisiveness.item() == pytest.approx(reported.item(), abs=0.05), "drawn from what it says"
+    assert measured.means.decisiveness.item() == pytest.approx(reported.item(), abs=0.05), (
+        "drawn from what it says"
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 10, 15, 16, 40])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_means_and_bins_of_many_logits_equal_those_in_float64(classes: int, dtype: torch.dtype) -> None:
+def test_means_and_bins_of_many_logits_equal_those_in_float64(
+    classes: int, dtype: torch.dtype
+) -> None:
     generator = torch.Generator().manual_seed(classes)
     target = torch.randint(0, classes, (9_001,), generator=generator)
     logits = (4 * torch.randn(len(target), classes, generator=generator)).to(dtype)
     wide = logits.double().softmax(dim=1)
     of_true = wide.gather(1, target.unsqueeze(1)).squeeze(1)
     found = geometric_accuracy(logits, target, num_classes=classes)
-    assert found.item() == pytest.approx(of_true.clamp(min=0.005).log().mean().exp().item(), rel=1e-7)
+    assert found.item() == pytest.approx(
+        of_true.clamp(min=0.005).log().mean().exp().item(), rel=1e-7
+    )
     bins = bins_of(logits, target, num_classes=classes)
     for low, high, correct, incorrect in zip(*bins[1:], strict=True):
         surely, perhaps = (
-            ((wide >= low * (1 - slack)) & (wide < high * (1 + slack))).sum() for slack in (-1e-6, 1e-6)
+            ((wide >= low * (1 - slack)) & (wide < high * (1 + slack))).sum()
+            for slack in (-1e-6, 1e-6)
         )  # float32 rounds some to the other side of an edge
         assert surely <= correct + incorrect <= perhaps
         assert correct > 0
 
 
 def test_the_mean_of_no_samples_is_nan() -> None:
-    measured = bins_of(torch.zeros(2, 3), torch.tensor([-1, -1]), num_classes=3, ignore_index=-1)
+    measured = bins_of(
+        torch.zeros(2, 3), torch.tensor([-1, -1]), num_classes=3, ignore_index=-1
+    )
     assert all(mean.isnan() for mean in measured.means)
     assert len(measured.rate) == 0
-    assert all(mean.isnan() for mean in means_from_probs(torch.zeros(0), torch.zeros(0).double(), 0.0))
+    assert all(
+        mean.isnan()
+        for mean in means_from_probs(torch.zeros(0), torch.zeros(0).double(), 0.0)
+    )
 
 
 @pytest.mark.parametrize(
     ("changed", "refusal"),
     [
         ({"epsilon": 1.0}, Refused("from_below", "epsilon", 1.0, minimum=0, maximum=1)),
-        ({"epsilon": math.nan}, Refused("from_below", "epsilon", float("nan"), minimum=0, maximum=1)),
+        (
+            {"epsilon": math.nan},
+            Refused("from_below", "epsilon", float("nan"), minimum=0, maximum=1),
+        ),
         ({"n_bins": 0}, Refused("at_least", "n_bins", 0, minimum=1)),
         ({"delta": 0.0}, Refused("inverse_of_whole", "delta", 0.0)),
         ({"delta": 0.3}, Refused("inverse_of_whole", "delta", 0.3)),
         ({"span": "all"}, Refused("one_of", "span", "all")),
-        ({"target": torch.tensor([0, 3])}, Refused("class_indices", "target", 3, sample=1, last=2)),
+        (
+            {"target": torch.tensor([0, 3])},
+            Refused("class_indices", "target", 3, sample=1, last=2),
+        ),
     ],
 )
 def test_errors_name_the_wrong_argument(changed: dict[str, Any], refusal: Refused) -> None:
-    arguments = {"preds": torch.zeros(2, 3), "target": torch.tensor([0, 1]), "num_classes": 3, **changed}
+    arguments = {
+        "preds": torch.zeros(2, 3),
+        "target": torch.tensor([0, 1]),
+        "num_classes": 3,
+        **changed,
+    }
     with refusal:
         bins_of(**arguments)
 
 
-def shares(epsilon: list[float], robust: list[float], geometric: list[float]) -> list[list[float]]:
+def shares(
+    epsilon: list[float], robust: list[float], geometric: list[float]
+) -> list[list[float]]:
     """The share of probabilities that a floor lifts, from the change of log G, and from that of R^(-2/3)."""
     found = []
     for values, of in ((geometric, math.log), (robust, lambda x: x ** (-2 / 3))):
@@ -179,7 +250,9 @@ def shares(epsilon: list[float], robust: list[float], geometric: list[float]) ->
 TABLE_2 = ORACLE["paper_table2_identity"]
 
 
-def test_floors_in_the_papers_table_2_lift_one_to_two_percent_of_the_probabilities() -> None:
+def test_floors_in_the_papers_table_2_lift_one_to_two_percent_of_the_probabilities() -> (
+    None
+):
     of_geometric, of_robust = shares(TABLE_2["eps"], TABLE_2["R"], TABLE_2["G"])
     assert of_geometric == pytest.approx(TABLE_2["share_from_G"], abs=5e-5)
     assert of_robust == pytest.approx(TABLE_2["share_from_R"], abs=5e-5)
@@ -188,7 +261,9 @@ def test_floors_in_the_papers_table_2_lift_one_to_two_percent_of_the_probabiliti
 @given(seed=st.integers(0, 10**6))
 def test_a_floor_changes_the_means_by_the_share_that_it_lifts(seed: int) -> None:
     probs = torch.rand(500, generator=torch.Generator().manual_seed(seed)).double() ** 4
-    geometric, _, robust = zip(*(means_of(probs, epsilon) for epsilon in TABLE_2["eps"]), strict=True)
+    geometric, _, robust = zip(
+        *(means_of(probs, epsilon) for epsilon in TABLE_2["eps"]), strict=True
+    )
     lifted = [(probs < epsilon).double().mean().item() for epsilon in TABLE_2["eps"]]
     for found in shares(TABLE_2["eps"], list(robust), list(geometric)):
         for share, most, fewest in zip(found, lifted, lifted[1:], strict=False):

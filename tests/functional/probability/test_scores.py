@@ -23,46 +23,74 @@ from tests.refused import Refused
 def draw(seed: int, samples: int = 30, classes: int = 4) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(samples, classes, generator=generator)
-    return logits, torch.randint(0, classes, (samples,), generator=generator), torch.rand(samples, generator=generator)
+    return (
+        logits,
+        torch.randint(0, classes, (samples,), generator=generator),
+        torch.rand(samples, generator=generator),
+    )
 
 
 @given(seed=st.integers(0, 10**6), weighted=st.booleans())
 def test_brier_score_equals_scikit_learn(seed: int, weighted: bool) -> None:
-    pytest.importorskip("sklearn", "1.7", reason="brier_score_loss takes several classes from scikit-learn 1.7 on")
+    pytest.importorskip(
+        "sklearn",
+        "1.7",
+        reason="brier_score_loss takes several classes from scikit-learn 1.7 on",
+    )
     logits, target, weight = draw(seed)
     probs = logits.double().softmax(1)
     weights = weight if weighted else None
-    theirs = brier_score_loss(target, probs, sample_weight=weights, labels=range(4), scale_by_half=False)
+    theirs = brier_score_loss(
+        target, probs, sample_weight=weights, labels=range(4), scale_by_half=False
+    )
     ours = brier_score(probs, target, weights, num_classes=4, from_logits=False)
     assert ours.item() == pytest.approx(theirs, rel=1e-12)
-    assert brier_score(logits.double(), target, weights, num_classes=4).item() == pytest.approx(theirs, rel=1e-12)
-    mean = brier_score(probs, target, weights, num_classes=4, from_logits=False, over_classes="mean")
+    assert brier_score(
+        logits.double(), target, weights, num_classes=4
+    ).item() == pytest.approx(theirs, rel=1e-12)
+    mean = brier_score(
+        probs, target, weights, num_classes=4, from_logits=False, over_classes="mean"
+    )
     assert mean.item() == pytest.approx(theirs / 4, rel=1e-12)
     if not weighted:
-        assert ours.item() == pytest.approx(naive.brier_score(probs.tolist(), target.tolist()), rel=1e-12)
+        assert ours.item() == pytest.approx(
+            naive.brier_score(probs.tolist(), target.tolist()), rel=1e-12
+        )
 
 
 @given(seed=st.integers(0, 10**6), weighted=st.booleans())
 def test_cross_entropy_equals_torch_and_scikit_learn(seed: int, weighted: bool) -> None:
-    pytest.importorskip("sklearn", "1.7", reason="log_loss takes weights as tensors from scikit-learn 1.7 on")
+    pytest.importorskip(
+        "sklearn",
+        "1.7",
+        reason="log_loss takes weights as tensors from scikit-learn 1.7 on",
+    )
     logits, target, weight = draw(seed)
     weights = weight if weighted else None
-    theirs = log_loss(target, logits.double().softmax(1), sample_weight=weights, labels=range(4))
+    theirs = log_loss(
+        target, logits.double().softmax(1), sample_weight=weights, labels=range(4)
+    )
     settings: dict[str, Any] = {"num_classes": 4}
     for ours in (
         cross_entropy(logits.double(), target, weights, **settings),
-        cross_entropy(logits.double().log_softmax(1), target, weights, **settings, normalized=True),
-        cross_entropy(logits.double().softmax(1), target, weights, **settings, from_logits=False),
+        cross_entropy(
+            logits.double().log_softmax(1), target, weights, **settings, normalized=True
+        ),
+        cross_entropy(
+            logits.double().softmax(1), target, weights, **settings, from_logits=False
+        ),
     ):
         assert ours.item() == pytest.approx(theirs, rel=1e-9)
     if not weighted:
         of_torch = torch.nn.functional.cross_entropy(logits, target)
-        assert cross_entropy(logits, target, num_classes=4).item() == pytest.approx(of_torch.item(), rel=1e-6)
+        assert cross_entropy(logits, target, num_classes=4).item() == pytest.approx(
+            of_torch.item(), rel=1e-6
+        )
     target[:5] = -100
     of_torch = torch.nn.functional.cross_entropy(logits, target)
-    assert cross_entropy(logits, target, **settings, ignore_index=-100).item() == pytest.approx(
-        of_torch.item(), rel=1e-6
-    )
+    assert cross_entropy(
+        logits, target, **settings, ignore_index=-100
+    ).item() == pytest.approx(of_torch.item(), rel=1e-6)
 
 
 def test_scores_are_bit_for_bit_those_in_records_of_training_runs() -> None:
@@ -95,7 +123,9 @@ def test_nan_logits_of_a_diverged_run_raise_nothing_without_checks() -> None:
 def test_cross_entropy_is_infinite_if_a_true_class_has_probability_0_and_weight() -> None:
     probs, target = torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([1, 1])
     assert cross_entropy(probs, target, num_classes=2, from_logits=False) == math.inf
-    weighted = cross_entropy(probs, target, torch.tensor([0, 1]), num_classes=2, from_logits=False)
+    weighted = cross_entropy(
+        probs, target, torch.tensor([0, 1]), num_classes=2, from_logits=False
+    )
     assert weighted.item() == pytest.approx(math.log(2))
 
 
@@ -111,11 +141,22 @@ def test_cross_entropy_is_infinite_if_a_true_class_has_probability_0_and_weight(
             {"normalized": True, "from_logits": False},
             Refused("needs", "normalized=True", other="from_logits=True"),
         ),
-        (cross_entropy, {"preds": torch.tensor([[math.inf, 0.0], [0.0, 0.0]])}, Refused("logits", "preds")),
+        (
+            cross_entropy,
+            {"preds": torch.tensor([[math.inf, 0.0], [0.0, 0.0]])},
+            Refused("logits", "preds"),
+        ),
         (probability_accuracy, {"cells": 7}, Refused("multiple", "cells", 7, number=200)),
     ],
 )
-def test_errors_name_the_wrong_argument(score: Any, changed: dict[str, Any], refusal: Refused) -> None:
-    arguments = {"preds": torch.ones(2, 2), "target": torch.tensor([0, 1]), "num_classes": 2, **changed}
+def test_errors_name_the_wrong_argument(
+    score: Any, changed: dict[str, Any], refusal: Refused
+) -> None:
+    arguments = {
+        "preds": torch.ones(2, 2),
+        "target": torch.tensor([0, 1]),
+        "num_classes": 2,
+        **changed,
+    }
     with refusal:
         score(**arguments)

@@ -15,24 +15,37 @@ CLASSES = 4
 def drawn(seed: int, size: int = 120) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     target = torch.randint(CLASSES, (size,), generator=generator)
-    logits = torch.randn(size, CLASSES, generator=generator).double() + torch.eye(CLASSES)[target]
+    logits = (
+        torch.randn(size, CLASSES, generator=generator).double()
+        + torch.eye(CLASSES)[target]
+    )
     probs = ((20 * logits.softmax(1)).round() + 1) / 20  # many ties
-    return probs / probs.sum(1, keepdim=True), target, torch.rand(size, generator=generator).double() + 0.1
+    return (
+        probs / probs.sum(1, keepdim=True),
+        target,
+        torch.rand(size, generator=generator).double() + 0.1,
+    )
 
 
 @given(st.integers(0, 10_000))
-def test_the_mean_over_classes_is_that_of_scikit_learn_with_ties_and_weights(seed: int) -> None:
+def test_the_mean_over_classes_is_that_of_scikit_learn_with_ties_and_weights(
+    seed: int,
+) -> None:
     probs, target, weights = drawn(seed)
     area = RocArea(CLASSES)
     for own, theirs in ((None, None), (weights, weights.numpy())):
-        expected = roc_auc_score(target, probs, multi_class="ovr", average="macro", sample_weight=theirs)
+        expected = roc_auc_score(
+            target, probs, multi_class="ovr", average="macro", sample_weight=theirs
+        )
         assert area.value(area.rows(probs, target, own)).item() == pytest.approx(expected)
 
 
 def test_the_mean_over_classes_is_that_of_torchmetrics() -> None:
     probs, target, _ = drawn(1)
     area, theirs = RocArea(CLASSES), MulticlassAUROC(CLASSES, average="macro")
-    assert area.value(area.rows(probs, target)).item() == pytest.approx(theirs(probs, target).item(), abs=1e-6)
+    assert area.value(area.rows(probs, target)).item() == pytest.approx(
+        theirs(probs, target).item(), abs=1e-6
+    )
 
 
 def test_the_area_of_a_group_is_that_of_its_summed_probability() -> None:
@@ -46,7 +59,9 @@ def test_absent_classes_are_left_out_and_a_single_class_has_no_area() -> None:
     probs, target, _ = drawn(3)
     area, known = RocArea(CLASSES), target != 2
     found = area.value(area.rows(probs[known], target[known]))
-    of_classes = [roc_auc_score(target[known] == label, probs[known, label]) for label in (0, 1, 3)]
+    of_classes = [
+        roc_auc_score(target[known] == label, probs[known, label]) for label in (0, 1, 3)
+    ]
     assert found.item() == pytest.approx(sum(of_classes) / 3)
     assert area.value(area.rows(probs, torch.zeros_like(target))).isnan()
 
@@ -54,6 +69,9 @@ def test_absent_classes_are_left_out_and_a_single_class_has_no_area() -> None:
 def test_joined_rows_have_the_value_of_all() -> None:
     probs, target, weights = drawn(4)
     area = RocArea(CLASSES)
-    parts = [area.rows(probs[rows], target[rows], weights[rows]) for rows in torch.arange(120).split(50)]
+    parts = [
+        area.rows(probs[rows], target[rows], weights[rows])
+        for rows in torch.arange(120).split(50)
+    ]
     whole = area.value(area.rows(probs, target, weights))
     assert area.value(RankedRows.joined(parts)).item() == pytest.approx(whole.item())

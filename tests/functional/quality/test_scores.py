@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 from sklearn.metrics import precision_recall_fscore_support
 from torchmetrics import MetricCollection
-from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score, MulticlassMatthewsCorrCoef
+from torchmetrics.classification import (
+    MulticlassAccuracy,
+    MulticlassF1Score,
+    MulticlassMatthewsCorrCoef,
+)
 
 from mpcs_torch import MulticlassQualityMetrics, metrics
 from mpcs_torch.functional import (
@@ -28,7 +32,11 @@ from tests.metrics.batches import CLASSES, random_batch
 from tests.refused import Refused
 
 SAMPLES = st.integers(2, 5).flatmap(
-    lambda size: st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)), min_size=1, max_size=40)
+    lambda size: st.lists(
+        st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)),
+        min_size=1,
+        max_size=40,
+    )
 )
 
 
@@ -63,10 +71,16 @@ def test_scores_equal_scikit_learn(pairs: list[tuple[int, int]], weighted: bool)
         sklearn_metrics.accuracy_score(true, predicted, **theirs), **exactly
     )
     assert macro_f1(preds, target, weight, num_classes=5).item() == pytest.approx(
-        sklearn_metrics.f1_score(true, predicted, average="macro", zero_division=0, **theirs), **exactly
+        sklearn_metrics.f1_score(
+            true, predicted, average="macro", zero_division=0, **theirs
+        ),
+        **exactly,
     )
-    assert matthews_correlation(preds, target, weight, num_classes=5).item() == pytest.approx(
-        sklearn_metrics.matthews_corrcoef(true, predicted, **theirs), abs=1e-7 if weighted else 1e-12
+    assert matthews_correlation(
+        preds, target, weight, num_classes=5
+    ).item() == pytest.approx(
+        sklearn_metrics.matthews_corrcoef(true, predicted, **theirs),
+        abs=1e-7 if weighted else 1e-12,
     )
     confusion = confusion_matrix(preds, target, weight, num_classes=5)
     expected = sklearn_metrics.confusion_matrix(true, predicted, labels=range(5), **theirs)
@@ -82,7 +96,9 @@ def test_scores_equal_torchmetrics(pairs: list[tuple[int, int]]) -> None:
         (macro_f1, MulticlassF1Score(5, average="macro")),
         (matthews_correlation, MulticlassMatthewsCorrCoef(5)),
     ):
-        assert ours(preds, target, num_classes=5).item() == pytest.approx(theirs(preds, target).item(), abs=1e-6)
+        assert ours(preds, target, num_classes=5).item() == pytest.approx(
+            theirs(preds, target).item(), abs=1e-6
+        )
 
 
 def test_scores_are_bit_for_bit_those_in_records_of_training_runs() -> None:
@@ -110,7 +126,14 @@ def test_nan_scores_of_a_diverged_run_raise_nothing_without_checks() -> None:
 
 
 def test_metrics_of_one_collection_share_the_counts() -> None:
-    kinds = ("Accuracy", "MacroF1", "MatthewsCorrelation", "ClassErrorRates", "MulticlassQualityMetrics", "MacroFScore")
+    kinds = (
+        "Accuracy",
+        "MacroF1",
+        "MatthewsCorrelation",
+        "ClassErrorRates",
+        "MulticlassQualityMetrics",
+        "MacroFScore",
+    )
     collection = MetricCollection({name: getattr(metrics, name)(CLASSES) for name in kinds})
     collection.update(*random_batch(30, 0))
     collection.update(*random_batch(30, 1))
@@ -135,37 +158,72 @@ DIALECTS = json.loads((DATA / "dialect_confusion.json").read_text())
 def test_every_case_of_onedal(case: dict[str, Any]) -> None:
     preds, target = torch.tensor(case["preds"]), torch.tensor(case["target"])
     settings = {"num_classes": case["n_classes"], "beta": case["beta"]}
-    assert confusion_matrix(preds, target, num_classes=case["n_classes"]).tolist() == case["confusion_matrix"]
+    assert (
+        confusion_matrix(preds, target, num_classes=case["n_classes"]).tolist()
+        == case["confusion_matrix"]
+    )
     values = multiclass_quality_metrics(preds, target, **settings)
     for name, value in case["metrics"].items():
         ours = values[re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)].item()
-        assert ours == pytest.approx(math.nan if value is None else value, abs=1e-9, nan_ok=True), name
+        assert ours == pytest.approx(
+            math.nan if value is None else value, abs=1e-9, nan_ok=True
+        ), name
 
 
 def test_the_answers_of_the_dialect_recognition_exercise() -> None:
     matrix, answers = torch.tensor(DIALECTS["matrix"]), DIALECTS["homework"]
     names = DIALECTS["labels"]
     classes = torch.arange(len(names))
-    pairs = classes.repeat(len(names)), classes.repeat_interleave(len(names)), matrix.flatten()  # rows are true classes
-    rates = dict(zip(names, class_error_rates(*pairs, num_classes=len(names)).tolist(), strict=True))
+    pairs = (
+        classes.repeat(len(names)),
+        classes.repeat_interleave(len(names)),
+        matrix.flatten(),
+    )  # rows are true classes
+    rates = dict(
+        zip(names, class_error_rates(*pairs, num_classes=len(names)).tolist(), strict=True)
+    )
     quality = multiclass_quality_metrics(*pairs, num_classes=len(names))
     assert matrix[names.index("EST")].sum() == answers["estonian_test_samples"]
-    assert matrix[names.index("RUS")].sum() - matrix.diagonal()[names.index("RUS")] == answers["russian_errors"]
+    assert (
+        matrix[names.index("RUS")].sum() - matrix.diagonal()[names.index("RUS")]
+        == answers["russian_errors"]
+    )
     assert rates["RUS"] == pytest.approx(answers["russian_error_rate"]["value"], abs=1e-12)
-    assert matrix[names.index("TUR"), names.index("ARA")] == answers["turkish_classified_as_arabic"]
-    assert quality["weighted_error_rate"].item() == pytest.approx(answers["weighted_error_rate"]["value"], abs=1e-12)
-    assert quality["balanced_error_rate"].item() == pytest.approx(answers["unweighted_error_rate"]["value"], abs=1e-12)
-    assert rates == pytest.approx({name: value["error_rate"] for name, value in DIALECTS["per_class"].items()})
+    assert (
+        matrix[names.index("TUR"), names.index("ARA")]
+        == answers["turkish_classified_as_arabic"]
+    )
+    assert quality["weighted_error_rate"].item() == pytest.approx(
+        answers["weighted_error_rate"]["value"], abs=1e-12
+    )
+    assert quality["balanced_error_rate"].item() == pytest.approx(
+        answers["unweighted_error_rate"]["value"], abs=1e-12
+    )
+    assert rates == pytest.approx(
+        {name: value["error_rate"] for name, value in DIALECTS["per_class"].items()}
+    )
 
 
-@given(seed=st.integers(0, 10**6), zero_division=st.sampled_from([0.0, 1.0]), beta=st.sampled_from([0.5, 1.0, 2.0]))
-def test_means_over_classes_equal_scikit_learn(seed: int, zero_division: float, beta: float) -> None:
+@given(
+    seed=st.integers(0, 10**6),
+    zero_division=st.sampled_from([0.0, 1.0]),
+    beta=st.sampled_from([0.5, 1.0, 2.0]),
+)
+def test_means_over_classes_equal_scikit_learn(
+    seed: int, zero_division: float, beta: float
+) -> None:
     generator = torch.Generator().manual_seed(seed)
-    preds, target = torch.randint(0, 4, (2, 6), generator=generator)  # few: classes are missing
-    quality = multiclass_quality_metrics(preds, target, num_classes=5, beta=beta, zero_division=zero_division)
+    preds, target = torch.randint(
+        0, 4, (2, 6), generator=generator
+    )  # few: classes are missing
+    quality = multiclass_quality_metrics(
+        preds, target, num_classes=5, beta=beta, zero_division=zero_division
+    )
     options = {"labels": range(5), "beta": beta, "zero_division": zero_division}
     for average in ("micro", "macro"):
-        precision, recall, fscore, _ = precision_recall_fscore_support(target, preds, average=average, **options)
+        precision, recall, fscore, _ = precision_recall_fscore_support(
+            target, preds, average=average, **options
+        )
         assert quality[f"{average}_precision"].item() == pytest.approx(precision)
         assert quality[f"{average}_recall"].item() == pytest.approx(recall)
         if average == "micro":
@@ -174,7 +232,9 @@ def test_means_over_classes_equal_scikit_learn(seed: int, zero_division: float, 
 
 def test_scores_are_decided_and_ignored_labels_left_out() -> None:
     scores = torch.tensor([[0.1, 0.9], [0.5, 0.5], [0.2, 0.8]])
-    matrix = confusion_matrix(scores, torch.tensor([1, 0, -1]), num_classes=2, ignore_index=-1)
+    matrix = confusion_matrix(
+        scores, torch.tensor([1, 0, -1]), num_classes=2, ignore_index=-1
+    )
     assert matrix.tolist() == [[1, 0], [0, 1]]
 
 
@@ -189,6 +249,8 @@ def test_scores_are_decided_and_ignored_labels_left_out() -> None:
 )
 def test_errors_name_the_wrong_setting(settings: dict[str, Any], refusal: Refused) -> None:
     with refusal:
-        multiclass_quality_metrics(torch.tensor([0]), torch.tensor([0]), **{"num_classes": 3, **settings})
+        multiclass_quality_metrics(
+            torch.tensor([0]), torch.tensor([0]), **{"num_classes": 3, **settings}
+        )
     with refusal:
         MulticlassQualityMetrics(**{"num_classes": 3, **settings})

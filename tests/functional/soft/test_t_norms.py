@@ -15,7 +15,11 @@ from tests.refused import Refused
 
 T_NORMS: tuple[TNorm, ...] = get_args(TNorm)
 DEGREES = st.floats(0, 1)
-FORMULAS = {"minimum": min, "product": lambda p, y: p * y, "lukasiewicz": lambda p, y: max(p + y - 1, 0.0)}
+FORMULAS = {
+    "minimum": min,
+    "product": lambda p, y: p * y,
+    "lukasiewicz": lambda p, y: max(p + y - 1, 0.0),
+}
 EXACT = 1e-12
 
 
@@ -33,7 +37,9 @@ def shared(t_norm: TNorm, p: float, y: float) -> float:
 
 
 def drawn(seed: int) -> tuple[Tensor, Tensor]:
-    preds, target = torch.rand(2, 30, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    preds, target = torch.rand(
+        2, 30, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     return preds, target
 
 
@@ -75,7 +81,11 @@ def test_precision_recall_and_f_are_those_of_the_counts(t_norm: TNorm, seed: int
 
 def test_they_are_equal_if_either_side_is_hard() -> None:
     preds, target = drawn(0)
-    for hard in ((preds.round(), target), (preds, target.round()), (preds.round().float(), target.round().float())):
+    for hard in (
+        (preds.round(), target),
+        (preds, target.round()),
+        (preds.round().float(), target.round().float()),
+    ):
         of_minimum, *others = (shared_of(*hard, t_norm) for t_norm in T_NORMS)
         for other in others:
             assert torch.allclose(of_minimum, other, atol=1e-9)
@@ -83,7 +93,9 @@ def test_they_are_equal_if_either_side_is_hard() -> None:
 
 def test_small_degrees_keep_their_digits_in_float32() -> None:
     preds = torch.full((1000, 1), 1e-9)
-    assert shared_of(preds, torch.ones(1000, 1), "lukasiewicz").item() == pytest.approx(1e-6, rel=1e-5)
+    assert shared_of(preds, torch.ones(1000, 1), "lukasiewicz").item() == pytest.approx(
+        1e-6, rel=1e-5
+    )
 
 
 def test_an_unknown_intersection_is_refused() -> None:

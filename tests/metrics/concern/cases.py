@@ -7,7 +7,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
+from mpcs_torch import (
+    ConcernSpec,
+    DangerousErrors,
+    ExpectedConcern,
+    MetaPatternConcernScore,
+)
 from mpcs_torch.functional.concern.coverage import estimated_risks
 from mpcs_torch.metrics import (
     Coverage,
@@ -39,7 +44,11 @@ def referring_batch(size: int, seed: int) -> Batch:
 
 
 def decided_accuracy(decisions: Tensor, target: Tensor) -> float:
-    decided = [(one, true) for one, true in zip(decisions.tolist(), target.tolist(), strict=True) if one >= 0]
+    decided = [
+        (one, true)
+        for one, true in zip(decisions.tolist(), target.tolist(), strict=True)
+        if one >= 0
+    ]
     return sum(one == true for one, true in decided) / len(decided)
 
 
@@ -54,7 +63,9 @@ REFERRING = replace(
 
 def costed_batch(size: int, seed: int) -> Batch:
     logits, target = random_batch(size, seed)
-    costs = torch.rand(size, CLASSES, generator=torch.Generator().manual_seed(seed)).double()
+    costs = torch.rand(
+        size, CLASSES, generator=torch.Generator().manual_seed(seed)
+    ).double()
     return logits, costs * (1 + target.unsqueeze(1)) - 0.1
 
 
@@ -75,20 +86,30 @@ def risk_gap_oracle(batch: Batch) -> dict[str, float]:
 
 def row_cost_oracle(batch: Batch) -> dict[str, float]:
     decisions = [max(range(CLASSES), key=row.__getitem__) for row in batch[0].tolist()]
-    costs = [row[decision] for row, decision in zip(batch[1].tolist(), decisions, strict=True)]
+    costs = [
+        row[decision] for row, decision in zip(batch[1].tolist(), decisions, strict=True)
+    ]
     return {"": sum(costs) / len(costs)}
 
 
 def mpcs_oracle(batch: Batch) -> dict[str, float]:
     logits, target = batch
     concern = CONCERN.mpcs_weights().tolist()
-    return {"": algorithm_1.score(logits.softmax(dim=1).tolist(), target.tolist(), 3, 20, concern)}
+    return {
+        "": algorithm_1.score(
+            logits.softmax(dim=1).tolist(), target.tolist(), 3, 20, concern
+        )
+    }
 
 
 def dangerous_oracle(batch: Batch) -> dict[str, float]:
     logits, target = batch
     predictions = [max(range(CLASSES), key=row.__getitem__) for row in logits.tolist()]
-    errors = [(true, guess) for true, guess in zip(target.tolist(), predictions, strict=True) if true != guess]
+    errors = [
+        (true, guess)
+        for true, guess in zip(target.tolist(), predictions, strict=True)
+        if true != guess
+    ]
     dangerous = len([pair for pair in errors if pair not in {(0, 1), (2, 3), (2, 1)}])
     return {"": dangerous}
 
@@ -99,10 +120,16 @@ def expected_concern_oracle(batch: Batch) -> dict[str, float]:
     concern = CONCERN.mpcs_weights().tolist()
     cost, constant = 0.0, [0.0] * CLASSES
     for row, true in zip(logits.softmax(dim=1).tolist(), target.tolist(), strict=True):
-        risks = [sum(row[i] * concern[i][j] for i in range(CLASSES) if i != j) for j in range(CLASSES)]
+        risks = [
+            sum(row[i] * concern[i][j] for i in range(CLASSES) if i != j)
+            for j in range(CLASSES)
+        ]
         decided = min(range(CLASSES), key=risks.__getitem__)
         cost += concern[true][decided] if decided != true else 0.0
-        constant = [total + (concern[true][j] if j != true else 0.0) for j, total in enumerate(constant)]
+        constant = [
+            total + (concern[true][j] if j != true else 0.0)
+            for j, total in enumerate(constant)
+        ]
     return {"": cost / min(constant)}
 
 
@@ -117,7 +144,11 @@ def mean_severity_oracle(batch: Batch) -> dict[str, float]:
     logits, target = batch
     concern = CONCERN.mpcs_weights().tolist()
     predictions = [max(range(CLASSES), key=row.__getitem__) for row in logits.tolist()]
-    costs = [concern[true][guess] for true, guess in zip(target.tolist(), predictions, strict=True) if true != guess]
+    costs = [
+        concern[true][guess]
+        for true, guess in zip(target.tolist(), predictions, strict=True)
+        if true != guess
+    ]
     return {"": sum(costs) / len(costs) if costs else float("nan")}
 
 
@@ -139,7 +170,12 @@ def decided_in_order(batch: Batch) -> list[float]:
     decisions = []
     for row, true in zip(logits.softmax(dim=1).tolist(), target.tolist(), strict=True):
         guess = max(range(CLASSES), key=row.__getitem__)
-        decisions.append((sum(p for i, p in enumerate(row) if dangerous[i][guess]), dangerous[true][guess]))
+        decisions.append(
+            (
+                sum(p for i, p in enumerate(row) if dangerous[i][guess]),
+                dangerous[true][guess],
+            )
+        )
     return [loss for _, loss in sorted(decisions)]
 
 
@@ -160,7 +196,9 @@ def risk_at_coverage_oracle(batch: Batch) -> dict[str, float]:
 # In both batches class 0 is true and predicted, and no released class is near.
 CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
     MetaPatternConcernScore: MetricCase(
-        make=lambda **settings: MetaPatternConcernScore(CLASSES, k=3, t=20, concern=CONCERN, **settings),
+        make=lambda **settings: MetaPatternConcernScore(
+            CLASSES, k=3, t=20, concern=CONCERN, **settings
+        ),
         higher_is_better=False,
         make_other=lambda: MetaPatternConcernScore(CLASSES, k=3, t=20),
         agreeing_batch=CERTAIN,
@@ -180,7 +218,9 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         higher_is_better=True,
         make_other=lambda: Coverage(CLASSES, ignore_index=0),
         agreeing_batch=(torch.tensor([1, -1]), torch.tensor([1, 2])),
-        oracle=lambda batch: {"": sum(decision >= 0 for decision in batch[0].tolist()) / len(batch[0])},
+        oracle=lambda batch: {
+            "": sum(decision >= 0 for decision in batch[0].tolist()) / len(batch[0])
+        },
         fed=REFERRING,
     ),
     SelectiveAccuracy: MetricCase(
@@ -197,14 +237,21 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: RiskCoverageArea(CLASSES),
         agreeing_batch=CERTAIN,
         oracle=risk_coverage_oracle,
-        given_core=lambda logits, target: estimated_risks(flat(logits, target), CONCERN.dangerous_pairs()),
+        given_core=lambda logits, target: estimated_risks(
+            flat(logits, target), CONCERN.dangerous_pairs()
+        ),
         fed=HARD,
     ),
     NetBenefit: MetricCase(
-        make=lambda **settings: NetBenefit(CLASSES, classes=[1, 3], threshold=0.3, **settings),
+        make=lambda **settings: NetBenefit(
+            CLASSES, classes=[1, 3], threshold=0.3, **settings
+        ),
         higher_is_better=True,
         make_other=lambda: NetBenefit(CLASSES, classes=[1, 3]),
-        agreeing_batch=(torch.tensor([[9.0, -9.0, 0.0, 1.0], [0.0, 9.0, 0.0, 1.0]]), torch.tensor([0, 1])),
+        agreeing_batch=(
+            torch.tensor([[9.0, -9.0, 0.0, 1.0], [0.0, 9.0, 0.0, 1.0]]),
+            torch.tensor([0, 1]),
+        ),
         oracle=net_benefit_oracle,
         fed=HARD,
     ),
@@ -217,21 +264,29 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         fed=HARD,
     ),
     GeneralizedRiskCoverageArea: MetricCase(
-        make=lambda **settings: GeneralizedRiskCoverageArea(CLASSES, concern=CONCERN, **settings),
+        make=lambda **settings: GeneralizedRiskCoverageArea(
+            CLASSES, concern=CONCERN, **settings
+        ),
         higher_is_better=False,
         make_other=lambda: GeneralizedRiskCoverageArea(CLASSES),
         agreeing_batch=CERTAIN,
         oracle=generalized_area_oracle,
-        given_core=lambda logits, target: estimated_risks(flat(logits, target), CONCERN.dangerous_pairs()),
+        given_core=lambda logits, target: estimated_risks(
+            flat(logits, target), CONCERN.dangerous_pairs()
+        ),
         fed=HARD,
     ),
     RiskAtCoverage: MetricCase(
-        make=lambda **settings: RiskAtCoverage(CLASSES, coverage=0.6, concern=CONCERN, **settings),
+        make=lambda **settings: RiskAtCoverage(
+            CLASSES, coverage=0.6, concern=CONCERN, **settings
+        ),
         higher_is_better=False,
         make_other=lambda: RiskAtCoverage(CLASSES, coverage=0.6),
         agreeing_batch=CERTAIN,
         oracle=risk_at_coverage_oracle,
-        given_core=lambda logits, target: estimated_risks(flat(logits, target), CONCERN.dangerous_pairs()),
+        given_core=lambda logits, target: estimated_risks(
+            flat(logits, target), CONCERN.dangerous_pairs()
+        ),
         fed=HARD,
     ),
     RiskGap: MetricCase(
@@ -249,13 +304,20 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         agreeing_batch=(torch.eye(CLASSES), 1 - torch.eye(CLASSES)),
         oracle=row_cost_oracle,
         fed=COSTED,
-        make_stranger=lambda: SoftKLDivergence(validate_args=False),  # the mean cost and the regret share their sums
+        make_stranger=lambda: SoftKLDivergence(
+            validate_args=False
+        ),  # the mean cost and the regret share their sums
     ),
     ExpectedConcern: MetricCase(
-        make=lambda **settings: ExpectedConcern(CLASSES, concern=CONCERN, decision="least_concern", **settings),
+        make=lambda **settings: ExpectedConcern(
+            CLASSES, concern=CONCERN, decision="least_concern", **settings
+        ),
         higher_is_better=False,
         make_other=lambda: ExpectedConcern(CLASSES, concern=CONCERN),
-        agreeing_batch=(torch.tensor([[9.0, -9.0, 0.0, 1.0], [0.0, 9.0, 0.0, 1.0]]), torch.tensor([0, 1])),
+        agreeing_batch=(
+            torch.tensor([[9.0, -9.0, 0.0, 1.0], [0.0, 9.0, 0.0, 1.0]]),
+            torch.tensor([0, 1]),
+        ),
         oracle=expected_concern_oracle,
         fed=HARD,
     ),

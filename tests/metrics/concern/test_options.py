@@ -8,7 +8,13 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torchmetrics import MetricCollection
 
-from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore, SoftF1
+from mpcs_torch import (
+    ConcernSpec,
+    DangerousErrors,
+    ExpectedConcern,
+    MetaPatternConcernScore,
+    SoftF1,
+)
 from mpcs_torch.functional import meta_pattern_concern_score
 from mpcs_torch.metrics import BrierScore
 from mpcs_torch.metrics.base import SumMetric
@@ -16,7 +22,9 @@ from tests.metrics.batches import random_batch
 from tests.refused import Refused
 
 LOGITS, TARGET = random_batch(30, seed=3)
-ORDERED = torch.ones(4, 4, dtype=torch.float64).triu(1) + 0.1  # mistaking a class for a higher one costs more
+ORDERED = (
+    torch.ones(4, 4, dtype=torch.float64).triu(1) + 0.1
+)  # mistaking a class for a higher one costs more
 
 
 @pytest.mark.parametrize(
@@ -28,10 +36,14 @@ ORDERED = torch.ones(4, 4, dtype=torch.float64).triu(1) + 0.1  # mistaking a cla
         (SoftF1, "average", ["micro", "macro"]),
     ],
 )
-def test_metrics_share_states_that_do_not_depend_on_their_settings(kind: Any, name: str, choices: list[Any]) -> None:
+def test_metrics_share_states_that_do_not_depend_on_their_settings(
+    kind: Any, name: str, choices: list[Any]
+) -> None:
     target = torch.nn.functional.one_hot(TARGET, 4).float() if kind is SoftF1 else TARGET
     preds = LOGITS.softmax(dim=1) if kind is SoftF1 else LOGITS
-    collection = MetricCollection({str(choice): kind(4, **{name: choice}) for choice in choices})
+    collection = MetricCollection(
+        {str(choice): kind(4, **{name: choice}) for choice in choices}
+    )
     for batch in (slice(0, 11), slice(11, 30)):
         collection.update(preds[batch], target[batch])
     assert len(collection.compute_groups) == 1
@@ -43,7 +55,10 @@ def test_metrics_share_states_that_do_not_depend_on_their_settings(kind: Any, na
 
 
 def test_a_concern_of_ones_is_no_concern() -> None:
-    without, ones = MetaPatternConcernScore(4), MetaPatternConcernScore(4, concern=torch.ones(4, 4))
+    without, ones = (
+        MetaPatternConcernScore(4),
+        MetaPatternConcernScore(4, concern=torch.ones(4, 4)),
+    )
     collection = MetricCollection({"without": without, "ones": ones})
     collection.update(LOGITS, TARGET)
     assert len(collection.compute_groups) == 1
@@ -53,12 +68,21 @@ def test_a_concern_of_ones_is_no_concern() -> None:
         without.merge_state(other)
 
 
-def test_a_matrix_of_raw_costs_counts_the_same_dangerous_errors_as_the_same_matrix_normalized() -> None:
-    costs = torch.tensor([[0, 10, 50, 1], [10, 0, 10, 50], [50, 1, 0, 10], [1, 1, 1, 0]], dtype=torch.float64)
+def test_a_matrix_of_raw_costs_counts_the_same_dangerous_errors_as_the_same_matrix_normalized() -> (
+    None
+):
+    costs = torch.tensor(
+        [[0, 10, 50, 1], [10, 0, 10, 50], [50, 1, 0, 10], [1, 1, 1, 0]], dtype=torch.float64
+    )
     counted = []
     for scale in (1.0, 1 / 50):
         for dangerous in (None, 10 * scale):
-            metric = DangerousErrors(4, concern=ConcernSpec(4, weights=(costs * scale).tolist(), dangerous=dangerous))
+            metric = DangerousErrors(
+                4,
+                concern=ConcernSpec(
+                    4, weights=(costs * scale).tolist(), dangerous=dangerous
+                ),
+            )
             counted.append(int(metric(LOGITS, TARGET)))
     assert counted[:2] == counted[2:]
     assert counted[1] < counted[0]  # errors that cost 1 are not dangerous
@@ -75,16 +99,33 @@ def test_mpcs_takes_its_concession_from_the_spec_unless_it_is_told_otherwise() -
 @pytest.mark.parametrize(
     ("make", "refusal"),
     [
-        (lambda: MetaPatternConcernScore(1), Refused("at_least", "num_classes", 1, minimum=2)),
-        (lambda: MetaPatternConcernScore(3, k=4), Refused("rank", "k", 4, classes=3)),
-        (lambda: MetaPatternConcernScore(3, t=50, concession=0.02), Refused("not_with", "concession", other="t")),
         (
-            lambda: MetaPatternConcernScore(2, concern=ConcernSpec(2, weights=[[0, 1], [0, 0]])),
+            lambda: MetaPatternConcernScore(1),
+            Refused("at_least", "num_classes", 1, minimum=2),
+        ),
+        (lambda: MetaPatternConcernScore(3, k=4), Refused("rank", "k", 4, classes=3)),
+        (
+            lambda: MetaPatternConcernScore(3, t=50, concession=0.02),
+            Refused("not_with", "concession", other="t"),
+        ),
+        (
+            lambda: MetaPatternConcernScore(
+                2, concern=ConcernSpec(2, weights=[[0, 1], [0, 0]])
+            ),
             Refused("weights_off_diagonal", "concern"),
         ),
-        (lambda: MetaPatternConcernScore(3, concern=torch.ones(2, 2)), Refused("shape", "concern", shape="(3, 3)")),
-        (lambda: DangerousErrors(3, concern=ConcernSpec(2)), Refused("shape", "concern", shape="(3, 3)")),
-        (lambda: DangerousErrors(3, concern=torch.ones(2, 2).bool()), Refused("shape", "concern", shape="(3, 3)")),
+        (
+            lambda: MetaPatternConcernScore(3, concern=torch.ones(2, 2)),
+            Refused("shape", "concern", shape="(3, 3)"),
+        ),
+        (
+            lambda: DangerousErrors(3, concern=ConcernSpec(2)),
+            Refused("shape", "concern", shape="(3, 3)"),
+        ),
+        (
+            lambda: DangerousErrors(3, concern=torch.ones(2, 2).bool()),
+            Refused("shape", "concern", shape="(3, 3)"),
+        ),
         (
             lambda: DangerousErrors(3, normalize="all"),
             Refused("one_of", "normalize"),
@@ -104,10 +145,22 @@ def fake(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
     ("metric", "shapes"),
     [
         (MetaPatternConcernScore(40), [((5, 40), torch.float32), ((5,), torch.int64)]),
-        (MetaPatternConcernScore(40, k=40), [((5, 40), torch.float32), ((5,), torch.int64)]),
-        (MetaPatternConcernScore(3, ignore_index=-1), [((5, 3, 2), torch.bfloat16), ((5, 2), torch.int32)]),
-        (MetaPatternConcernScore(3, from_logits=False), [((5, 3), torch.float64)] + 2 * [((5,), torch.int64)]),
-        (DangerousErrors(3, ignore_index=-1), [((5, 2), torch.int64), ((5, 2), torch.int64)]),
+        (
+            MetaPatternConcernScore(40, k=40),
+            [((5, 40), torch.float32), ((5,), torch.int64)],
+        ),
+        (
+            MetaPatternConcernScore(3, ignore_index=-1),
+            [((5, 3, 2), torch.bfloat16), ((5, 2), torch.int32)],
+        ),
+        (
+            MetaPatternConcernScore(3, from_logits=False),
+            [((5, 3), torch.float64)] + 2 * [((5,), torch.int64)],
+        ),
+        (
+            DangerousErrors(3, ignore_index=-1),
+            [((5, 2), torch.int64), ((5, 2), torch.int64)],
+        ),
         (DangerousErrors(3), [((5, 3, 2), torch.float16), ((5, 2), torch.int64)]),
     ],
 )

@@ -74,7 +74,10 @@ def detection_case(
 
 
 def _settings_of(metric: Any) -> list[Any]:
-    if isinstance(metric, metrics.HalfTotalErrorRate | metrics.MissAtFalseAlarm | metrics.FalseAlarmAtMiss):
+    if isinstance(
+        metric,
+        metrics.HalfTotalErrorRate | metrics.MissAtFalseAlarm | metrics.FalseAlarmAtMiss,
+    ):
         return [0.0]
     return [POINTS] if hasattr(metric, "points") else []
 
@@ -103,19 +106,27 @@ def class_case(
 
 
 def costs(scores: Scores, labels: Labels) -> dict[str, float]:
-    return {str(place): naive.min_cost(scores, labels, point) for place, point in enumerate(POINTS)}
+    return {
+        str(place): naive.min_cost(scores, labels, point)
+        for place, point in enumerate(POINTS)
+    }
 
 
 def bayes_costs(scores: Scores, labels: Labels) -> dict[str, float]:
     return {
-        str(place): naive.cost_at(scores, labels, point.bayes_threshold, point) for place, point in enumerate(POINTS)
+        str(place): naive.cost_at(scores, labels, point.bayes_threshold, point)
+        for place, point in enumerate(POINTS)
     }
 
 
 def named_curve(scores: Scores, labels: Labels) -> dict[str, float]:
     points = naive.curve(scores, labels)
     names = ("p_miss", "p_fa", "thresholds")
-    rates = {f"{name} {row}": point[place] for place, name in enumerate(names) for row, point in enumerate(points)}
+    rates = {
+        f"{name} {row}": point[place]
+        for place, name in enumerate(names)
+        for row, point in enumerate(points)
+    }
     return {**rates, "targets 0": sum(labels), "nontargets 0": len(labels) - sum(labels)}
 
 
@@ -163,15 +174,23 @@ DETECTION: dict[type[SumMetric], MetricCase] = {
     metrics.FalseAlarmAtMiss: detection_case(
         lambda **settings: metrics.FalseAlarmAtMiss(0.1, **settings),
         lambda: metrics.FalseAlarmAtMiss(0.5),
-        lambda s, y: {"": naive.miss_at_false_alarm([-score for score in s], [not target for target in y], 0.1)},
+        lambda s, y: {
+            "": naive.miss_at_false_alarm(
+                [-score for score in s], [not target for target in y], 0.1
+            )
+        },
     ),
     metrics.PrecisionRecallBreakEven: class_case(
         metrics.PrecisionRecallBreakEven, lambda s, y: {"": naive.break_even(s, y)}
     ),
-    metrics.HMeasure: class_case(metrics.HMeasure, lambda s, y: {"": naive.h_measure(s, y)}, higher_is_better=True),
+    metrics.HMeasure: class_case(
+        metrics.HMeasure, lambda s, y: {"": naive.h_measure(s, y)}, higher_is_better=True
+    ),
     metrics.Cllr: class_case(metrics.Cllr, lambda s, y: {"": naive.cllr(s, y)}),
     metrics.MinCllr: class_case(metrics.MinCllr, lambda s, y: {"": naive.min_cllr(s, y)}),
-    metrics.DetectionCurve: class_case(metrics.DetectionCurve, named_curve, higher_is_better=None),
+    metrics.DetectionCurve: class_case(
+        metrics.DetectionCurve, named_curve, higher_is_better=None
+    ),
 }
 MORE_DETECTION = {
     "ActualDetectionCost at a learned threshold": detection_case(

@@ -50,7 +50,9 @@ def fed(metric: SumMetric, batch: tuple[Tensor, Tensor] = (SCORES, LABELS)) -> A
     return metric
 
 
-@pytest.mark.parametrize(("dtype", "size"), [(torch.float16, 3), (torch.float32, 5), (torch.float64, 9)])
+@pytest.mark.parametrize(
+    ("dtype", "size"), [(torch.float16, 3), (torch.float32, 5), (torch.float64, 9)]
+)
 @pytest.mark.parametrize("kind", [EqualErrorRate, Cllr, MinCllr, DetectionCurve])
 def test_each_trial_takes_the_bytes_of_its_score_and_one_for_the_label(
     dtype: torch.dtype, size: int, kind: type[SumMetric]
@@ -59,20 +61,31 @@ def test_each_trial_takes_the_bytes_of_its_score_and_one_for_the_label(
     kept = sum(tensor.nbytes for tensor in [*metric.scores, *metric.trial_labels])
     assert kept == size * len(SCORES)
     many = fed(kind(CLASSES), (BY_CLASS[0].to(dtype), BY_CLASS[1]))
-    assert sum(tensor.nbytes for tensor in [*many.scores, *many.trial_labels]) <= size * BY_CLASS[0].numel()
+    assert (
+        sum(tensor.nbytes for tensor in [*many.scores, *many.trial_labels])
+        <= size * BY_CLASS[0].numel()
+    )
 
 
 def test_classes_are_evaluated_one_by_one_averaged_or_all_at_once() -> None:
     scores, target = BY_CLASS
-    alone = [equal_error_rate(scores[:, label], target == label).item() for label in range(CLASSES)]
-    assert fed(EqualErrorRate(CLASSES, average="none"), BY_CLASS).compute().tolist() == alone
-    assert fed(EqualErrorRate(CLASSES), BY_CLASS).compute().item() == pytest.approx(sum(alone) / CLASSES)
+    alone = [
+        equal_error_rate(scores[:, label], target == label).item()
+        for label in range(CLASSES)
+    ]
+    assert (
+        fed(EqualErrorRate(CLASSES, average="none"), BY_CLASS).compute().tolist() == alone
+    )
+    assert fed(EqualErrorRate(CLASSES), BY_CLASS).compute().item() == pytest.approx(
+        sum(alone) / CLASSES
+    )
     one_hot = target.unsqueeze(1) == torch.arange(CLASSES)
     micro = equal_error_rate(scores.flatten(), one_hot.flatten())
     assert fed(EqualErrorRate(CLASSES, average="micro"), BY_CLASS).compute() == micro
     curves = fed(DetectionCurve(CLASSES), BY_CLASS).compute()
     assert [curve.p_miss.tolist() for curve in curves] == [
-        detection_curve(scores[:, label], target == label).p_miss.tolist() for label in range(CLASSES)
+        detection_curve(scores[:, label], target == label).p_miss.tolist()
+        for label in range(CLASSES)
     ]
 
 
@@ -80,7 +93,9 @@ def test_points_and_classes_are_two_dimensions() -> None:
     metric = fed(MinDetectionCost(POINTS, num_classes=CLASSES, average="none"), BY_CLASS)
     assert metric.compute().shape == metric.thresholds().shape == (2, CLASSES)
     for label in range(CLASSES):
-        alone = details(MinDetectionCost(POINTS[1]), BY_CLASS[0][:, label], BY_CLASS[1] == label)
+        alone = details(
+            MinDetectionCost(POINTS[1]), BY_CLASS[0][:, label], BY_CLASS[1] == label
+        )
         assert metric.compute()[1, label] == alone.normalized
     macro = fed(MinDetectionCost(POINTS, num_classes=CLASSES), BY_CLASS)
     assert torch.equal(macro.compute(), metric.compute().mean(dim=1))
@@ -97,15 +112,21 @@ def test_learned_thresholds_are_taken_at_the_time_of_the_call() -> None:
         thresholds = development.thresholds()
         for place, label in ((0, 1), (1, 3)):
             alone = details(
-                ActualDetectionCost(POINTS[place], threshold=thresholds[place, label].item()),
+                ActualDetectionCost(
+                    POINTS[place], threshold=thresholds[place, label].item()
+                ),
                 BY_CLASS[0][:, label],
                 BY_CLASS[1] == label,
             )
             assert evaluation.details().normalized[place, label] == alone.normalized
-        assert torch.equal(evaluation.compute(), evaluation.details().normalized.mean(dim=1))
+        assert torch.equal(
+            evaluation.compute(), evaluation.details().normalized.mean(dim=1)
+        )
     before = evaluation.compute()
     fed(development, class_scores(400, 3))
-    assert torch.equal(evaluation.clone().compute(), before), "later batches of the other metric must not matter"
+    assert torch.equal(evaluation.clone().compute(), before), (
+        "later batches of the other metric must not matter"
+    )
 
 
 def test_a_learned_threshold_is_no_setting_of_others() -> None:
@@ -143,11 +164,17 @@ def test_a_learned_threshold_gives_the_same_details_on_the_same_scores() -> None
             torch.tensor([1] * len(targets) + [0] * len(nontargets)),
         )
         for point in (OperatingPoint(0.5), OperatingPoint(0.1), OperatingPoint(0.9)):
-            development, evaluation = fed(MinDetectionCost(point), batch), fed(ActualDetectionCost(point), batch)
+            development, evaluation = (
+                fed(MinDetectionCost(point), batch),
+                fed(ActualDetectionCost(point), batch),
+            )
             evaluation.threshold_from(development)
             assert evaluation.details() == development.details()
         rate = fed(EqualErrorRate(method="nearest"), batch)
-        assert fed(HalfTotalErrorRate(rate.thresholds().item()), batch).compute() == rate.compute()
+        assert (
+            fed(HalfTotalErrorRate(rate.thresholds().item()), batch).compute()
+            == rate.compute()
+        )
 
 
 def test_costs_of_points_and_classes_are_drawn() -> None:
@@ -158,7 +185,12 @@ def test_costs_of_points_and_classes_are_drawn() -> None:
 
 
 def test_a_batch_without_targets_has_the_value_nan() -> None:
-    for metric in (EqualErrorRate(), MinDetectionCost(POINTS), Cllr(), HalfTotalErrorRate(0.0)):
+    for metric in (
+        EqualErrorRate(),
+        MinDetectionCost(POINTS),
+        Cllr(),
+        HalfTotalErrorRate(0.0),
+    ):
         told = f"{type(metric).__name__} needs targets and non-targets, but has seen no targets: its value is NaN"
         with pytest.warns(UserWarning, match=told):
             assert metric(torch.tensor([0.1, 0.2]), torch.tensor([0, 0])).isnan().all()
@@ -174,13 +206,17 @@ def test_a_batch_without_targets_has_the_value_nan() -> None:
 
 def test_a_class_that_never_occurs_makes_the_mean_nan() -> None:
     metric = fed(EqualErrorRate(CLASSES), (BY_CLASS[0], BY_CLASS[1].clamp(max=2)))
-    with pytest.warns(UserWarning, match=re.escape("has seen no targets of class 3: its value is NaN.")):
+    with pytest.warns(
+        UserWarning, match=re.escape("has seen no targets of class 3: its value is NaN.")
+    ):
         assert metric.compute().isnan()
 
 
 @pytest.mark.filterwarnings("ignore:EqualErrorRate needs targets")
 @pytest.mark.parametrize("wrap", [MinMaxMetric, partial(BootStrapper, num_bootstraps=3)])
-def test_wrappers_take_a_batch_without_targets(wrap: Callable[[EqualErrorRate], Metric]) -> None:
+def test_wrappers_take_a_batch_without_targets(
+    wrap: Callable[[EqualErrorRate], Metric],
+) -> None:
     values = wrap(EqualErrorRate())(torch.rand(8), torch.zeros(8, dtype=torch.int64))
     assert values.get("raw", values.get("mean")).isnan()
 
@@ -195,18 +231,25 @@ def test_no_threshold_is_learned_without_targets() -> None:
 
 
 def test_reversed_scores_give_a_warning_unless_by_chance() -> None:
-    metric, batch = EqualErrorRate(2), (torch.tensor([[0.0, 0.0], [1.0, 0.5]]), torch.tensor([0, 1]))
+    metric, batch = (
+        EqualErrorRate(2),
+        (torch.tensor([[0.0, 0.0], [1.0, 0.5]]), torch.tensor([0, 1])),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         metric(*batch)
     for _ in range(3):
         metric.update(*batch)
-    with pytest.warns(ReversedScoresWarning, match=r"the area under the ROC of class 0 is 0, below 1/2"):
+    with pytest.warns(
+        ReversedScoresWarning, match=r"the area under the ROC of class 0 is 0, below 1/2"
+    ):
         metric.compute()
 
 
 @pytest.mark.parametrize("classes", [127, 128, 300])
-def test_a_process_without_trials_agrees_with_one_that_has_all(classes: int, tmp_path: Path) -> None:
+def test_a_process_without_trials_agrees_with_one_that_has_all(
+    classes: int, tmp_path: Path
+) -> None:
     """However many bytes the labels take; what is kept is not changed."""
     scores, labels = torch.eye(classes).repeat(2, 1), torch.arange(classes).repeat(2)
     scores[classes - 1] = 0  # so that one rate is not 0
@@ -217,7 +260,9 @@ def test_a_process_without_trials_agrees_with_one_that_has_all(classes: int, tmp
         if world.is_first:
             metric.update(scores, labels)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torchmetrics warns of a process without trials
+            warnings.simplefilter(
+                "ignore"
+            )  # torchmetrics warns of a process without trials
             assert torch.equal(metric.compute(), alone)
         assert sum(map(len, metric.trial_labels)) == (2 * classes if world.is_first else 0)
 
@@ -225,11 +270,16 @@ def test_a_process_without_trials_agrees_with_one_that_has_all(classes: int, tmp
 
 
 def test_one_curve_and_several_curves_are_drawn() -> None:
-    for metric, batch in ((DetectionCurve(), (SCORES, LABELS)), (DetectionCurve(CLASSES), BY_CLASS)):
+    for metric, batch in (
+        (DetectionCurve(), (SCORES, LABELS)),
+        (DetectionCurve(CLASSES), BY_CLASS),
+    ):
         curves = fed(metric, batch).compute()
         for given in (None, curves):
             figure, axes = metric.plot(given)
-            assert len([line for line in axes.lines if len(line.get_xdata()) > 2]) == (metric.num_classes or 1)
+            assert len([line for line in axes.lines if len(line.get_xdata()) > 2]) == (
+                metric.num_classes or 1
+            )
             pyplot.close(figure)
 
 
@@ -237,28 +287,49 @@ def test_one_curve_and_several_curves_are_drawn() -> None:
     ("call", "refusal"),
     [
         (lambda: MinDetectionCost([]), Refused("not_empty", "points")),
-        (lambda: MinDetectionCost([(0.5, 1, 1)]), Refused("instance", "points", (0.5, 1, 1), type="OperatingPoint")),
-        (lambda: MinDetectionCost(0.5), Refused("instance", "points", 0.5, type="OperatingPoint")),
+        (
+            lambda: MinDetectionCost([(0.5, 1, 1)]),
+            Refused("instance", "points", (0.5, 1, 1), type="OperatingPoint"),
+        ),
+        (
+            lambda: MinDetectionCost(0.5),
+            Refused("instance", "points", 0.5, type="OperatingPoint"),
+        ),
         (
             lambda: MinDetectionCost(OperatingPoint(1e-290, c_miss=1e-50)),
-            Refused("at_least", "p_target * c_miss and (1 - p_target) * c_fa", minimum=1e-300),
+            Refused(
+                "at_least", "p_target * c_miss and (1 - p_target) * c_fa", minimum=1e-300
+            ),
         ),
-        (lambda: MinDetectionCost(OperatingPoint(0.0)), Refused("open_between", "p_target", 0.0, minimum=0, maximum=1)),
+        (
+            lambda: MinDetectionCost(OperatingPoint(0.0)),
+            Refused("open_between", "p_target", 0.0, minimum=0, maximum=1),
+        ),
         (lambda: FalseAlarmAtMiss(1.5), Refused("between", "p_miss")),
         (lambda: MissAtFalseAlarm(-0.5), Refused("between", "p_fa")),
         (lambda: EqualErrorRate(method="best"), Refused("one_of", "method", "best")),
         (lambda: EqualErrorRate(1), Refused("at_least", "num_classes", 1, minimum=2)),
-        (lambda: EqualErrorRate(3, average="pooled"), Refused("one_of", "average", "pooled")),
+        (
+            lambda: EqualErrorRate(3, average="pooled"),
+            Refused("one_of", "average", "pooled"),
+        ),
         (lambda: DetectionCurve(3, average="macro"), Refused("one_of", "average", "macro")),
-        (lambda: HalfTotalErrorRate(EqualErrorRate()), Refused("number_or_none", "threshold")),
+        (
+            lambda: HalfTotalErrorRate(EqualErrorRate()),
+            Refused("number_or_none", "threshold"),
+        ),
         (lambda: HalfTotalErrorRate("0.5"), Refused("number_or_none", "threshold", "0.5")),
         (
             lambda: HalfTotalErrorRate().threshold_from(MinDetectionCost(POINTS)),
             Refused("other_points", "source"),
         ),
         (
-            lambda: ActualDetectionCost(POINTS, num_classes=3).threshold_from(EqualErrorRate(3, average="micro")),
-            Refused("other_detectors", "source", ours="3 classes", theirs="3 classes (micro)"),
+            lambda: ActualDetectionCost(POINTS, num_classes=3).threshold_from(
+                EqualErrorRate(3, average="micro")
+            ),
+            Refused(
+                "other_detectors", "source", ours="3 classes", theirs="3 classes (micro)"
+            ),
         ),
         (
             lambda: ActualDetectionCost(POINTS).threshold_from(EqualErrorRate(3)),
@@ -268,7 +339,10 @@ def test_one_curve_and_several_curves_are_drawn() -> None:
             lambda: ActualDetectionCost(POINTS).threshold_from(Cllr()),
             Refused("instance", "source"),
         ),
-        (lambda: EqualErrorRate(3).update(*BY_CLASS), Refused("class_dimension", "preds", classes=3)),
+        (
+            lambda: EqualErrorRate(3).update(*BY_CLASS),
+            Refused("class_dimension", "preds", classes=3),
+        ),
     ],
 )
 def test_wrong_arguments_are_refused(call: Any, refusal: Refused) -> None:

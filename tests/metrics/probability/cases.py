@@ -24,7 +24,10 @@ def mean_case(kind: type[SumMetric], power: float) -> MetricCase:
 
     def oracle(batch: Batch) -> dict[str, float]:
         logits, target = batch
-        probs = [row[label] for row, label in zip(logits.softmax(1).tolist(), target.tolist(), strict=True)]
+        probs = [
+            row[label]
+            for row, label in zip(logits.softmax(1).tolist(), target.tolist(), strict=True)
+        ]
         return {"": naive.generalized_mean(probs, power, 0.005)}
 
     return MetricCase(
@@ -43,19 +46,25 @@ def probability_case(cells: int | None, *, from_logits: bool = True) -> MetricCa
 
     def oracle(batch: Batch) -> dict[str, float]:
         probs = batch[0].softmax(1) if from_logits else batch[0]
-        return naive.probability_accuracy(probs.tolist(), batch[1].tolist(), n_bins=3, epsilon=0.005)
+        return naive.probability_accuracy(
+            probs.tolist(), batch[1].tolist(), n_bins=3, epsilon=0.005
+        )
 
     logits, target = CERTAIN[0].double(), CERTAIN[1]
     counting = ProbabilityAccuracy(CLASSES, 1000)
     return MetricCase(
-        make=lambda **settings: metrics.ProbabilityAccuracy(CLASSES, n_bins=3, **options, **settings),
+        make=lambda **settings: metrics.ProbabilityAccuracy(
+            CLASSES, n_bins=3, **options, **settings
+        ),
         higher_is_better=None,
         make_other=lambda: metrics.ProbabilityAccuracy(CLASSES, n_bins=2, **options),
         agreeing_batch=(logits if from_logits else logits.softmax(1), target),
         oracle=oracle,
         given_core=lambda scores, labels: counting.sums(counting.rows(scores, labels)),
         fed=WIDE if from_logits else PROBABILITIES,
-        make_stranger=lambda: metrics.ProbabilityAccuracy(CLASSES, epsilon=0.1, **options),  # others share the states
+        make_stranger=lambda: metrics.ProbabilityAccuracy(
+            CLASSES, epsilon=0.1, **options
+        ),  # others share the states
     )
 
 
@@ -68,12 +77,20 @@ def entropy_case(*, normalized: bool) -> MetricCase:
 
     uniform = torch.full((2, CLASSES), 1 / CLASSES).log()
     return MetricCase(
-        make=lambda **settings: metrics.CrossEntropy(CLASSES, normalized=normalized, **settings),
+        make=lambda **settings: metrics.CrossEntropy(
+            CLASSES, normalized=normalized, **settings
+        ),
         higher_is_better=False,
-        make_other=lambda: metrics.CrossEntropy(CLASSES, normalized=normalized, ignore_index=3),
+        make_other=lambda: metrics.CrossEntropy(
+            CLASSES, normalized=normalized, ignore_index=3
+        ),
         agreeing_batch=(torch.eye(CLASSES)[:3].log_softmax(1), torch.arange(3)),
-        oracle=lambda batch: {"": naive.cross_entropy(batch[0].softmax(1).tolist(), batch[1].tolist())},
-        fed=replace(HARD, draw=draw, bad=(uniform, torch.tensor([0, CLASSES]))) if normalized else WIDE,
+        oracle=lambda batch: {
+            "": naive.cross_entropy(batch[0].softmax(1).tolist(), batch[1].tolist())
+        },
+        fed=replace(HARD, draw=draw, bad=(uniform, torch.tensor([0, CLASSES])))
+        if normalized
+        else WIDE,
     )
 
 
@@ -87,9 +104,13 @@ PROBABILITY: dict[type[SumMetric], MetricCase] = {
         higher_is_better=False,
         make_other=lambda: metrics.BrierScore(CLASSES, over_classes="mean"),
         agreeing_batch=(100 * torch.eye(CLASSES), torch.arange(CLASSES)),
-        oracle=lambda batch: {"": naive.brier_score(batch[0].softmax(1).tolist(), batch[1].tolist())},
+        oracle=lambda batch: {
+            "": naive.brier_score(batch[0].softmax(1).tolist(), batch[1].tolist())
+        },
         fed=WIDE,
-        make_stranger=lambda: metrics.BrierScore(CLASSES, ignore_index=3),  # the other one shares the states
+        make_stranger=lambda: metrics.BrierScore(
+            CLASSES, ignore_index=3
+        ),  # the other one shares the states
     ),
     metrics.CrossEntropy: entropy_case(normalized=False),
     metrics.Overconfidence: MetricCase(
@@ -97,7 +118,9 @@ PROBABILITY: dict[type[SumMetric], MetricCase] = {
         higher_is_better=None,
         make_other=lambda: metrics.Overconfidence(CLASSES, ignore_index=3),
         agreeing_batch=(2 * torch.eye(CLASSES)[:3].double(), torch.arange(3)),
-        oracle=lambda batch: {"": naive.overconfidence(batch[0].softmax(1).tolist(), batch[1].tolist())},
+        oracle=lambda batch: {
+            "": naive.overconfidence(batch[0].softmax(1).tolist(), batch[1].tolist())
+        },
         fed=WIDE,
     ),
 }

@@ -10,7 +10,10 @@ from tests.refused import Refused
 def test_bins_count_the_probabilities_between_their_edges_however_small() -> None:
     cells, generator = 20, torch.Generator().manual_seed(0)
     of_first = 2 ** (-40 * torch.rand(3000, generator=generator, dtype=torch.float64))
-    probs, target = torch.stack([of_first, 1 - of_first], dim=1), torch.randint(2, (3000,), generator=generator)
+    probs, target = (
+        torch.stack([of_first, 1 - of_first], dim=1),
+        torch.randint(2, (3000,), generator=generator),
+    )
     metric = ProbabilityAccuracy(2, from_logits=False, delta=None, n_bins=25, cells=cells)
     metric.update(probs, target)
     found = metric.bins()
@@ -34,7 +37,10 @@ def test_parts_of_the_value_are_refused_without_a_batch_as_the_value_is() -> Non
 
 @pytest.mark.parametrize("cells", [None, 2000])
 def test_bins_and_reported_means_are_of_all_processes(cells: int | None) -> None:
-    probs, target = torch.rand(7, 3, generator=torch.Generator().manual_seed(0)).softmax(1), torch.arange(7) % 3
+    probs, target = (
+        torch.rand(7, 3, generator=torch.Generator().manual_seed(0)).softmax(1),
+        torch.arange(7) % 3,
+    )
     metric = ProbabilityAccuracy(
         3,
         from_logits=False,
@@ -52,5 +58,7 @@ def test_bins_and_reported_means_are_of_all_processes(cells: int | None) -> None
 
 def test_unchecked_nan_gives_a_value() -> None:
     metric = ProbabilityAccuracy(3, validate_args=False)
-    metric.update(torch.tensor([[1.0, float("nan"), 0.0], [1.0, 0.0, 2.0]]), torch.tensor([0, 2]))
+    metric.update(
+        torch.tensor([[1.0, float("nan"), 0.0], [1.0, 0.0, 2.0]]), torch.tensor([0, 2])
+    )
     assert metric.compute()["reported_decisiveness"].isnan()

@@ -11,22 +11,34 @@ from tests.metrics.case import Batch, MetricCase
 from tests.oracles import naive
 
 
-def quality_case(kind: type[SumMetric], name: str | None, higher_is_better: bool | None) -> MetricCase:
+def quality_case(
+    kind: type[SumMetric], name: str | None, higher_is_better: bool | None
+) -> MetricCase:
     """Describe a metric of a confusion matrix; another ignore_index agrees on batches without that label."""
-    options = {"zero_division": 0.0} if name in naive.ONEDAL or kind is metrics.MulticlassQualityMetrics else {}
+    options = (
+        {"zero_division": 0.0}
+        if name in naive.ONEDAL or kind is metrics.MulticlassQualityMetrics
+        else {}
+    )
 
     def oracle(batch: Batch) -> dict[str, float]:
         logits, target = batch
         values = naive.quality(logits.tolist(), target.tolist(), CLASSES)
         if kind is metrics.ClassErrorRates:
-            return {str(label): rate for label, rate in enumerate(values["class_error_rates"])}
+            return {
+                str(label): rate for label, rate in enumerate(values["class_error_rates"])
+            }
         if kind is metrics.ConfusionMatrix:
             pairs = Counter(
                 (true, max(range(CLASSES), key=row.__getitem__))
                 for row, true in zip(logits.tolist(), target.tolist(), strict=True)
             )
             return {str(i): pairs[divmod(i, CLASSES)] for i in range(CLASSES**2)}
-        return {entry: values[entry] for entry in naive.ONEDAL} if name is None else {"": values[name]}
+        return (
+            {entry: values[entry] for entry in naive.ONEDAL}
+            if name is None
+            else {"": values[name]}
+        )
 
     return MetricCase(
         make=lambda **settings: kind(CLASSES, **options, **settings),
@@ -54,9 +66,13 @@ SINGLE = {
     metrics.MatthewsCorrelation: ("matthews_correlation", True),
 }
 """Name of the oracle and direction of each metric that is a single value."""
-QUALITY = {kind: quality_case(kind, name, higher) for kind, (name, higher) in SINGLE.items()}
+QUALITY = {
+    kind: quality_case(kind, name, higher) for kind, (name, higher) in SINGLE.items()
+}
 QUALITY |= {
-    metrics.MulticlassQualityMetrics: quality_case(metrics.MulticlassQualityMetrics, None, None),
+    metrics.MulticlassQualityMetrics: quality_case(
+        metrics.MulticlassQualityMetrics, None, None
+    ),
     metrics.ClassErrorRates: quality_case(metrics.ClassErrorRates, None, False),
     metrics.ConfusionMatrix: quality_case(metrics.ConfusionMatrix, None, None),
 }

@@ -12,14 +12,20 @@ from tests.metrics.case import Batch, MetricCase
 from tests.oracles import naive
 
 
-def soft_case(kind: type[SumMetric], beta: float, options: dict[str, Any] | None = None) -> MetricCase:
+def soft_case(
+    kind: type[SumMetric], beta: float, options: dict[str, Any] | None = None
+) -> MetricCase:
     """Describe a macro-averaged soft score; perfect predictions get 1 with any average."""
     return MetricCase(
-        make=lambda **settings: kind(CLASSES, average="macro", **(options or {}), **settings),
+        make=lambda **settings: kind(
+            CLASSES, average="macro", **(options or {}), **settings
+        ),
         higher_is_better=True,
         make_other=lambda: kind(CLASSES, **(options or {})),
         agreeing_batch=(torch.eye(CLASSES), torch.eye(CLASSES)),
-        oracle=lambda batch: {"": naive.macro_soft_fbeta(batch[0].tolist(), batch[1].tolist(), beta)},
+        oracle=lambda batch: {
+            "": naive.macro_soft_fbeta(batch[0].tolist(), batch[1].tolist(), beta)
+        },
         fed=SOFT,
         make_stranger=metrics.SoftKLDivergence,  # soft scores share their sums
     )
@@ -41,7 +47,9 @@ SOFT_CASES: dict[type[SumMetric], MetricCase] = {
         higher_is_better=True,
         make_other=lambda: metrics.HardF1(CLASSES, average="macro", threshold=0.2),
         agreeing_batch=(torch.eye(CLASSES), torch.eye(CLASSES)),
-        oracle=lambda batch: {"": naive.macro_hard_f1(batch[0].tolist(), batch[1].tolist(), 0.5)},
+        oracle=lambda batch: {
+            "": naive.macro_hard_f1(batch[0].tolist(), batch[1].tolist(), 0.5)
+        },
         fed=replace(SOFT, draw=close_batch),
         make_stranger=lambda: metrics.SoftF1(CLASSES),
     ),
@@ -50,7 +58,9 @@ SOFT_CASES: dict[type[SumMetric], MetricCase] = {
         higher_is_better=False,
         make_other=lambda: metrics.SoftKLDivergence(epsilon=0.1),
         agreeing_batch=(torch.full((1, CLASSES), 0.25), torch.full((1, CLASSES), 0.5)),
-        oracle=lambda batch: {"": naive.soft_kl_divergence(batch[0].tolist(), batch[1].tolist())},
+        oracle=lambda batch: {
+            "": naive.soft_kl_divergence(batch[0].tolist(), batch[1].tolist())
+        },
         fed=SOFT,
     ),
 }
