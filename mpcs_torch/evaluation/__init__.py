@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpcs_torch.evaluation.confusion import evaluate_confusion
-    from mpcs_torch.evaluation.decision_curve import decision_curves
     from mpcs_torch.evaluation.detectors import evaluate_detectors
     from mpcs_torch.evaluation.evaluation import Evaluation
-    from mpcs_torch.evaluation.in_memory import evaluate
+    from mpcs_torch.evaluation.in_memory import decision_curves, evaluate
     from mpcs_torch.evaluation.requirements import Requirement, RequirementError
     from mpcs_torch.evaluation.result import EvaluationWarning, Result
     from mpcs_torch.evaluation.with_interval import WithInterval
@@ -37,7 +36,7 @@ _FILES |= {
     "evaluate_confusion": "confusion",
     "evaluate": "in_memory",
 }
-_FILES |= {"evaluate_detectors": "detectors", "decision_curves": "decision_curve"}
+_FILES |= {"evaluate_detectors": "detectors", "decision_curves": "in_memory"}
 
 if not TYPE_CHECKING:
 

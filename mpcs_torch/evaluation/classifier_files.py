@@ -248,11 +248,12 @@ def score_models(
     }
     read = [each.how() for each in opened.values()]
     result = replace(result, has_open_weights=reading.weight is not None)
-    curves = (
-        DecisionCurves(scale, evaluations[1].result())
-        if isinstance(scale, CurveScale)
-        else scale
-    )
+    curves: DecisionCurves | str
+    if isinstance(scale, CurveScale):
+        measured = evaluations[1].result()
+        curves = DecisionCurves(scale, measured.models, measured.groups)
+    else:
+        curves = scale
     return replace(
         result,
         models=models,

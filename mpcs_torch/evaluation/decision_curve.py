@@ -7,16 +7,12 @@ from math import log, nan
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.evaluation.chosen import known_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.evaluation import Groups, Predictions
-from mpcs_torch.evaluation.in_memory import evaluate
-from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.scores import Scores
+from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.metrics.register import OF_CLASS, MetricEntry
 from mpcs_torch.tables import in_digits
@@ -64,8 +60,10 @@ class DecisionCurves(NamedTuple):
     """The net benefit of models over thresholds, on all rows and in each group."""
 
     scale: CurveScale
-    result: Result[ClassifierScores]
-    """The values of `CurveScale.metrics`."""
+    models: Mapping[str, ClassifierScores]
+    """The values of `CurveScale.metrics` on all rows, by model."""
+    groups: Sequence[GroupScores]
+    """These values in each group of rows."""
 
     def sentences(self) -> list[str]:
         """Return sentences: at which thresholds each model is better than acting on all and on none, also by group."""
@@ -75,9 +73,9 @@ class DecisionCurves(NamedTuple):
         sentences = [
             f"At {self._better(scores)} (of {first} to {last} %), {name} is better than acting on all samples, and "
             f"than acting on none ({CONFIDENCE_TEXT} at each threshold)."
-            for name, scores in self.result.models.items()
+            for name, scores in self.models.items()
         ]
-        for groups in self.result.groups:
+        for groups in self.groups:
             by_group = (
                 f"{name} at {self._better(scores)}"
                 for name, scores in groups.groups.items()
@@ -89,8 +87,8 @@ class DecisionCurves(NamedTuple):
         """Draw the curves of all rows, with intervals, into axes or an empty figure, ``on``; return the figure."""
         from mpcs_torch.plots.decisions import decision_curve_figure
 
-        curves = {name: _values(scores)[::2] for name, scores in self.result.models.items()}
-        both, at = _values(self.result.first), self.scale.thresholds
+        curves = {name: _values(scores)[::2] for name, scores in self.models.items()}
+        both, at = _values(next(iter(self.models.values()))), self.scale.thresholds
         act_on_all = [
             one[0] - t / (1 - t) * other[0]
             for t, one, other in zip(at, both[::2], both[1::2], strict=True)
@@ -121,54 +119,6 @@ def _values(scores: Scores) -> list[tuple[float, float, float]]:
         (value, *scores.intervals.get(name, (nan, nan)))
         for name, value in scores.values.items()
     ]
-
-
-def decision_curves(
-    preds: Predictions | Mapping[str, Predictions],
-    target: Tensor,
-    *,
-    of: str,
-    concern: ConcernSpec | ConcernRange,
-    groups: Groups | None = None,
-    clusters: Sequence[object] | Tensor | None = None,
-    weights: Sequence[float] | Tensor | None = None,
-) -> DecisionCurves:
-    """Compute the net benefit of models over thresholds, beside acting on all samples and on none.
-
-    Args:
-        preds: ``(N, C)`` probabilities of a model, or a dictionary of several by name.
-        target: ``(N,)`` integer class indices.
-        of: The class to act on, or a group of classes of the concern.
-        concern: Costs, which imply the threshold f / (m + f): missing a sample costs m, and acting on one needlessly f.
-            Curves go from a quarter to four times its odds. A `ConcernRange`, or several classes, may imply a range.
-        groups: As in `evaluate`.
-        clusters: As in `evaluate`.
-        weights: As in `evaluate`.
-
-    Raises:
-        ValueError: If an argument breaks its rule above, or if one of the two errors costs nothing.
-
-    References:
-        Vickers, Elkin: Decision Curve Analysis: A Novel Method for Evaluating Prediction Models, Medical Decision
-        Making 26, 2006.
-
-    Example:
-        >>> generator = torch.Generator().manual_seed(0)
-        >>> target = (torch.rand(500, generator=generator) < 0.2).long()
-        >>> malignant = torch.sigmoid(torch.randn(500, generator=generator) + 2 * target - 2.4)
-        >>> skin = ConcernSpec(["benign", "malignant"], weights=[[0, 1], [9, 0]])
-        >>> curves = decision_curves(torch.stack([1 - malignant, malignant], 1), target, of="malignant", concern=skin)
-        >>> print(curves.sentences()[0][:44])
-        At thresholds of 4.2 to 31 % (of 2.7 to 31 %
-    """
-    scale = curve_scale(of, concern)
-    rows: dict[str, Any] = {"groups": groups, "clusters": clusters, "weights": weights}
-    return DecisionCurves(
-        scale,
-        evaluate(
-            preds, target, metrics=scale.metrics(), class_names=concern.classes, **rows
-        ),
-    )
 
 
 def curve_scale(of: str, concern: ConcernSpec | ConcernRange) -> CurveScale:

@@ -11,6 +11,7 @@ from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.chosen import Metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.decision_curve import DecisionCurves, curve_scale
 from mpcs_torch.evaluation.evaluation import MODEL, Evaluation, Groups, Predictions
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import (
@@ -181,6 +182,51 @@ def evaluate(
     return replace(
         result, notes=[*notes, *result.notes], has_open_weights=weights is not None
     )
+
+
+def decision_curves(
+    preds: Predictions | Mapping[str, Predictions],
+    target: Tensor,
+    *,
+    of: str,
+    concern: ConcernSpec | ConcernRange,
+    groups: Groups | None = None,
+    clusters: Sequence[object] | Tensor | None = None,
+    weights: Sequence[float] | Tensor | None = None,
+) -> DecisionCurves:
+    """Compute the net benefit of models over thresholds, beside acting on all samples and on none.
+
+    Args:
+        preds: ``(N, C)`` probabilities of a model, or a dictionary of several by name.
+        target: ``(N,)`` integer class indices.
+        of: The class to act on, or a group of classes of the concern.
+        concern: Costs, which imply the threshold f / (m + f): missing a sample costs m, and acting on one needlessly f.
+            Curves go from a quarter to four times its odds. A `ConcernRange`, or several classes, may imply a range.
+        groups: As in `evaluate`.
+        clusters: As in `evaluate`.
+        weights: As in `evaluate`.
+
+    Raises:
+        ValueError: If an argument breaks its rule above, or if one of the two errors costs nothing.
+
+    References:
+        Vickers, Elkin: Decision Curve Analysis: A Novel Method for Evaluating Prediction Models, Medical Decision
+        Making 26, 2006.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> target = (torch.rand(500, generator=generator) < 0.2).long()
+        >>> malignant = torch.sigmoid(torch.randn(500, generator=generator) + 2 * target - 2.4)
+        >>> skin = ConcernSpec(["benign", "malignant"], weights=[[0, 1], [9, 0]])
+        >>> curves = decision_curves(torch.stack([1 - malignant, malignant], 1), target, of="malignant", concern=skin)
+        >>> print(curves.sentences()[0][:44])
+        At thresholds of 4.2 to 31 % (of 2.7 to 31 %
+    """
+    scale = curve_scale(of, concern)
+    rows: dict[str, Any] = {"groups": groups, "clusters": clusters, "weights": weights}
+    metrics = scale.metrics()
+    found = evaluate(preds, target, metrics=metrics, class_names=concern.classes, **rows)
+    return DecisionCurves(scale, found.models, found.groups)
 
 
 def _guess_classes(

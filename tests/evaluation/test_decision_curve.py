@@ -149,7 +149,7 @@ def test_clusters_and_weights_are_those_of_evaluate() -> None:
     expected = evaluate(
         LARGE, TARGET, concern=SKIN, metrics=[name_of], clusters=clusters, weights=weights
     )
-    scores = curves.result.first
+    scores = next(iter(curves.models.values()))
     name = list(scores.values)[2 * 6]  # of 13 thresholds, each with two metrics
     assert scores.values[name] == pytest.approx(expected.value(name_of))
     assert scores.intervals[name] == pytest.approx(expected.interval(name_of))
