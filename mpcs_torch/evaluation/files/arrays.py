@@ -133,49 +133,48 @@ def _arrays_table(
         )
     rows = shapes[max(sizes, key=lambda name: sizes[name])][0]
     names = [name for name in sizes if shapes[name][0] == rows]
-    other = [
-        *other,
-        *(name for name in shapes if name not in sizes or shapes[name][0] != rows),
-    ]
+    unfit = {name: shape for name, shape in shapes.items() if name not in names}
+    other = [*other, *unfit]
     width = max((shapes[name][1] for name in names if len(shapes[name]) == 2), default=1)
-    of_names = (
-        (width,),
-        (max(width, 2),),
-    )  # a single probability in each row is that of one of two classes
-    called = next(
-        (
-            name
-            for name in other
-            if plain(name) in CLASS_NAMES and shapes.get(name) in of_names
-        ),
-        None,
-    )
-    classes = [] if called is None else _array_column(arrays[called]).tolist()
-    classes = (
-        classes
-        if len({*classes}) == len(classes)
-        and all(isinstance(name, str) for name in classes)
-        else []
-    )
-    flat = {
-        name for name in names if shapes[name][1:] == (1,) and width > 1
-    }  # labels (N, 1) beside scores (N, C)
+    called, classes = _names_of_classes(arrays, unfit, width)
+    # Labels may be (N, 1) beside scores (N, C).
+    flat = {name for name in names if shapes[name][1:] == (1,) and width > 1}
 
     def load(wanted: Sequence[str], _: object, number: int | None) -> dict[str, Column]:
         columns, unpacked = dict[str, Column](), Unpacked(path)
         for name in wanted:
             array = arrays[name][:number]
-            if isinstance(array, np.ndarray | Tensor):
-                unpacked.add(
-                    math.prod(max(1, size) for size in array.shape)
-                    * _value_bytes(array.dtype)
-                )
+            unpacked.add(_size_in_columns(array))
             columns[name] = _array_column(array[:, 0] if name in flat else array)
         return columns
 
     unread = [name for name in other if name != called]
     words = f"arrays of another shape or kind: {', '.join(unread)}" if unread else ""
     return FileTable(path, names, load, dialect=words, counts_from_0=True, classes=classes)
+
+
+def _names_of_classes(
+    arrays: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], width: int
+) -> tuple[str | None, list[str]]:
+    """Return the name of the array that names the classes of ``width`` scores, and these; None and [] without one.
+
+    ``shapes`` are those of the arrays that may do so.
+    """
+    # A single probability in each row is that of one of two classes.
+    fitting = {(width,), (max(width, 2),)}
+    for name, shape in shapes.items():
+        if plain(name) in CLASS_NAMES and shape in fitting:
+            classes = _array_column(arrays[name]).tolist()
+            are_names = all(isinstance(each, str) for each in classes)
+            return name, classes if are_names and len({*classes}) == len(classes) else []
+    return None, []
+
+
+def _size_in_columns(array: Any) -> int:
+    """Return the bytes that ``array`` takes as columns; those of lists are counted elsewhere."""
+    if not isinstance(array, np.ndarray | Tensor):
+        return 0
+    return math.prod(max(1, size) for size in array.shape) * _value_bytes(array.dtype)
 
 
 def _value_bytes(dtype: Any) -> int:
