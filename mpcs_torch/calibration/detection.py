@@ -17,7 +17,7 @@ from mpcs_torch.calibration.scaling import (
     upcast_half,
 )
 from mpcs_torch.errors import InvalidValueError, require
-from mpcs_torch.functional.detection.cost import OperatingPoint, check_point
+from mpcs_torch.functional.detection.cost import OperatingPoint
 from mpcs_torch.functional.detection.errors import count_errors, hull_vertices
 
 
@@ -98,7 +98,7 @@ class LogisticCalibration(nn.Module):
 
     def __init__(self, p_target: float = 0.5) -> None:
         super().__init__()
-        self.p_target = check_point(OperatingPoint(p_target)).p_target
+        self.p_target = OperatingPoint(p_target).p_target
         self.register_buffer("scale", torch.ones((), dtype=torch.float64))
         self.register_buffer("bias", torch.zeros((), dtype=torch.float64))
 
@@ -175,7 +175,7 @@ class LogisticFusion(nn.Module):
     def __init__(self, num_systems: int, p_target: float = 0.5) -> None:
         super().__init__()
         require(num_systems >= 1, "at_least", "num_systems", num_systems, minimum=1)
-        self.p_target = check_point(OperatingPoint(p_target)).p_target
+        self.p_target = OperatingPoint(p_target).p_target
         self.register_buffer(
             "weights", torch.full((num_systems,), 1 / num_systems, dtype=torch.float64)
         )

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from mpcs_torch import OperatingPoint
 from mpcs_torch.evaluation.fixed_thresholds import point_key
 from mpcs_torch.metrics import MinDetectionCost
 from tests.cli.test_cli import run
@@ -50,7 +49,7 @@ def test_the_command_gives_every_expectation(
     case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     expected = case["expected"]
-    rows = {OperatingPoint(*point): row for point, row in points_of(expected["min_dcf"])}
+    rows = dict(points_of(expected["min_dcf"]))
     options = [
         word
         for p in rows
@@ -105,10 +104,7 @@ def test_the_command_gives_every_expectation(
 def test_thresholds_of_development_trials(
     case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = {
-        OperatingPoint(*point): row
-        for point, row in points_of(case["expected"]["dev_threshold_dcf"])
-    }
+    rows = dict(points_of(case["expected"]["dev_threshold_dcf"]))
     development = written(tmp_path / "dev.csv", case["dev_target"], case["dev_nontarget"])
     options = [
         word

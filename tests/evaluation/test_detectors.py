@@ -434,8 +434,8 @@ def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
         (
             [0.5, 0.2],
             [1, 0],
-            {"points": [OperatingPoint(0.0)]},
-            Refused("open_between", "p_target"),
+            {"points": [(0.5, 1.0, 1.0)]},
+            Refused("instance", "points", type="OperatingPoint"),
         ),
         (
             [0.5, 0.2],

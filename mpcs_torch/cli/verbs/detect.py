@@ -122,10 +122,8 @@ def _read_points(texts: Sequence[str]) -> "list[OperatingPoint]":
                 raise ValueError("it must be P_TARGET or P_TARGET,C_MISS,C_FA.")
             numbers = [float(part) for part in text.split(",")]
 
-            from mpcs_torch.functional import (
-                OperatingPoint,
-            )  # imported late, because it imports torch
-            from mpcs_torch.functional.detection.cost import check_point
+            # Imported late, because it imports torch.
+            from mpcs_torch.functional import OperatingPoint
 
-            points.append(check_point(OperatingPoint(*numbers)))
+            points.append(OperatingPoint(*numbers))
     return points

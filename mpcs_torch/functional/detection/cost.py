@@ -21,8 +21,12 @@ MIN_WEIGHT = 1e-300
 """The smallest valid product of a cost and a prior; smaller ones could underflow."""
 
 
-class OperatingPoint(NamedTuple):
+@dataclass(frozen=True)
+class OperatingPoint:
     """The prior probability of a target, and the costs of errors, in one application of a detector.
+
+    Raises:
+        ValueError: If the prior is not in (0, 1), or a cost not finite and above 0.
 
     References:
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011.
@@ -38,6 +42,15 @@ class OperatingPoint(NamedTuple):
     """The cost of rejecting a target, above 0."""
     c_fa: float = 1.0
     """The cost of accepting a non-target, above 0."""
+
+    def __post_init__(self) -> None:
+        """Check the prior and the costs, and that their products do not underflow."""
+        is_open = 0 < self.p_target < 1
+        require(is_open, "open_between", "p_target", self.p_target, minimum=0, maximum=1)
+        require(0 < self.c_miss < inf, "finite_above", "c_miss", self.c_miss, minimum=0)
+        require(0 < self.c_fa < inf, "finite_above", "c_fa", self.c_fa, minimum=0)
+        lowest, weights = min(self.weights), "p_target * c_miss and (1 - p_target) * c_fa"
+        require(lowest >= MIN_WEIGHT, "at_least", weights, lowest, minimum=MIN_WEIGHT)
 
     def label(self) -> str:
         """Return a label for figures and tables: the prior, and the costs unless both are 1."""
@@ -73,31 +86,12 @@ EVEN = OperatingPoint(0.5)
 def as_points(
     points: OperatingPoint | Sequence[OperatingPoint],
 ) -> tuple[OperatingPoint, ...]:
-    """Validate one operating point or a sequence of them, and return a tuple."""
-    several = isinstance(points, Sequence) and not isinstance(points, OperatingPoint)
-    sequence: Sequence[Any] = points if several else [points]
-    return tuple(check_point(point) for point in sequence)
-
-
-def check_point(point: OperatingPoint) -> OperatingPoint:
-    """Check that the prior of ``point`` is in (0, 1), its costs are above 0, and its `weights` do not underflow."""
-    is_point = isinstance(point, OperatingPoint)
-    require(is_point, "instance", "points", point, type="OperatingPoint")
-    require(
-        0 < point.p_target < 1,
-        "open_between",
-        "p_target",
-        point.p_target,
-        minimum=0,
-        maximum=1,
-    )
-    require(0 < point.c_miss < inf, "finite_above", "c_miss", point.c_miss, minimum=0)
-    require(0 < point.c_fa < inf, "finite_above", "c_fa", point.c_fa, minimum=0)
-    weights = "p_target * c_miss and (1 - p_target) * c_fa"
-    require(
-        min(point.weights) >= MIN_WEIGHT, "at_least", weights, point, minimum=MIN_WEIGHT
-    )
-    return point
+    """Return one operating point, or a sequence of them, as a tuple; refuse anything else."""
+    sequence: Sequence[Any] = points if isinstance(points, Sequence) else [points]
+    for point in sequence:
+        is_point = isinstance(point, OperatingPoint)
+        require(is_point, "instance", "points", point, type="OperatingPoint")
+    return tuple(sequence)
 
 
 class DetectionCost(NamedTuple):

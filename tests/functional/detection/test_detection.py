@@ -4,6 +4,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Iterator
+from dataclasses import astuple
 from fractions import Fraction
 from typing import Any
 
@@ -66,7 +67,10 @@ def points_of(
     rows: list[dict[str, Any]],
 ) -> Iterator[tuple[OperatingPoint, dict[str, Any]]]:
     for row in rows:
-        yield OperatingPoint(*(float(row[name]) for name in OperatingPoint._fields)), row
+        yield (
+            OperatingPoint(*(float(row[name]) for name in ("p_target", "c_miss", "c_fa"))),
+            row,
+        )
 
 
 def near(value: Any) -> Any:
@@ -396,7 +400,7 @@ def test_of_thresholds_that_tie_in_cost_the_documented_one_is_taken(
     scores, labels = tensors_of(drawn)
     found = details(MinDetectionCost(point), scores, labels).threshold.item()
     assert found == naive_detection.best_threshold(
-        scores.tolist(), labels.tolist(), tuple(point)
+        scores.tolist(), labels.tolist(), astuple(point)
     )
 
 
