@@ -19,7 +19,7 @@ os.environ.setdefault(
 board = SummaryWriter(str(folder / "tensorboard"))
 client = MlflowClient(Path("mlruns").absolute().as_uri())  # or that of a server
 experiment = client.get_experiment_by_name(config.name)
-run = client.create_run(
+tracked = client.create_run(
     client.create_experiment(config.name)
     if experiment is None
     else experiment.experiment_id
@@ -33,14 +33,14 @@ def log(epoch: MeasuredEpoch, run: TrainingRun) -> None:
         "learning_rate": float(run.optimizer.param_groups[0]["lr"]),
     }.items():
         board.add_scalar(name, value, epoch.number)
-        client.log_metric(run.info.run_id, name, value, step=epoch.number)
+        client.log_metric(tracked.info.run_id, name, value, step=epoch.number)
 
 
 _, result = run_in_folder(
     config, config.data.load(Path("data")), folder, [log], overwrite=True
 )
 board.close()
-client.set_terminated(run.info.run_id)
+client.set_terminated(tracked.info.run_id)
 print(
     f"epoch {result.epoch} is the best of {config.epochs.count}, as the curves in {folder / 'tensorboard'} show"
 )

@@ -93,7 +93,8 @@ def test_reproduce_prints_the_papers_correlations_beside_ours_and_their_interval
     assert run("reproduce", "exp01", "--seeds", 2, "--out", tmp_path) == 0
     printed = capsys.readouterr().out
     assert "## exp01: mlp on iris, 150 epochs" in printed
-    assert "-0.9091" in printed
+    assert "ours (paper)" in printed
+    assert "(-0.909)" in printed
     assert run("report", tmp_path / "exp01") == 0
     assert "## exp01 over seeds 0 to 1" in printed
     assert (tmp_path / "seeds" / "exp01-seed01" / "records.csv").is_file()

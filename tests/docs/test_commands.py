@@ -13,6 +13,7 @@ import pytest
 import typer
 
 from mpcs_torch.cli.app import app
+from mpcs_torch.errors import ExitStatus
 from tests.cli.test_cli import run
 from tests.docs.pages import EXAMPLE, FENCE, PAGES, ROOT, commands, name_of
 from tests.docs.sample_files import write_samples
@@ -28,7 +29,9 @@ NOT_PRINTED = {
     "docs/how-to/when-class-frequencies-change.md": "a refusal, of other data than those of the examples",
 }
 """Pages with a text that no command of the page prints in the tests, and why."""
-STATUS = {"mpcs monitor rule.pt log.csv later.csv --state state.json --html": 1}
+STATUS = {
+    "mpcs monitor rule.pt log.csv later.csv --state state.json --html": ExitStatus.ALARM
+}
 """Beginnings of commands that end with another exit status than 0."""
 SLOW = {
     "mpcs reproduce": "repeats the paper's experiments, for minutes to hours",

@@ -134,6 +134,18 @@ class Facts:
         """Return the columns in ``names`` that have one of ``kinds``, such as "text"."""
         return [name for name in names if self.kind(name) in kinds]
 
+    @cached_property
+    def families(self) -> dict[frozenset[str], list[set[str]]]:
+        """The columns of texts or whole numbers whose names differ in a number alone, by the set of these numbers."""
+        members = defaultdict[tuple[str, str], dict[str, str]](dict)
+        for name in self.by_kind(self.table.names, "whole", "text"):
+            if match := NUMBERED.fullmatch(name):
+                members[match[1], match[3]][match[2]] = name
+        families = defaultdict[frozenset[str], list[set[str]]](list)
+        for family in members.values():
+            families[frozenset(family)].append({*family.values()})
+        return dict(families)
+
     def texts(self, name: str) -> set[str]:
         """Return the distinct texts of the column ``name`` in the first rows, without missing values."""
         return self.columns[name].texts

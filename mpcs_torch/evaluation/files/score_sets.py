@@ -286,6 +286,14 @@ def _largest(sets: Sequence[Roles]) -> list[Roles]:
     ]
 
 
+def _name_the_best(facts: Facts, roles: Roles) -> bool:
+    """Return whether other columns have the numbers of the scores, such as top1 and top2 beside score1 and score2."""
+    matches = [NUMBERED.fullmatch(name) for name in roles.scores]
+    numbers = {match[2] for match in matches if match is not None}
+    alike = facts.families.get(frozenset(numbers), [])
+    return any(family.isdisjoint(roles.scores) for family in alike)
+
+
 def _falls(facts: Facts, roles: Roles) -> Problem | None:
     """Return the problem that scores seem to be those of the best classes of each row, not those of fixed classes."""
     matrix = facts.matrix(roles.scores)
@@ -299,11 +307,5 @@ def _falls(facts: Facts, roles: Roles) -> Problem | None:
         )
         is_best = is_sure and not facts.table.counts_from_0
     else:  # the scores are score1 and score2, and top1 and top2 name the classes
-        matches = [NUMBERED.fullmatch(name) for name in roles.scores]
-        numbers = {match[2] for match in matches if match is not None}
-        families = defaultdict[tuple[str, str], set[str]](set)
-        for name in facts.by_kind(facts.table.names, "whole", "text"):
-            if (match := NUMBERED.fullmatch(name)) and name not in roles.scores:
-                families[match[1], match[3]].add(match[2])
-        is_best = roles.is_numbered and numbers in families.values()
+        is_best = roles.is_numbered and _name_the_best(facts, roles)
     return Problem("falling", {"columns": span(roles.scores)}) if is_best else None

@@ -181,7 +181,7 @@ def test_arrays_that_expand_far_are_refused(
 @pytest.mark.slow
 def test_tables_of_very_many_columns_are_refused(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text(",".join(["a"] * 10**6))
-    refused("p.csv: must have at most 100000 columns, but has 1000000", tmp_path / "p.csv")
+    refused("p.csv: must have at most 100000 columns, but got 1000000", tmp_path / "p.csv")
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "socket", "device"])
