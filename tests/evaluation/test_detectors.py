@@ -530,14 +530,15 @@ def test_trials_of_a_unit_become_one(combine: Any) -> None:
     expected = evaluate_detectors(reduced, of_units, **arguments)
     assert "300 units of decision of 900 rows" in found.notes[0]
     assert found.notes[1:] == expected.notes
+    # Influences of areas are binned, and their bins depend on rounding, which differs by machine.
     for group in (None, ("site", "a")):
         for name in "AB":
             values, wanted = found.scores(name, group), expected.scores(name, group)
             assert values.values == pytest.approx(wanted.values)
             for metric, ends in wanted.intervals.items():
-                assert values.intervals[metric] == pytest.approx(ends)
+                assert values.intervals[metric] == pytest.approx(ends, abs=1e-4)
     for row, other in zip(found.comparisons, expected.comparisons, strict=True):
-        assert row.paired == pytest.approx(other.paired)
+        assert row.paired == pytest.approx(other.paired, abs=1e-4)
 
 
 DEGENERATE = {
