@@ -214,6 +214,7 @@ def decision_curves(
         Making 26, 2006.
 
     Example:
+        >>> import torch
         >>> generator = torch.Generator().manual_seed(0)
         >>> target = (torch.rand(500, generator=generator) < 0.2).long()
         >>> malignant = torch.sigmoid(torch.randn(500, generator=generator) + 2 * target - 2.4)

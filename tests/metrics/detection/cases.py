@@ -1,6 +1,7 @@
 """The detection metrics as cases of the laws."""
 
 from collections.abc import Callable
+from dataclasses import astuple
 from typing import Any
 
 import torch
@@ -107,14 +108,14 @@ def class_case(
 
 def costs(scores: Scores, labels: Labels) -> dict[str, float]:
     return {
-        str(place): naive.min_cost(scores, labels, point)
+        str(place): naive.min_cost(scores, labels, astuple(point))
         for place, point in enumerate(POINTS)
     }
 
 
 def bayes_costs(scores: Scores, labels: Labels) -> dict[str, float]:
     return {
-        str(place): naive.cost_at(scores, labels, point.bayes_threshold, point)
+        str(place): naive.cost_at(scores, labels, point.bayes_threshold, astuple(point))
         for place, point in enumerate(POINTS)
     }
 
