@@ -16,7 +16,7 @@ MAX_NUMBERS = 10
 
 
 class ExitStatus(IntEnum):
-    """What the exit status of an ``mpcs`` command says."""
+    """The exit statuses of ``mpcs`` commands, each with its one meaning."""
 
     DONE = 0
     """It has done its work; what it prints may hold cautions."""
@@ -66,7 +66,7 @@ class Rule(NamedTuple):
     """The key of the rule in `mpcs_torch.messages`."""
     argument: str = ""
     fields: Mapping[str, Any] = {}
-    """What the rule names: numbers, other arguments, or other rules."""
+    """Numbers, other arguments or other rules that the rule names."""
 
     def __str__(self) -> str:
         return _filled(RULES[self.code], self.fields)
