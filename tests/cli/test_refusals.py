@@ -1,4 +1,4 @@
-"""What each command says when it refuses its input: one file for each command, so that rewording changes one file.
+"""Refusals of each command are those of its file: one file for each command, so that rewording changes one file.
 
 A file has commands, each with what it prints on stderr and its exit status. `MPCS_REWRITE=1 pytest` writes the files.
 """
