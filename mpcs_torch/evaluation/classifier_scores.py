@@ -38,6 +38,10 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 ID = re.compile(r"[ _-]?(id|no|nr|number)$", re.IGNORECASE)
 
 
+MAX_LISTED, MAX_WRONG = 10, 3
+"""The maximum numbers of classes in the headline, and of wrong decisions in the table of classes."""
+
+
 @dataclass(frozen=True)
 class ClassifierScores(Scores):
     """The values of a classifier on some rows."""
@@ -119,14 +123,14 @@ class ClassifierScores(Scores):
 
         Beside these stands the accuracy of always deciding the most frequent class, with which accuracy compares.
         """
-        rows = f"{self.rows} rows, {len(self.class_names)} classes"
-        if len(self.class_names) > 10:
-            return f"{rows}: {', '.join(self.class_names[:10])}, ..."
+        rows, names = f"{self.rows} rows, {len(self.class_names)} classes", self.class_names
         if self.confusion is None or self.is_weighted:
-            return f"{rows}: {', '.join(self.class_names)}"
+            return f"{rows}: {_listed(names)}"
         counts = self.confusion.sum(dim=1).tolist()
-        of_classes = ", ".join(
-            f"{name}: {count}" for name, count in zip(self.class_names, counts, strict=True)
+        of_classes = _listed(
+            names
+            if len(names) > MAX_LISTED
+            else [f"{name}: {count}" for name, count in zip(names, counts, strict=True)]
         )
         most = max(range(len(counts)), key=counts.__getitem__)
         share = in_percent(counts[most] / max(1, sum(counts)))
@@ -231,11 +235,29 @@ class ClassifierScores(Scores):
             if self.clusters:
                 of_class[self.cluster_name] = f"{self.clusters[name].true.item():.0f}"
             intervals = self.class_intervals.get(name, {})
-            for rate in ("precision", "recall", "specificity", "error_rate"):
+            for rate in ("precision", "recall", "specificity"):
                 text = f"{row[rate]:.4g}" if rate in intervals else in_table(row[rate])
-                of_class[rate.replace("_", " ")] = with_ends(text, intervals.get(rate), 3)
+                of_class[rate] = with_ends(text, intervals.get(rate), 3)
+            if self.confusion is not None:
+                of_class["wrongly decided as"] = self._wrong_decisions(name)
             cells.append(of_class)
         return Table.from_records(cells)
+
+    def _wrong_decisions(self, name: str) -> str:
+        """Return the wrong decisions for rows of a class, the most frequent first; empty for a group of classes."""
+        if self.confusion is None or name not in self.class_names:
+            return ""
+        own = self.class_names.index(name)
+        numbers = enumerate(self.confusion[own].tolist())
+        wrong = [(number, label) for label, number in numbers if number and label != own]
+        wrong.sort(key=lambda decided: (-decided[0], decided[1]))
+        return _listed(
+            [
+                f"{self.decision_names[label]}: {in_table(number)}"
+                for number, label in wrong
+            ],
+            MAX_WRONG,
+        )
 
     @property
     def confusion_is_shown(self) -> bool:
@@ -356,3 +378,8 @@ def _reason(entry: "MetricEntry", value: float, unpredicted: str, absent: str) -
         case "probability 0" if math.isinf(value):
             return "the probability of a label is 0"
     return str(undefined_reason(value))
+
+
+def _listed(texts: Sequence[str], most: int = MAX_LISTED) -> str:
+    """Join up to ``most`` texts by commas, with "..." for those that are left out."""
+    return ", ".join([*texts[:most], *(["..."] if len(texts) > most else [])])

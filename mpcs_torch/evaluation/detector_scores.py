@@ -38,18 +38,30 @@ from mpcs_torch.functional.quality.roc_area import misranked
 from mpcs_torch.tables import Table, in_digits
 
 EQUAL_ERROR = DetectorMetric(
-    "equal_error_rate", "equal error rate", in_group_tables=True, group_rank=0
+    "equal_error_rate",
+    "equal error rate",
+    in_group_tables=True,
+    group_rank=0,
+    computes="where miss and false-alarm rates are equal",
 )
 INTERPOLATED = DetectorMetric(
     "equal_error_rate_interpolated", "equal error rate (interpolated)", screen=None
 )
-AREA = DetectorMetric("area_under_roc", "area under the ROC", PartialAUC.direction)
-CLLR = DetectorMetric("cllr", "Cllr", in_group_tables=True)
+AREA = DetectorMetric(
+    "area_under_roc",
+    "area under the ROC",
+    PartialAUC.direction,
+    computes="chance that a target scores higher than a non-target",
+)
+CLLR = DetectorMetric(
+    "cllr", "Cllr", in_group_tables=True, computes="mean cost in bits; 1 is no information"
+)
 CHOSEN_HERE = Reason(
     "no_method",
     text="the threshold is the best on these trials; thresholds that are learned on others, or given, have intervals",
 )
 UNKNOWN = Reason("no_method", text="no valid method is known")
+ABOUT_MINIMUM = "lowest cost if the share of targets is p; 1 is no better than a constant"
 RATE = (0.0, 1.0)
 MIN_ERRORS = 30
 """The number of errors below which a rate is marked. With 30 errors of independent trials, the true rate is within 30 %
@@ -57,7 +69,11 @@ of the measured one with 90 % confidence (Doddington et al.: The NIST speaker re
 FURTHER_BITS = -0.5 * log2(1e-12)
 """The cost in Cllr of a trial whose true kind gets the probability 1e-12: the interval allows for one such trial."""
 H_MEASURE = DetectorMetric("h_measure", "H-measure", HMeasure.direction, screen=None)
-MIN_CLLR = DetectorMetric("min_cllr", "minimum Cllr")
+MIN_CLLR = DetectorMetric(
+    "min_cllr",
+    "minimum Cllr",
+    computes="mean cost in bits after the best calibration here; 1 is no information",
+)
 CALIBRATION_LOSS = DetectorMetric("calibration_loss", "calibration loss", screen=None)
 BREAK_EVEN = DetectorMetric(
     "precision_recall_break_even", "precision-recall break-even, errors", screen=None
@@ -132,15 +148,15 @@ class DetectorScores(Scores):
             "false-alarm rate",
         ]
         names = list(self.values) if names is None else names
-        rows = [
-            [
-                name,
-                in_digits(self.values[name], 5),
-                self.interval(name),
-                *self._cost_cells(name),
-            ]
-            for name in names
-        ]
+        rows = list[list[str]]()
+        for name in names:
+            at_threshold = self._cost_cells(name)
+            # A cost whose rates have few errors is as unsure as these.
+            mark = (
+                "*" if "cost[" in name and any("*" in cell for cell in at_threshold) else ""
+            )
+            value = f"{in_digits(self.values[name], 4)}{mark}"
+            rows.append([name, value, self.interval(name), *at_threshold])
         return Table(header, rows)
 
     def remarks(self, only: Collection[str] | None = None) -> list[str]:
@@ -162,8 +178,8 @@ class DetectorScores(Scores):
             )
         if any("*" in cell for name in self.values for cell in self._cost_cells(name)):
             remarks.append(
-                "* fewer than 30 errors: the true rate may be more than 30 % higher or lower; without errors, it may "
-                "be as high as 3 divided by the number of trials."
+                "* fewer than 30 errors: the true rate may be more than 30 % higher or lower, and a cost with it; "
+                "without errors, the rate may be as high as 3 divided by the number of targets or non-targets."
             )
         return remarks
 
@@ -274,7 +290,7 @@ class Detector:
         yield MetricRow(INTERPOLATED, rate, lambda: self._ends[0])
         for limiting in self.limiting:
             at = cost_at(counts, EVEN, limiting.threshold)
-            metric = DetectorMetric(limiting.name, limiting.title, screen=None)
+            metric = DetectorMetric(limiting.name, limiting.title, computes=limiting.title)
             yield MetricRow(metric, limiting.cost_value(at), CHOSEN_HERE, ErrorsAt(at))
         yield MetricRow(AREA, summary.area, lambda: interval(self.area))
         if self._partial_area is not None:
@@ -288,7 +304,9 @@ class Detector:
         yield MetricRow(BREAK_EVEN, PrecisionRecallBreakEven().from_counts(summary.hull))
         for point, cost in zip(self.points, summary.min_costs, strict=True):
             name, title = f"min_cost[{point_key(point)}]", f"minimum cost, {point.label()}"
-            metric = DetectorMetric(name, title, in_group_tables=not self.fixed)
+            metric = DetectorMetric(
+                name, title, in_group_tables=not self.fixed, computes=ABOUT_MINIMUM
+            )
             yield MetricRow(metric, cost.normalized, CHOSEN_HERE, ErrorsAt(cost))
         yield MetricRow(MIN_CLLR, summary.min_cllr, CHOSEN_HERE)
         if self.is_llr:
@@ -303,7 +321,9 @@ class Detector:
                 if intervals
                 else []
             )
-            metric = DetectorMetric(fixed.name, fixed.title, in_group_tables=True)
+            metric = DetectorMetric(
+                fixed.name, fixed.title, in_group_tables=True, computes=fixed.title
+            )
             yield MetricRow(
                 metric,
                 fixed.cost_value(at),

@@ -48,7 +48,6 @@ ABOUT_GROUPS = (
     "new rows, because it was selected by its value: it has no interval, nor have the mean and the spread of groups."
 )
 
-MORE = "--all, or result.to_frame(), shows them"
 MAX_CLASS_ROWS = 20
 """The maximum number of rows of tables of classes that texts show unless everything is asked for."""
 ABOUT_MANY_CLASSES = "The rates of each of so many classes are in --json, or in to_frame()."
@@ -382,7 +381,8 @@ class Result(Generic[ScoresT]):
         hidden = [entry for entry in self.first.entries if entry.name not in shown]
         families = [family for family in by_family(hidden) if family != "detectors"]
         of = f" of {', '.join(families)}" if families else ""
-        return f"{len(hidden)} more metrics{of}: {MORE}."
+        way = "--all shows" if self.read else "to_frame() has"
+        return f"{len(hidden)} more metrics{of}: {way} them."
 
     def _explained(self, names: Sequence[str]) -> Table:
         """Return the table of some metrics; for one model, with a column that says what each metric is."""

@@ -34,9 +34,10 @@ class DetectorMetric(NamedTuple):
     group_rank: int | None = None
     compared_as: str = ""
     screen: int | None = 0
-    """As in `MetricEntry`."""
     family: str = "detectors"
     is_count: bool = False
+    computes: str = ""
+    """What tables say about it. The last six are as in `MetricEntry`."""
 
 
 MAX_ON_SCREEN = 8

@@ -502,7 +502,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
     _calibration(
         "overconfidence",
         Overconfidence,
-        computes="mean probability of the decision, minus accuracy; below 0: too unsure",
+        computes="mean probability of the decision, minus accuracy: above 0 too sure, below 0 too unsure",
         screen=7,
     ),
     _probabilities(
@@ -541,14 +541,14 @@ ENTRIES: tuple[MetricEntry, ...] = (
     _probabilities(
         "dangerous_gap",
         RiskGap,
-        computes="dangerous errors per sample, minus their estimate by the probabilities; above 0: too hopeful",
+        computes="dangerous errors per sample, minus those that the probabilities promise: above 0 there are more",
         family="concern",
         screen=8,
     ),
     _probabilities(
         "cost_gap",
         RiskGap,
-        computes="mean cost of decisions, minus its estimate by the probabilities; above 0: too hopeful",
+        computes="mean cost of decisions, minus the cost that the probabilities promise: above 0 it is higher",
         settings={"loss": "cost"},
         family="concern",
     ),

@@ -54,9 +54,7 @@ def rare_classes(
         if is_ and n < MIN_OF_DANGEROUS_CLASS and name not in limited
     ]
     few = f"{', '.join(rare[:5])}{' and others' if len(rare) > 5 else ''}"
-    why = (
-        f"with fewer than {MIN_OF_DANGEROUS_CLASS}, not even 0 misses show a rate below 5 %"
-    )
+    why = f"it takes {MIN_OF_DANGEROUS_CLASS} without a miss to show a rate below 5 %"
     sentence = f"few {units} of classes that are dangerous to miss, {few}: {why}"
     return [EvaluationWarning("E4", sentence)] if rare else []
 

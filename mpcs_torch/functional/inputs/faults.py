@@ -18,8 +18,8 @@ class Fault(NamedTuple):
     rule: Rule
     values: Tensor
     """(M,) or (M, C): the argument's values, to quote in the error message."""
-    broken: Tensor
-    """(M,), bool: whether each sample violates the rule."""
+    broken: Tensor | None
+    """(M,), bool: whether each sample violates the rule; None if none can."""
 
 
 def outside(numbers: Tensor, lowest: float = -inf, highest: float = inf) -> Tensor:
@@ -30,7 +30,7 @@ def outside(numbers: Tensor, lowest: float = -inf, highest: float = inf) -> Tens
 def raise_first(faults: Sequence[Fault]) -> None:
     """Raise an InvalidValueError for the first sample that violates a rule, if any; this waits for an accelerator."""
     for fault in faults:
-        if fault.broken.any():
+        if fault.broken is not None and fault.broken.any():
             sample = int(fault.broken.int().argmax())
             value = fault.values[sample]
             column = (
@@ -43,7 +43,10 @@ def raise_first(faults: Sequence[Fault]) -> None:
 
 def count_faults(faults: Sequence[Fault]) -> Tensor:
     """Count the samples that violate each rule, without waiting for an accelerator: int64 (len(faults),)."""
-    return torch.stack([fault.broken.sum() for fault in faults])
+    none = torch.zeros((), dtype=torch.int64, device=faults[0].values.device)
+    return torch.stack(
+        [none if fault.broken is None else fault.broken.sum() for fault in faults]
+    )
 
 
 def raise_for_counts(counts: Tensor, rules: Sequence[Rule]) -> None:

@@ -63,6 +63,8 @@ class Labels(NamedTuple):
     """The weight of each sample, 0 for ignored samples: (M,), float64 (float32 on MPS)."""
     ignored: Tensor | None = None
     """The mask of ignored samples: (M,), bool; None if no label is ignored."""
+    counts_rows: bool = False
+    """Whether every weight is 1."""
 
     @property
     def counted(self) -> Tensor:
@@ -79,6 +81,8 @@ class Labels(NamedTuple):
 
     def weighted(self, values: Tensor) -> Tensor:
         """Multiply ``values`` (M,) by the sample weights, in float64 (float32 on MPS); infinity times 0 gives 0."""
+        if self.counts_rows:
+            return widened(values)
         if values.dtype == torch.bool:
             return torch.where(values, self.weight, 0.0)
         return torch.where(
@@ -92,11 +96,9 @@ class Labels(NamedTuple):
     def _sum(self, term: Term, width: int, bins: Bins | None) -> Tensor:
         weighted = self.weight if term.number is None else self.weighted(term.number)
         if term.place is None:
-            return (
-                weighted.sum().unsqueeze(0)
-                if bins is None
-                else bins.sum(weighted).unsqueeze(1)
-            )
+            if bins is None:
+                return weighted.sum(0, keepdim=True)
+            return bins.sum(weighted).unsqueeze(1)
         if bins is None:
             return Bins(term.place, width).sum(weighted)
         places = Bins(bins.codes * width + term.place, bins.number * width)
@@ -111,7 +113,9 @@ class Labels(NamedTuple):
         return (
             Fault(label_rule(self.num_classes), self.raw, bad_labels),
             Fault(rule, preds, broken),
-            find_bad_weights(self.weight),
+            Fault(WEIGHT_RULE, self.weight, None)
+            if self.counts_rows
+            else find_bad_weights(self.weight),
         )
 
 
@@ -135,7 +139,9 @@ def flatten_labels(
     if ignore_index is not None:
         ignored = raw == ignore_index
         weight = torch.where(ignored, 0.0, weight)
-    return Labels(raw.clamp(0, num_classes - 1), raw, num_classes, weight, ignored)
+    counts_rows = sample_weight is None and ignored is None
+    target = raw.clamp(0, num_classes - 1)
+    return Labels(target, raw, num_classes, weight, ignored, counts_rows)
 
 
 def flatten_weight(

@@ -119,7 +119,9 @@ def _row_wise(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tens
     if not scores.is_cpu or scores.shape[1] >= 16 or torch.compiler.is_compiling():
         return function(scores, 1)
     padding = -scores.shape[0] % 64  # more than the registers that torch uses at once
-    columns = nn.functional.pad(scores.t(), (0, padding))
+    columns = scores.t().contiguous()
+    if padding:
+        columns = nn.functional.pad(columns, (0, padding))
     return function(columns, 0)[:, : scores.shape[0]].t()
 
 
