@@ -278,15 +278,19 @@ def _by_arrow(
         str(place): pyarrow.float64() if is_one else pyarrow.string()
         for place, is_one in is_number.items()
     }
+    if not is_utf8:
+        content = content.decode(dialect.encoding).encode()
+    # Arrow's threads may drop their last buffer when Python has ended, and abort the process if Python owns it.
+    owned = pyarrow.BufferOutputStream()
+    owned.write(content)
     opened = arrow_csv.open_csv(
-        pyarrow.BufferReader(content),
+        pyarrow.BufferReader(owned.getvalue()),
         arrow_csv.ReadOptions(
             block_size=max(BLOCK_BYTES, BYTES_PER_VALUE * len(dialect.names)),
             skip_rows=dialect.first_lines,
             column_names=[
                 str(place) for place in range(len(dialect.names))
             ],  # names may be repeated
-            encoding="utf8" if is_utf8 else dialect.encoding,
         ),
         arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         # Without null_values, pyarrow reads an empty text and "NaN" as Python does.
