@@ -1,4 +1,4 @@
-"""The base class of errors that a user can fix, and functions that quote values and escape control characters."""
+"""Errors that a user can fix, the exit statuses of commands, and functions that quote values and escape characters."""
 
 import re
 import reprlib

@@ -430,3 +430,12 @@ HINTS: Mapping[str, str] = {
     "tree": "it is at {place}",
 }
 """The remedy or the reason that ends the sentence of some codes."""
+WARNINGS: Mapping[str, str] = {
+    "E1": "test rows are also in data that was used before",
+    "E2": "rows are copies of others, or share a patient or the like",
+    "E3": "probabilities and shares of right decisions differ",
+    "E4": "classes that are dangerous to miss are rare",
+    "E5": "the rows also picked the epoch",
+    "E6": "scores seem to be those of another class",
+}
+"""The kinds of warnings that an evaluation may mislead, by code; a page of the documentation explains each."""

@@ -19,6 +19,7 @@ from mpcs_torch.evaluation.files.reading import Missing, ReadOptions
 from mpcs_torch.io.atomic_files import output_path
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.packaged import packaged_file, packaged_names
+from mpcs_torch.messages import WARNINGS
 
 
 def file_argument(metavar: str, text: str | None = None) -> Any:
@@ -119,7 +120,11 @@ _CROSSED = (
 )
 _COMBINE = "By the mean score of a unit; or by its worst row (of each class or a worse one, the highest probability)."
 _MODELS = "Models of one file, with commas between: words in names of columns, or values of one column."
-_MUTE = "Leave out the warnings of this code; repeatable."
+_MUTE = (
+    "Leave out the warnings of this code; repeatable. "
+    + "; ".join(f"{code}: {of}" for code, of in WARNINGS.items())
+    + "."
+)
 READING: Mapping[str, Any] = {
     "label_column": _column("Column of the labels.", default="by its name"),
     "score_columns": _column(
@@ -187,9 +192,7 @@ OF_COSTS = ("cost_columns", "costs_if_wrong")
 """The names of the options of verbs that take costs of rows."""
 OF_UNITS = ("unit", "combine")
 """The names of the options of verbs that can combine rows, such as those of a patient."""
-Code = StrEnum(
-    "Code", {"E1": "E1", "E2": "E2", "E3": "E3", "E4": "E4", "E5": "E5", "E6": "E6"}
-)
+Code = StrEnum("Code", {code: code for code in WARNINGS})
 """The codes of warnings, which docs/how-to/misleading-evaluations.md explains."""
 PRINTING: Mapping[str, Any] = {
     "everything": _flag(

@@ -14,8 +14,8 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import InvalidValueError, did_you_mean, require
 from mpcs_torch.evaluation.files.tables import to_number
+from mpcs_torch.evaluation.first_screen import on_screen
 from mpcs_torch.evaluation.rows import Rows, checked_scores
-from mpcs_torch.evaluation.scores import on_screen
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.functional.inputs.decisions import flatten_decisions, highest_class
 from mpcs_torch.functional.inputs.faults import raise_first

@@ -7,6 +7,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from mpcs_torch.errors import InvalidValueError, did_you_mean, printable, quoted, require
+from mpcs_torch.evaluation.first_screen import MAX_CLASS_ROWS, by_family, on_screen
 from mpcs_torch.evaluation.influence import End, NotCompared
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.reasons import NO_RANGE, OPEN_WEIGHTS, Reason
@@ -20,10 +21,8 @@ from mpcs_torch.evaluation.scores import (
     GroupScores,
     Measured,
     Scores,
-    by_family,
     end_of_interval,
     interval_text,
-    on_screen,
     with_ends,
 )
 from mpcs_torch.functional import Comparison, summarize_comparisons
@@ -48,8 +47,6 @@ ABOUT_GROUPS = (
     "new rows, because it was selected by its value: it has no interval, nor have the mean and the spread of groups."
 )
 
-MAX_CLASS_ROWS = 20
-"""The maximum number of rows of tables of classes that texts show unless everything is asked for."""
 ABOUT_MANY_CLASSES = "The rates of each of so many classes are in --json, or in to_frame()."
 ABOUT_CLASSES = (
     "Tables of {} classes: --all, or print(result.first.class_table()), shows them."

@@ -1,7 +1,7 @@
 """The values of a model on some rows, with intervals, for all rows and for groups of rows."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import hypot, inf, isfinite, isinf, isnan, nan
 from statistics import NormalDist
@@ -38,28 +38,6 @@ class DetectorMetric(NamedTuple):
     is_count: bool = False
     computes: str = ""
     """What tables say about it. The last six are as in `MetricEntry`."""
-
-
-MAX_ON_SCREEN = 8
-"""The maximum number of metrics that tables show by default."""
-
-
-def on_screen(entries: "Iterable[MetricEntry | DetectorMetric]") -> list[str]:
-    """Return the names of the few metrics that tables show by default, in their order."""
-    ranked = sorted(
-        (entry.screen, place, entry.name)
-        for place, entry in enumerate(entries)
-        if entry.screen is not None
-    )
-    return [name for _, _, name in ranked][:MAX_ON_SCREEN]
-
-
-def by_family(entries: "Iterable[MetricEntry | DetectorMetric]") -> dict[str, list[str]]:
-    """Return the names of all metrics by family."""
-    families = defaultdict[str, list[str]](list)
-    for entry in entries:
-        families[entry.family].append(entry.name)
-    return dict(families)
 
 
 @dataclass(frozen=True)

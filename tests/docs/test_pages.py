@@ -15,7 +15,8 @@ import mpcs_torch
 from mpcs_torch import load_concern_range
 from mpcs_torch.cli.app import VERBS
 from mpcs_torch.trainer.config import sections
-from mpcs_torch.trainer.config.parts import MetricConfig, PartConfig, Section
+from mpcs_torch.trainer.config.parts import MetricConfig, PartConfig
+from mpcs_torch.trainer.config.section import Section
 from tests.docs.pages import PAGES, ROOT, Block, blocks, is_of_commands, name_of
 
 DOCS = ROOT / "docs"

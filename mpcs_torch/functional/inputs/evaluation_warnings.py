@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.messages import WARNINGS
+
 MIN_OF_DANGEROUS_CLASS = 59
 """The smallest number of samples with which 0 misses show a miss rate below 5 % at a confidence of 95 %."""
 MAX_KNOWN = 4096
@@ -27,6 +29,7 @@ class EvaluationWarning(UserWarning):
     """
 
     def __init__(self, code: str, sentence: str) -> None:
+        assert code in WARNINGS, code
         super().__init__(code, sentence)
         self.code = code
         self.sentence = sentence

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -22,6 +21,7 @@ from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.packaged import import_attribute
 from mpcs_torch.metrics.find_entry import entry_of_path
 from mpcs_torch.metrics.register import COLUMNS, MetricEntry, Takes
+from mpcs_torch.trainer.config.section import Section
 
 
 def _number(value: object) -> object:
@@ -33,18 +33,6 @@ def _number(value: object) -> object:
 
 
 Number = Annotated[float, BeforeValidator(_number)]
-
-
-class Section(BaseModel):
-    """A section of a config: unknown keys are refused, types are strict, numbers are finite, and values are frozen."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        allow_inf_nan=False,
-        protected_namespaces=(),
-    )  # a custom part may have arguments that begin with model_
 
 
 class PartError(MpcsError, RuntimeError):

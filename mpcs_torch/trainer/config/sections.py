@@ -28,8 +28,8 @@ from mpcs_torch.trainer.config.parts import (
     MetricConfig,
     Number,
     PartConfig,
-    Section,
 )
+from mpcs_torch.trainer.config.section import Section
 from mpcs_torch.trainer.data import DATASETS, DataSplits, check_splits, hold_out_validation
 from mpcs_torch.trainer.named_parts import LOSSES, MODELS, OPTIMIZERS, SCHEDULERS
 
