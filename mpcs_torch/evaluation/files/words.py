@@ -24,6 +24,8 @@ DECISIONS = _words(
     "judgment verdict"
 )
 """The usual names of a column of predicted labels."""
+PREDICTION = _words("pred preds predicted prediction predictions")
+"""Words by which a name says that its column was predicted, as in ``model_pred``: it has no labels."""
 POSITIVE = _words(
     "probability prob probs proba p score scores yscore yscores yprob yproba yhat ypred pred preds prediction "
     "predictions predicted llr logit logits output similarity distance oofproba oofpred oof cosine predprob "
@@ -92,8 +94,8 @@ def plain(name: str) -> str:
 
 
 def is_index(name: str) -> bool:
-    """Return whether ``name`` is usual for a column of ids or of row numbers."""
-    return plain(name) in IDS or name.startswith(("Unnamed:", "__index_level_"))
+    """Return whether ``name`` is usual for a column of ids or of row numbers, or missing in the first column."""
+    return plain(name) in IDS or name.startswith(("Unnamed: 0", "__index_level_"))
 
 
 def is_column_name(name: str) -> bool:
@@ -104,6 +106,11 @@ def is_column_name(name: str) -> bool:
 def is_label(name: str) -> bool:
     """Return whether ``name`` is usual for a column of labels, as ``target`` or ``gt_label``."""
     return plain(name) in LABELS or (len(split_words(name)) > 1 and not stem(name, TRUE))
+
+
+def is_predicted(name: str) -> bool:
+    """Return whether ``name`` is usual for predicted labels, or has a word in `PREDICTION`."""
+    return plain(name) in DECISIONS or not PREDICTION.isdisjoint(split_words(name))
 
 
 def named_as(names: Sequence[str], words: frozenset[str]) -> list[str]:

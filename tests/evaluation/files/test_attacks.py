@@ -339,6 +339,12 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
         [1.0, 0.5],
     ),
     "labels that no name tells": ("diagnosis,0,1\n0,0.5,0.5\n", "not_named", {}, [1.0]),
+    "labels of R without a name": (
+        '"","rf_pred","rf_pred_code",""\n"31",.8,2,1\n"7",.4,1,1\n"59",.2,1,0\n"46",.9,2,1\n',
+        "not_named",
+        {},
+        [0.75, 0.25],
+    ),
     "two families of numbers": (
         "target,y1,y2,o1,o2\n1,0.2,0.8,0.5,0.5\n",
         "several",
@@ -471,6 +477,10 @@ AS_ELSEWHERE: dict[str, tuple[str, float]] = {
     "a score of the predicted label is none of a class": (
         "gold,answer,probability\n" + "yes,yes,.9\nno,no,.99\nno,yes,.45\nno,no,.3\n" * 3,
         0.75,
+    ),
+    "what was predicted has no labels": (
+        "best_candidate,cat,dog,point_prediction\n" + "cat,.3,.7,dog\ndog,.2,.8,dog\n",
+        0.5,
     ),
     "sigmoids beside predicted labels": (
         "label,pred,prob_a,prob_b\na,a,.9,.8\nb,a,.4,.3\n",
