@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from mpcs_torch.concern.checks import REFERRAL
 from mpcs_torch.errors import quoted
@@ -112,11 +113,38 @@ def _problem_of(
             "disjoint",
             {**column, "decisions": listed(sorted(texts)), "labels": listed(sorted(known))},
         )
+    if _are_two_codes(texts, known):
+        return Problem(
+            "two_codes",
+            {
+                **column,
+                "decisions": listed(sorted(texts, key=number_or_text)),
+                "labels": listed(sorted(known, key=number_or_text)),
+            },
+        )
     if twins:
         return Problem("cases", {"labels": listed(twins)})
     if is_mixed or any(number % 1 for number in numbers):
         return Problem("kinds", {**column, "labels": listed(classes)})
     return None
+
+
+def _are_two_codes(texts: set[str], known: set[str]) -> bool:
+    """Return whether numbers of classes seem to be in two codes, such as 1 to 3 beside 0 to 2.
+
+    As one code, each set would lack a class that the other has.
+    """
+    size = len(texts)
+    if texts == known or size != len(known) or size < 2:
+        return False
+    codes = [
+        sorted(number for number in map(to_number, each) if number is not None)
+        for each in (texts, known)
+    ]
+    if any(len(code) < size for code in codes):  # words are names, not codes
+        return False
+    are_runs = all(two - one == 1 for code in codes for one, two in pairwise(code))
+    return size == 2 or are_runs
 
 
 def paired_decision(name: str, decisions: Sequence[str]) -> str | None:

@@ -190,6 +190,11 @@ READ: dict[str, tuple[str, dict[str, Any], float]] = {
         {"missing": "drop"},
         1.0,
     ),
+    "p.csv: labels that lack a class, predicted labels another": (
+        "label,pred\n0,1\n1,1\n1,2\n",
+        {"classes": ["0", "1", "2"]},
+        0.333,
+    ),
     "p.csv: one-hot beside predicted labels": (
         "label,target_cat,target_dog,pred\ncat,1,0,cat\ndog,0,1,cat\n",
         {},
@@ -343,7 +348,14 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
         '"","rf_pred","rf_pred_code",""\n"31",.8,2,1\n"7",.4,1,1\n"59",.2,1,0\n"46",.9,2,1\n',
         "not_named",
         {},
-        [0.75, 0.25],
+        [0.75],
+    ),
+    "two codes of two classes": ("label,pred\n1,1\n0,-1\n1,1\n", "two_codes", {}, []),
+    "predicted labels from 1, labels from 0": (
+        "y_true,y_pred\n0,1\n1,2\n2,3\n2,2\n",
+        "two_codes",
+        {},
+        [],
     ),
     "two families of numbers": (
         "target,y1,y2,o1,o2\n1,0.2,0.8,0.5,0.5\n",
