@@ -69,12 +69,20 @@ def score_sets(
     if distinct:
         return [(roles, _falls(facts, roles)) for roles in distinct.values()]
     for roles in sets:
-        is_named = roles.is_numbered or bool(_common_words(roles) & SCORES)
+        is_named = bool(_common_words(roles) & SCORES)
+        is_named = is_named or (roles.is_numbered and _are_used(facts, roles, labels))
         is_named = is_named or (bool(words) and words <= {*roles.classes})
         problem = _sums(facts, roles)
         if is_named and problem is not None:
             return [(roles, problem)]
     return []
+
+
+def _are_used(facts: Facts, roles: Roles, labels: Labels) -> bool:
+    """Return whether the labels use at least half of the numbered classes; else the columns may be features."""
+    if labels.column is None or facts.class_names is not None:
+        return True
+    return 2 * len(facts.all_texts(labels.column)) >= len(roles.classes)
 
 
 def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[ScoreSet]:

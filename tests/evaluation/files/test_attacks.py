@@ -294,6 +294,12 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
         [0.0, 1.0],
     ),
     "the confidence of a label": ("label,confidence\n1,.9\n0,.8\n", "no_scores", {}, []),
+    "numbers of features": (
+        "V1,V2,V3,V4,V5,Class\n-1.2,.1,2.7,3.5,1.1,0\n-.9,1.4,1.7,.2,.8,1\n",
+        "no_scores",
+        {},
+        [],
+    ),
     "distances": (
         "label,distance_cat,distance_dog\ncat,.1,.9\ndog,.8,.2\n",
         "no_scores",
