@@ -157,6 +157,23 @@ READ: dict[str, tuple[str, dict[str, Any], float]] = {
         {},
         1.0,
     ),
+    "p.json: columns beside a result": (
+        json.dumps(
+            {
+                "accuracy": 0.5,
+                "classes": ["a", "b"],
+                "y_true": [0, 1, 1],
+                "y_prob": [[0.7, 0.3], [0.4, 0.6], [0.8, 0.2]],
+            }
+        ),
+        {},
+        0.667,
+    ),
+    "p.json: one record": (
+        json.dumps({"label": "b", "labels": ["b", "a"], "scores": [0.6, 0.4]}),
+        {},
+        1.0,
+    ),
     "p.json: results": (
         json.dumps(
             {
