@@ -196,6 +196,11 @@ READ: dict[str, tuple[str, dict[str, Any], float]] = {
     ),
     "p.csv: commas at the ends": ("label,a,b\na,.7,.3,\nb,.4,.6,\n", {}, 1.0),
     "p.csv: sep=": ("sep=;\nlabel;a;b\na;0,7;0,3\nb;0,4;0,6\n", {}, 1.0),
+    "p.csv: percentages with decimal commas": (
+        "label;a;b\na;70,5 %;29,5 %\nb;60,0%;40,0%\n",
+        {},
+        0.5,
+    ),
     "p.csv: quoted commas": ('label,a,b\na,"0,7","0,3"\nb,"0,4","0,6"\n', {}, 1.0),
     "p.csv: NA left out": (
         "label,cat,dog\ncat,NA,NA\ndog,.4,.6\nNA,.5,.5\n",
