@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 _SEPARATORS = re.compile(r"[\W_]+")  # letters with accents are letters
+_CAPITAL = re.compile(r"(?<=[a-z][a-z])(?=[A-Z])")  # AnomalyScore, but neither pH nor yTrue
 _OTHER = re.compile(r"[^0-9a-z+\-]+")
 
 
@@ -83,13 +84,14 @@ WRITTEN = (DECISION, "risk", "cost", "reason", "best")
 
 
 def split_words(name: str) -> list[str]:
-    """Split ``name`` at characters other than letters and digits, and return the words in lower case."""
-    return [word for word in _SEPARATORS.split(name.lower()) if word]
+    """Split ``name`` at other characters than letters and digits, and before capitals; return words in lower case."""
+    parted = _CAPITAL.sub(" ", name)
+    return [word for word in _SEPARATORS.split(parted.lower()) if word]
 
 
 def plain(name: str) -> str:
     """Return a name in lower case, without separators and `IDLE` words: ``True_Label_Idx`` becomes ``truelabel``."""
-    words = _SEPARATORS.split(name.lower())
+    words = split_words(name)
     return "".join([word for word in words if word not in IDLE] or words)
 
 

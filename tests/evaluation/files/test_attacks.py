@@ -535,6 +535,14 @@ AS_ELSEWHERE: dict[str, tuple[str, float]] = {
         "case_id,label,pred\n96825da4,a,a\n87438725,b,a\n1e5,b,b\n",
         0.667,
     ),
+    "words that begin with capitals": (
+        "CustomerId,Churn,ChurnPrediction,ChurnProbability\n7,Yes,Yes,.9\n8,No,No,.2\n9,Yes,No,.4\n",
+        0.667,
+    ),
+    "a short name that ends with a capital": (
+        "pH,quality,predicted_quality\n3.2,0,0\n3.5,1,0\n2.9,1,1\n",
+        0.667,
+    ),
     "true and predicted names": (
         "true_kind,predicted_group,predicted_kind\na,0,a\nb,1,a\n",
         0.5,
