@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from mpcs_torch.concern.checks import REFERRAL
 from mpcs_torch.errors import quoted
@@ -52,19 +52,30 @@ def decision_columns(
     texts = set[str]() if label is None else facts.label_texts(label)
     if label is None or len(texts) < 2:
         return found
-    by_value = list[str]()
-    for name in [
-        name for name in columns if name not in named and not facts.is_counter(name)
-    ]:
-        own_texts = facts.texts(name)
-        is_alike = own_texts == texts or (facts.kind(name) == "text" and own_texts < texts)
-        if (
-            is_alike
-            and len(own_texts) > 1
-            and facts.columns[name].labels != facts.columns[label].labels
-        ):
-            by_value.append(name)
-    return [*found, *((name, UNNAMED) for name in by_value[:MAX_UNNAMED])]
+    alike = (
+        name
+        for name in columns
+        if name not in named
+        and not facts.is_counter(name)
+        and _is_alike(facts, name, label)
+    )
+    return [*found, *((name, UNNAMED) for name in islice(alike, MAX_UNNAMED))]
+
+
+def _is_alike(facts: Facts, name: str, label: str) -> bool:
+    """Return whether a column has the values of the labels, or texts among them, but not the same in each row.
+
+    A column of a few classes in the first rows may have all classes in all rows.
+    """
+    own, texts = facts.texts(name), facts.label_texts(label)
+    if facts.columns[name].labels == facts.columns[label].labels:
+        return False
+    if own == texts or not own & texts:
+        return own == texts
+    if facts.kind(name) == "text":
+        own, texts = facts.all_texts(name), facts.all_texts(label)
+        return len(own) > 1 and own <= texts
+    return own < texts and facts.all_texts(name) == facts.all_texts(label)
 
 
 def decided(
