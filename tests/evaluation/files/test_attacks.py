@@ -201,6 +201,16 @@ READ: dict[str, tuple[str, dict[str, Any], float]] = {
         {},
         0.5,
     ),
+    "p.tsv: quotes among the words of a sentence": (
+        "word\ttrue\tpred\n" + '"\tO\tO\nb\tP\tO\n"\tO\tO\nd\tP\tP\n' * 2,
+        {},
+        0.75,
+    ),
+    "p.tsv: line breaks in quotes": (
+        'text\ttrue\tpred\n"a\nb"\tO\tO\n"c\td\n"\tP\tO\n',
+        {},
+        0.5,
+    ),
     "p.csv: quoted commas": ('label,a,b\na,"0,7","0,3"\nb,"0,4","0,6"\n', {}, 1.0),
     "p.csv: NA left out": (
         "label,cat,dog\ncat,NA,NA\ndog,.4,.6\nNA,.5,.5\n",
