@@ -227,6 +227,12 @@ READ: dict[str, tuple[str, dict[str, Any], float]] = {
         {"classes": ["0", "1", "2"]},
         0.333,
     ),
+    "p.csv: a logit beside features": (
+        "V1,V2,V3,V4,V5,scaled_a,scaled_b,Class,logit\n"
+        "-1.2,.1,2.7,3.5,1.1,4,-2.5,0,-3.1\n-.9,1.4,1.7,.2,.8,.3,1.5,1,2.2\n",
+        {"from_logits": True},
+        1.0,
+    ),
     "p.csv: one-hot beside predicted labels": (
         "label,target_cat,target_dog,pred\ncat,1,0,cat\ndog,0,1,cat\n",
         {},
