@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 
 from mpcs_torch.concern.checks import REFERRAL
 from mpcs_torch.errors import quoted
@@ -51,19 +52,30 @@ def decision_columns(
     texts = set[str]() if label is None else facts.label_texts(label)
     if label is None or len(texts) < 2:
         return found
-    by_value = list[str]()
-    for name in [
-        name for name in columns if name not in named and not facts.is_counter(name)
-    ]:
-        own_texts = facts.texts(name)
-        is_alike = own_texts == texts or (facts.kind(name) == "text" and own_texts < texts)
-        if (
-            is_alike
-            and len(own_texts) > 1
-            and facts.columns[name].labels != facts.columns[label].labels
-        ):
-            by_value.append(name)
-    return [*found, *((name, UNNAMED) for name in by_value[:MAX_UNNAMED])]
+    alike = (
+        name
+        for name in columns
+        if name not in named
+        and not facts.is_counter(name)
+        and _is_alike(facts, name, label)
+    )
+    return [*found, *((name, UNNAMED) for name in islice(alike, MAX_UNNAMED))]
+
+
+def _is_alike(facts: Facts, name: str, label: str) -> bool:
+    """Return whether a column has the values of the labels, or texts among them, but not the same in each row.
+
+    A column of a few classes in the first rows may have all classes in all rows.
+    """
+    own, texts = facts.texts(name), facts.label_texts(label)
+    if facts.columns[name].labels == facts.columns[label].labels:
+        return False
+    if own == texts or not own & texts:
+        return own == texts
+    if facts.kind(name) == "text":
+        own, texts = facts.all_texts(name), facts.all_texts(label)
+        return len(own) > 1 and own <= texts
+    return own < texts and facts.all_texts(name) == facts.all_texts(label)
 
 
 def decided(
@@ -112,11 +124,38 @@ def _problem_of(
             "disjoint",
             {**column, "decisions": listed(sorted(texts)), "labels": listed(sorted(known))},
         )
+    if _are_two_codes(texts, known):
+        return Problem(
+            "two_codes",
+            {
+                **column,
+                "decisions": listed(sorted(texts, key=number_or_text)),
+                "labels": listed(sorted(known, key=number_or_text)),
+            },
+        )
     if twins:
         return Problem("cases", {"labels": listed(twins)})
     if is_mixed or any(number % 1 for number in numbers):
         return Problem("kinds", {**column, "labels": listed(classes)})
     return None
+
+
+def _are_two_codes(texts: set[str], known: set[str]) -> bool:
+    """Return whether numbers of classes seem to be in two codes, such as 1 to 3 beside 0 to 2.
+
+    As one code, each set would lack a class that the other has.
+    """
+    size = len(texts)
+    if texts == known or size != len(known) or size < 2:
+        return False
+    codes = [
+        sorted(number for number in map(to_number, each) if number is not None)
+        for each in (texts, known)
+    ]
+    if any(len(code) < size for code in codes):  # words are names, not codes
+        return False
+    are_runs = all(two - one == 1 for code in codes for one, two in pairwise(code))
+    return size == 2 or are_runs
 
 
 def paired_decision(name: str, decisions: Sequence[str]) -> str | None:

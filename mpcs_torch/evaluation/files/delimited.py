@@ -34,6 +34,7 @@ DELIMITERS = {
     "|": "separated by |",
     SPACE: "separated by white space",
 }
+QUOTED = re.compile(r'(?:^|[\t\n])"([^"]*)"')
 DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 ENCODINGS = (
     (b"\xff\xfe", "utf-16"),
@@ -54,6 +55,8 @@ class Dialect(NamedTuple):
     """The number of lines before the first row, that is, of comments and the header."""
     unusual: list[str]
     """Phrases that describe what is unusual in the dialect; some may be empty."""
+    has_quotes: bool = True
+    """Whether quotes enclose texts; if not, they are characters as any others, as among the words of a sentence."""
 
 
 def detect_encoding(start: bytes) -> str:
@@ -131,9 +134,23 @@ def sniff(path: Path, content: bytes) -> Dialect:
         "decimal commas" * (decimal == ","),
         f"{comments} lines of comments" * (comments > 0),
     ]
-    unusual += ["no header" * (not has_names)]
+    may_swallow = delimiter == "\t" and b'"' in content
+    has_quotes = not may_swallow or not _swallow_rows(
+        content.decode(encoding, "ignore"), len(names)
+    )
+    unusual += ["no header" * (not has_names), "quotes are characters" * (not has_quotes)]
+    first_lines = comments + header_lines
     return Dialect(
-        encoding, delimiter, decimal, names, has_names, comments + header_lines, unusual
+        encoding, delimiter, decimal, names, has_names, first_lines, unusual, has_quotes
+    )
+
+
+def _swallow_rows(content: str, columns: int) -> bool:
+    """Return whether a text in quotes has line breaks and, between these, all tabs of the rows that it takes in."""
+    texts = (match[1] for match in QUOTED.finditer(content))
+    return any(
+        "\n" in text and text.count("\t") == text.count("\n") * (columns - 1)
+        for text in texts
     )
 
 
@@ -143,11 +160,12 @@ def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     return []
 
 
-def _reader(lines: Iterable[str], delimiter: str) -> Any:
+def _reader(lines: Iterable[str], delimiter: str, *, has_quotes: bool = True) -> Any:
     """Return a csv reader of ``lines``. With the delimiter `SPACE`, any run of white space separates fields."""
     return csv.reader(
         (" ".join(line.split()) for line in lines) if delimiter == SPACE else lines,
         delimiter=delimiter,
+        quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE,
     )
 
 
@@ -292,7 +310,11 @@ def _by_arrow(
                 str(place) for place in range(len(dialect.names))
             ],  # names may be repeated
         ),
-        arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        arrow_csv.ParseOptions(
+            delimiter=delimiter,
+            quote_char='"' if dialect.has_quotes else False,
+            newlines_in_values=True,
+        ),
         # Without null_values, pyarrow reads an empty text and "NaN" as Python does.
         arrow_csv.ConvertOptions(
             column_types=types,
@@ -321,8 +343,9 @@ def _rows(path: Path, dialect: Dialect, content: bytes) -> Iterator[list[str]]:
     names = dialect.names
     text = io.TextIOWrapper(io.BytesIO(content), dialect.encoding, newline="")
     try:
+        lines = islice(text, dialect.first_lines, None)
         rows = filter(
-            None, _reader(islice(text, dialect.first_lines, None), dialect.delimiter)
+            None, _reader(lines, dialect.delimiter, has_quotes=dialect.has_quotes)
         )
         for number, row in enumerate(rows, start=1):
             if len(row) < len(names):

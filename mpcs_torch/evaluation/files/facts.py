@@ -146,6 +146,24 @@ class Facts:
             families[frozenset(family)].append({*family.values()})
         return dict(families)
 
+    @cached_property
+    def _siblings(self) -> dict[tuple[str, str], set[str]]:
+        """The numbers of the columns whose names differ in a number alone, by what stands before and after it."""
+        numbers = defaultdict[tuple[str, str], set[str]](set)
+        for match in filter(None, map(NUMBERED.fullmatch, self.table.names)):
+            numbers[match[1], match[3]].add(match[2])
+        return numbers
+
+    def named_class(self, name: str, classes: Sequence[str]) -> list[int]:
+        """Return a list of one index, that of the class in the column's ``name``; [] if it has no class or several.
+
+        A number that counts columns, such as that of ``V1`` beside ``V2`` to ``V28``, is no class.
+        """
+        named, match = named_class(name, classes), NUMBERED.fullmatch(name)
+        if match is None or self._siblings[match[1], match[3]] <= {*classes}:
+            return named
+        return [place for place in named if classes[place] != match[2]]
+
     def texts(self, name: str) -> set[str]:
         """Return the distinct texts of the column ``name`` in the first rows, without missing values."""
         return self.columns[name].texts

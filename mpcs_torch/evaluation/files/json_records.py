@@ -7,18 +7,13 @@ from mpcs_torch.io.untrusted_files import FileRuleError
 
 
 def parse_records(value: Any) -> list[Any]:
-    """Return the records in a JSON value: a list of records, or an object with a list per column or a record per id."""
+    """Return the records in a JSON value: a list of records, or an object with a list per column or a record per id.
+
+    Beside the columns, an object may have other values, such as an accuracy, which are left out.
+    """
     if isinstance(value, list):
         return value
     if isinstance(value, dict) and value:
-        if (
-            all(isinstance(each, list) for each in value.values())
-            and len({*map(len, value.values())}) == 1
-        ):
-            return [
-                dict(zip(value, row, strict=True))
-                for row in zip(*value.values(), strict=True)
-            ]
         if all(isinstance(each, dict) for each in value.values()):
             rows = next(iter(value.values())).keys()
             if all(map(str.isdecimal, rows)) and all(
@@ -28,9 +23,24 @@ def parse_records(value: Any) -> list[Any]:
             return [{"id": name, **record} for name, record in value.items()]
         if {"columns", "data"} <= {*value}:  # orient="split" of pandas
             return [dict(zip(value["columns"], row, strict=True)) for row in value["data"]]
+        columns = _columns(value)
+        if len(columns) == len(value) or (len(columns) > 1 and not _scored_names(value)):
+            return [
+                dict(zip(columns, row, strict=True))
+                for row in zip(*columns.values(), strict=True)
+            ]
         inner = [each for each in value.values() if _are(each, (dict, list))]
         return inner[0] if len(inner) == 1 else [value]
     raise FileRuleError("records")
+
+
+def _columns(value: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the longest lists in ``value``; none if one of the lists has records, which are rows themselves."""
+    lists = {name: each for name, each in value.items() if isinstance(each, list)}
+    if any(_are(each, (dict,)) for each in lists.values()) and len(lists) < len(value):
+        return {}
+    rows = max(map(len, lists.values()), default=0)
+    return {name: each for name, each in lists.items() if len(each) == rows}
 
 
 def flat_record(record: Any) -> dict[str, Any]:
@@ -41,15 +51,13 @@ def flat_record(record: Any) -> dict[str, Any]:
     if not isinstance(record, Mapping):
         return _by_label(record) or {"column 1": record}
     flat = dict[str, Any]()
-    texts = [name for name, value in record.items() if _are(value, (str,))]
-    scores = [name for name, value in record.items() if _are(value, (int, float))]
-    if len(texts) == len(scores) == 1 and len(labels := record[texts[0]]) == len(
-        record[scores[0]]
-    ) == len({*labels}):
-        by_label = dict(zip(labels, record[scores[0]], strict=True))
+    scored = _scored_names(record)
+    if scored is not None:
+        names, scores = scored
+        by_label = dict(zip(record[names], record[scores], strict=True))
         record = {
-            **{name: value for name, value in record.items() if name != texts[0]},
-            scores[0]: by_label,
+            **{name: value for name, value in record.items() if name != names},
+            scores: by_label,
         }
     for name, value in record.items():
         inner = value if isinstance(value, Mapping) else _by_label(value)
@@ -58,6 +66,17 @@ def flat_record(record: Any) -> dict[str, Any]:
         else:
             flat[name] = _unwrapped(value)
     return flat
+
+
+def _scored_names(record: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the names of the only list of texts, all different, and of the only list of numbers, one for each text."""
+    texts = [name for name, value in record.items() if _are(value, (str,))]
+    scores = [name for name, value in record.items() if _are(value, (int, float))]
+    if len(texts) != 1 or len(scores) != 1:
+        return None
+    names = record[texts[0]]
+    are_fitting = len(names) == len({*names}) == len(record[scores[0]])
+    return (texts[0], scores[0]) if are_fitting else None
 
 
 def _unwrapped(value: Any) -> Any:

@@ -13,6 +13,7 @@ from mpcs_torch.evaluation.files.words import (
     TRUE,
     TRUTH,
     is_label,
+    is_predicted,
     named_as,
     plain,
     stem,
@@ -102,9 +103,7 @@ def _by_value(facts: Facts, free: Sequence[str]) -> list[str]:
     if not facts.table.has_names:
         return facts.by_kind(free, "whole", "text")
     columns = [
-        name
-        for name in facts.by_kind(free, "text", "whole")
-        if plain(name) not in DECISIONS
+        name for name in facts.by_kind(free, "text", "whole") if not is_predicted(name)
     ]
     return [name for name in columns if not facts.is_counter(name)]
 

@@ -8,7 +8,7 @@ import numpy as np
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
-from mpcs_torch.evaluation.files.facts import Facts, label_text, named_class, number_or_text
+from mpcs_torch.evaluation.files.facts import Facts, label_text, number_or_text
 from mpcs_torch.evaluation.files.label_columns import Labels
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import PROBABILITY, UNNAMED, Reading, Roles
@@ -86,7 +86,7 @@ def of_one_class(
     named = [
         place
         for names in (facts.called, roles.classes)
-        for place in named_class(name, names)
+        for place in facts.named_class(name, names)
     ]
     is_last_positive = [*map(is_positive, roles.classes)] == [False, True]
     if named:
@@ -119,7 +119,7 @@ def _strength(facts: Facts, labels: Labels, name: str) -> int:
     )
     classes = facts.class_names or ([] if label is None else [*facts.texts(label)])
     is_worded = facts.kind(name) == "number" and bool(words & POSITIVE)
-    is_usual = plain(name) in usual or of_label or bool(named_class(name, classes))
+    is_usual = plain(name) in usual or of_label or bool(facts.named_class(name, classes))
     return PROBABILITY if is_usual or is_worded else UNNAMED
 
 

@@ -33,6 +33,7 @@ Code = Literal[
     "kinds",
     "referral",
     "disjoint",
+    "two_codes",
     "other_truth",
 ]
 SENTENCES: Mapping[Code, str] = {
@@ -68,6 +69,8 @@ SENTENCES: Mapping[Code, str] = {
     "kinds": "{column} has values of several kinds, {labels}",
     "referral": "{column} has referrals: --concern FILE says what they cost, and names the classes and answers",
     "disjoint": "the predicted labels {decisions} of {column} and the labels {labels} have none in common",
+    "two_codes": "{column} has predicted labels {decisions}, and the labels are {labels}: if these are two codes of "
+    "the same classes, write them alike; if they are not, --classes names all classes",
     "other_truth": "the degrees of truth are for {truth}, and the scores for {classes}",
 }
 

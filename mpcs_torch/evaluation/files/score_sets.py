@@ -59,6 +59,8 @@ def score_sets(
             roles.is_numbered,
         )
 
+    if is_logits and facts.class_names is None and not labels.truth:
+        passing = [roles for roles in passing if _are_named(facts, roles, labels, names)]
     best = max(map(signs, passing), default=None)
     passing = [roles for roles in passing if signs(roles) == best]
     if not is_logits:  # a class whose scores are 0 changes no sum
@@ -69,12 +71,33 @@ def score_sets(
     if distinct:
         return [(roles, _falls(facts, roles)) for roles in distinct.values()]
     for roles in sets:
-        is_named = roles.is_numbered or bool(_common_words(roles) & SCORES)
-        is_named = is_named or (bool(words) and words <= {*roles.classes})
         problem = _sums(facts, roles)
-        if is_named and problem is not None:
+        if problem is not None and _are_named(facts, roles, labels):
             return [(roles, problem)]
     return []
+
+
+def _are_named(
+    facts: Facts, roles: Roles, labels: Labels, names: Sequence[str] = ()
+) -> bool:
+    """Return whether names tell that columns have scores, as sums do not; or they are all the numbers in ``names``."""
+    words = label_words(facts, labels.column)
+    covers = bool(words) and words <= {*roles.classes}
+    if covers or _common_words(roles) & SCORES:
+        return True
+    are_all = {*roles.scores} == {*facts.by_kind(names, "number", "whole")}
+    return (roles.is_numbered or are_all) and _are_used(facts, roles, labels)
+
+
+def _are_used(facts: Facts, roles: Roles, labels: Labels) -> bool:
+    """Return whether the labels use at least half of the classes; else the columns may be features.
+
+    Columns that are called 0, 1 and so on, without another word, are no features.
+    """
+    is_called_so = roles.is_numbered and [*roles.scores] == [*roles.classes]
+    if labels.column is None or facts.class_names is not None or is_called_so:
+        return True
+    return 2 * len(facts.all_texts(labels.column)) >= len(roles.classes)
 
 
 def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[ScoreSet]:

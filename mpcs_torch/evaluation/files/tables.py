@@ -32,7 +32,7 @@ Column = Any
 """An arrow array (n,) of numbers, texts or lists, or a tensor (n, k) of numbers."""
 PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
 """The maximum numbers of rows and of values from which the kind of each column is inferred."""
-DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$")
+DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?(?:\s*%)?)\s*$")
 Kind = Literal["empty", "text", "whole", "number", "list"]
 """The kind of values in a column: none, some text, only whole numbers, only numbers, or only lists of numbers."""
 

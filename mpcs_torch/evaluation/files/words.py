@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 _SEPARATORS = re.compile(r"[\W_]+")  # letters with accents are letters
+_CAPITAL = re.compile(r"(?<=[a-z][a-z])(?=[A-Z])")  # AnomalyScore, but neither pH nor yTrue
 _OTHER = re.compile(r"[^0-9a-z+\-]+")
 
 
@@ -24,6 +25,8 @@ DECISIONS = _words(
     "judgment verdict"
 )
 """The usual names of a column of predicted labels."""
+PREDICTION = _words("pred preds predicted prediction predictions")
+"""Words by which a name says that its column was predicted, as in ``model_pred``: it has no labels."""
 POSITIVE = _words(
     "probability prob probs proba p score scores yscore yscores yprob yproba yhat ypred pred preds prediction "
     "predictions predicted llr logit logits output similarity distance oofproba oofpred oof cosine predprob "
@@ -81,19 +84,20 @@ WRITTEN = (DECISION, "risk", "cost", "reason", "best")
 
 
 def split_words(name: str) -> list[str]:
-    """Split ``name`` at characters other than letters and digits, and return the words in lower case."""
-    return [word for word in _SEPARATORS.split(name.lower()) if word]
+    """Split ``name`` at other characters than letters and digits, and before capitals; return words in lower case."""
+    parted = _CAPITAL.sub(" ", name)
+    return [word for word in _SEPARATORS.split(parted.lower()) if word]
 
 
 def plain(name: str) -> str:
     """Return a name in lower case, without separators and `IDLE` words: ``True_Label_Idx`` becomes ``truelabel``."""
-    words = _SEPARATORS.split(name.lower())
+    words = split_words(name)
     return "".join([word for word in words if word not in IDLE] or words)
 
 
 def is_index(name: str) -> bool:
-    """Return whether ``name`` is usual for a column of ids or of row numbers."""
-    return plain(name) in IDS or name.startswith(("Unnamed:", "__index_level_"))
+    """Return whether ``name`` is usual for a column of ids or of row numbers, or missing in the first column."""
+    return plain(name) in IDS or name.startswith(("Unnamed: 0", "__index_level_"))
 
 
 def is_column_name(name: str) -> bool:
@@ -104,6 +108,11 @@ def is_column_name(name: str) -> bool:
 def is_label(name: str) -> bool:
     """Return whether ``name`` is usual for a column of labels, as ``target`` or ``gt_label``."""
     return plain(name) in LABELS or (len(split_words(name)) > 1 and not stem(name, TRUE))
+
+
+def is_predicted(name: str) -> bool:
+    """Return whether ``name`` is usual for predicted labels, or has a word in `PREDICTION`."""
+    return plain(name) in DECISIONS or not PREDICTION.isdisjoint(split_words(name))
 
 
 def named_as(names: Sequence[str], words: frozenset[str]) -> list[str]:

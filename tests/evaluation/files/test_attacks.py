@@ -157,6 +157,23 @@ READ: dict[str, tuple[str, dict[str, Any], float]] = {
         {},
         1.0,
     ),
+    "p.json: columns beside a result": (
+        json.dumps(
+            {
+                "accuracy": 0.5,
+                "classes": ["a", "b"],
+                "y_true": [0, 1, 1],
+                "y_prob": [[0.7, 0.3], [0.4, 0.6], [0.8, 0.2]],
+            }
+        ),
+        {},
+        0.667,
+    ),
+    "p.json: one record": (
+        json.dumps({"label": "b", "labels": ["b", "a"], "scores": [0.6, 0.4]}),
+        {},
+        1.0,
+    ),
     "p.json: results": (
         json.dumps(
             {
@@ -179,6 +196,21 @@ READ: dict[str, tuple[str, dict[str, Any], float]] = {
     ),
     "p.csv: commas at the ends": ("label,a,b\na,.7,.3,\nb,.4,.6,\n", {}, 1.0),
     "p.csv: sep=": ("sep=;\nlabel;a;b\na;0,7;0,3\nb;0,4;0,6\n", {}, 1.0),
+    "p.csv: percentages with decimal commas": (
+        "label;a;b\na;70,5 %;29,5 %\nb;60,0%;40,0%\n",
+        {},
+        0.5,
+    ),
+    "p.tsv: quotes among the words of a sentence": (
+        "word\ttrue\tpred\n" + '"\tO\tO\nb\tP\tO\n"\tO\tO\nd\tP\tP\n' * 2,
+        {},
+        0.75,
+    ),
+    "p.tsv: line breaks in quotes": (
+        'text\ttrue\tpred\n"a\nb"\tO\tO\n"c\td\n"\tP\tO\n',
+        {},
+        0.5,
+    ),
     "p.csv: quoted commas": ('label,a,b\na,"0,7","0,3"\nb,"0,4","0,6"\n', {}, 1.0),
     "p.csv: NA left out": (
         "label,cat,dog\ncat,NA,NA\ndog,.4,.6\nNA,.5,.5\n",
@@ -188,6 +220,17 @@ READ: dict[str, tuple[str, dict[str, Any], float]] = {
     "p.csv: NA left out of decisions": (
         "y_true,y_pred\ncat,cat\nNA,dog\ndog,dog\ncat,NA\n",
         {"missing": "drop"},
+        1.0,
+    ),
+    "p.csv: labels that lack a class, predicted labels another": (
+        "label,pred\n0,1\n1,1\n1,2\n",
+        {"classes": ["0", "1", "2"]},
+        0.333,
+    ),
+    "p.csv: a logit beside features": (
+        "V1,V2,V3,V4,V5,scaled_a,scaled_b,Class,logit\n"
+        "-1.2,.1,2.7,3.5,1.1,4,-2.5,0,-3.1\n-.9,1.4,1.7,.2,.8,.3,1.5,1,2.2\n",
+        {"from_logits": True},
         1.0,
     ),
     "p.csv: one-hot beside predicted labels": (
@@ -289,6 +332,18 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
         [0.0, 1.0],
     ),
     "the confidence of a label": ("label,confidence\n1,.9\n0,.8\n", "no_scores", {}, []),
+    "classes that begin after row 100": (
+        "y_true,lr,svm\n" + "1,1,2\n2,1,2\n3,3,2\n" * 40 + "1,2,3\n2,2,1\n",
+        "not_named",
+        {},
+        [0.664, 0.328],
+    ),
+    "numbers of features": (
+        "V1,V2,V3,V4,V5,Class\n-1.2,.1,2.7,3.5,1.1,0\n-.9,1.4,1.7,.2,.8,1\n",
+        "no_scores",
+        {},
+        [],
+    ),
     "distances": (
         "label,distance_cat,distance_dog\ncat,.1,.9\ndog,.8,.2\n",
         "no_scores",
@@ -339,6 +394,19 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
         [1.0, 0.5],
     ),
     "labels that no name tells": ("diagnosis,0,1\n0,0.5,0.5\n", "not_named", {}, [1.0]),
+    "labels of R without a name": (
+        '"","rf_pred","rf_pred_code",""\n"31",.8,2,1\n"7",.4,1,1\n"59",.2,1,0\n"46",.9,2,1\n',
+        "not_named",
+        {},
+        [0.75],
+    ),
+    "two codes of two classes": ("label,pred\n1,1\n0,-1\n1,1\n", "two_codes", {}, []),
+    "predicted labels from 1, labels from 0": (
+        "y_true,y_pred\n0,1\n1,2\n2,3\n2,2\n",
+        "two_codes",
+        {},
+        [],
+    ),
     "two families of numbers": (
         "target,y1,y2,o1,o2\n1,0.2,0.8,0.5,0.5\n",
         "several",
@@ -472,6 +540,10 @@ AS_ELSEWHERE: dict[str, tuple[str, float]] = {
         "gold,answer,probability\n" + "yes,yes,.9\nno,no,.99\nno,yes,.45\nno,no,.3\n" * 3,
         0.75,
     ),
+    "what was predicted has no labels": (
+        "best_candidate,cat,dog,point_prediction\n" + "cat,.3,.7,dog\ndog,.2,.8,dog\n",
+        0.5,
+    ),
     "sigmoids beside predicted labels": (
         "label,pred,prob_a,prob_b\na,a,.9,.8\nb,a,.4,.3\n",
         0.5,
@@ -483,6 +555,14 @@ AS_ELSEWHERE: dict[str, tuple[str, float]] = {
     "labels in another case": ("label,pred\nYes,yes\nNo,yes\n", 0.5),
     "an id with letters and digits": (
         "case_id,label,pred\n96825da4,a,a\n87438725,b,a\n1e5,b,b\n",
+        0.667,
+    ),
+    "words that begin with capitals": (
+        "CustomerId,Churn,ChurnPrediction,ChurnProbability\n7,Yes,Yes,.9\n8,No,No,.2\n9,Yes,No,.4\n",
+        0.667,
+    ),
+    "a short name that ends with a capital": (
+        "pH,quality,predicted_quality\n3.2,0,0\n3.5,1,0\n2.9,1,1\n",
         0.667,
     ),
     "true and predicted names": (
