@@ -30,7 +30,7 @@ from mpcs_torch.evaluation.files.reading import (
     naming_file,
 )
 from mpcs_torch.evaluation.files.roles import named_labels
-from mpcs_torch.evaluation.files.tables import ReadColumns
+from mpcs_torch.evaluation.files.tables import ReadColumns, take_rows
 from mpcs_torch.evaluation.files.words import LABELS, WRITTEN, named_as
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.evaluation.result import Result
@@ -221,6 +221,8 @@ def apply_rule(
     Warns:
         EvaluationWarning: If the rule was fitted to some of the labelled rows.
     """
+    from pyarrow import array
+
     check_copy(predictions.table, out)
     read, cluster = predictions.logits(), predictions.reading.cluster
     advance(len(read.scores))
@@ -242,7 +244,7 @@ def apply_rule(
         IS_LIMITED + j: f"its risk is too high for '{limit}'"
         for j, limit in enumerate(rule.limits)
     }
-    added = {
+    of_units: dict[str, list[Any]] = {
         "decision": [names[decision] for decision in assessed.decision.tolist()],
         "risk": _short(assessed.risk),
         "cost": _short(assessed.cost),
@@ -250,8 +252,8 @@ def apply_rule(
         "best": [names[label] for label in assessed.best.tolist()],
     }
     added = {
-        name: [values[code] for code in rows.units.tolist()]
-        for name, values in added.items()
+        name: take_rows(array(values), rows.units.int().numpy())
+        for name, values in of_units.items()
     }
     roles, table = (
         predictions.roles,

@@ -60,14 +60,14 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
     ]
     failed = [one for one in failed if not {*one.roles.scores} & used]
     remarks = [str(one.broken) for one in failed[:1]] if roles.form == "decisions" else []
-    beside = {
-        one.roles.scores[0]: one
+    decisions = [
+        one.roles.scores[0]
         for one in readings
         if one.is_clear and one.roles.form == "decisions"
-    }
-    decided = paired_decision(
-        roles.scores[0], [name for name in beside if name not in roles.scores]
-    )
+    ]
+    decided = None
+    if roles.form != "decisions":
+        decided = paired_decision(roles.scores[0], [*dict.fromkeys(decisions)])
     first = facts.matrix(roles.scores)
     return roles._replace(
         unused=unused, decided=decided, first_scores=first, remarks=remarks

@@ -5,9 +5,7 @@ from dataclasses import replace
 from itertools import chain, islice, product
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.facts import Facts, affixes
@@ -15,7 +13,7 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.label_columns import MAX_FAMILIES, label_candidates
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.row_ids import Ids, RowIds, check_as_many
-from mpcs_torch.evaluation.files.tables import Column, FileTable, choices, listed
+from mpcs_torch.evaluation.files.tables import Column, FileTable, choices, listed, take_rows
 from mpcs_torch.evaluation.files.words import is_index
 
 MAX_IDS = 5
@@ -106,7 +104,7 @@ def join(
         columns = table.load(inner, numbers, rows) if inner else {}
         taken = min(map(len, columns.values()), default=None)
         return columns | {
-            name: _take(theirs.columns[added[name]], places[:taken])
+            name: take_rows(theirs.columns[added[name]], places[:taken])
             for name in wanted
             if name in added
         }
@@ -224,13 +222,3 @@ def _ids_of(table: FileTable, reading: ReadOptions) -> list[Ids]:
     names = [name for name in table.names if table.has_names and is_index(name)]
     ids: list[Ids] = [(name,) for name in names[:MAX_IDS]]
     return ids
-
-
-def _take(column: Column, places: NDArray[np.int32]) -> Column:
-    """Return the values of ``column`` at the indices ``places``; index -1 gives a missing value."""
-    import pyarrow
-
-    if isinstance(column, Tensor):
-        values = column.double()[torch.from_numpy(places).long()]
-        return values.masked_fill(torch.from_numpy(places < 0).unsqueeze(1), torch.nan)
-    return column.take(pyarrow.array(places, mask=places < 0))

@@ -92,22 +92,16 @@ class ReadOptions(NamedTuple):
             cost_columns=(),
         )
 
-    def how_counted(self) -> str:
-        """Describe in a phrase how rows are weighted, and combined into units; empty if they are not."""
-        shares = ", ".join(
-            f"{name} {share:g}" for name, share in (self.prevalence or {}).items()
-        )
+    def how_counted(self) -> list[str]:
+        """Describe in phrases how rows are weighted, and combined into units; empty if they are not."""
+        shares = (self.prevalence or {}).items()
         words = {
             "weights": self.weight,
             "frequencies": self.frequency,
-            "prevalence": shares,
+            "prevalence": ", ".join(f"{name} {share:g}" for name, share in shares),
+            "units": self.unit and f"{self.unit}, combined by {self.combine}",
         }
-        words["units"] = (
-            None if self.unit is None else f"{self.unit}, combined by {self.combine}"
-        )
-        return "".join(
-            f"; {what} {printable(value)}" for what, value in words.items() if value
-        )
+        return [f"{what} {printable(value)}" for what, value in words.items() if value]
 
     def in_words(self) -> list[str]:
         """Return the options that choose columns and rows as command-line arguments."""
@@ -122,7 +116,7 @@ class ReadOptions(NamedTuple):
         words = list[str]()
         for name, value in values.items():
             if value:
-                words += [f"{name}={value}"] if value.startswith("-") else [name, value]
+                words += as_arguments(name, value)
         if self.from_logits:
             words.append("--logits")
         return words
@@ -135,6 +129,11 @@ class ReadOptions(NamedTuple):
             if value != getattr(given, name)
         }
         return shlex.join(ReadOptions(**changed).in_words())
+
+
+def as_arguments(option: str, value: str) -> list[str]:
+    """Return an option of a command with its value; in one argument if the value would look like an option."""
+    return [f"{option}={value}"] if value.startswith("-") else [option, value]
 
 
 def _joined(values: Sequence[str]) -> str:
