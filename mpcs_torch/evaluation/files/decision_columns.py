@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from mpcs_torch.concern.checks import REFERRAL
-from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text
 from mpcs_torch.evaluation.files.label_columns import MAX_UNNAMED, Labels
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import DECIDED, UNNAMED, Reading, Roles
-from mpcs_torch.evaluation.files.tables import listed, to_number
+from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.files.words import (
     DECISIONS,
     LABELS,
@@ -48,20 +47,14 @@ def decision_columns(
         ):
             named.append(name)
     found = [(name, DECIDED) for name in named]
-    texts = set[str]() if label is None else facts.label_texts(label)
-    if label is None or len(texts) < 2:
+    if label is None:
         return found
-    by_value = list[str]()
-    for name in [
-        name for name in columns if name not in named and not facts.is_counter(name)
-    ]:
+    texts, by_value = facts.labels(label), list[str]()
+    for name in [each for each in columns if each not in named]:
         own_texts = facts.texts(name)
         is_alike = own_texts == texts or (facts.kind(name) == "text" and own_texts < texts)
-        if (
-            is_alike
-            and len(own_texts) > 1
-            and facts.columns[name].labels != facts.columns[label].labels
-        ):
+        is_copy = facts.columns[name].labels == facts.columns[label].labels
+        if is_alike and len(own_texts) > 1 and not is_copy and not facts.is_counter(name):
             by_value.append(name)
     return [*found, *((name, UNNAMED) for name in by_value[:MAX_UNNAMED])]
 
@@ -70,8 +63,7 @@ def decided(
     facts: Facts, labels: Labels, decision: str, strength: int
 ) -> Iterator[Reading]:
     """Yield the readings of a column of predicted labels. Without known classes, all labels are classes."""
-    said = {"column": quoted(decision), "what": "predicted labels"}
-    doubt = None if strength > UNNAMED else Problem("not_named", said)
+    doubt = None if strength > UNNAMED else Problem("not_decisions", column=decision)
     names = [decision, *labels.hard]
     if facts.class_names is not None:
         roles = Roles("decisions", [decision], tuple(facts.class_names))
@@ -101,21 +93,20 @@ def _problem_of(
     cases = Counter(name.lower() for name in classes)
     twins = [name for name in classes if cases[name.lower()] > 1]
     is_mixed = facts.kind(names[0]) == "whole" and 0 < len(numbers) < len(classes)
-    column = {"column": quoted(names[0])}
+    column = names[0]
     if REFERRAL in classes:
-        return Problem("referral", column)
+        return Problem("referral", column=column)
     if missing and facts.options.missing == "error":
-        place = names[-1] if missing[0] in known else names[0]
-        return Problem("label_gap", {"column": quoted(place), "text": quoted(missing[0])})
+        place = names[-1] if missing[0] in known else column
+        return Problem("label_gap", column=place, text=missing[0])
     if texts.isdisjoint(known) and len(known) > 1:
         return Problem(
-            "disjoint",
-            {**column, "decisions": listed(sorted(texts)), "labels": listed(sorted(known))},
+            "disjoint", column=column, decisions=sorted(texts), labels=sorted(known)
         )
     if twins:
-        return Problem("cases", {"labels": listed(twins)})
+        return Problem("cases", labels=twins)
     if is_mixed or any(number % 1 for number in numbers):
-        return Problem("kinds", {**column, "labels": listed(classes)})
+        return Problem("kinds", column=column, labels=classes)
     return None
 
 

@@ -172,9 +172,7 @@ class Predictions:
         table.check_options(options, *COLUMN_OPTIONS[options.labels is not None :])
         label = table.label or options.label_column
         for name in {label, options.decision_column} & {*options.columns}:
-            raise PredictionsError(
-                table.path, str(Problem("both", {"column": quoted(name)}))
-            )
+            raise PredictionsError(table.path, str(Problem("both", column=name)))
         if label is not None and label in (*options.score_columns, options.decision_column):
             raise PredictionsError(
                 self.path, "cannot be labels and predictions, too", column=label

@@ -13,7 +13,6 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.offers import UnclearFileError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.problems import Code
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 
@@ -237,7 +236,7 @@ def test_a_file_is_read_as_it_is_meant(name: str, tmp_path: Path) -> None:
     assert accuracy(path, **options) == expected
 
 
-REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
+REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
     "labels in another form": ("y_true,y_pred\nTrue,1\nFalse,0\n", "disjoint", {}, [1.0]),
     "labels that differ in case": (
         "label,pred\nCat,cat\ncat,cat\nDog,Dog\n",
@@ -297,7 +296,7 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
     ),
     "unknown scores beside a file of labels": (
         "id,x\n1,.9\n2,.2\n3,.4\n",
-        "not_named",
+        "not_probability",
         {"labels": SOLUTION},
         [0.667],
     ),
@@ -338,7 +337,7 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
         {},
         [1.0, 0.5],
     ),
-    "labels that no name tells": ("diagnosis,0,1\n0,0.5,0.5\n", "not_named", {}, [1.0]),
+    "labels that no name tells": ("diagnosis,0,1\n0,0.5,0.5\n", "not_labels", {}, [1.0]),
     "two families of numbers": (
         "target,y1,y2,o1,o2\n1,0.2,0.8,0.5,0.5\n",
         "several",
@@ -418,7 +417,7 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
     ),
     "one percentage in other words": (
         "Befund;Wahrscheinlichkeit (%)\nkrank;97,5\ngesund;2,5\nkrank;40,0\ngesund;12,5\n",
-        "not_named",
+        "not_probability",
         {},
         [0.75, 0.25],
     ),
