@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.files.readings import clear_readings, find_readings
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.stacked_models import refuse_stacked
 from mpcs_torch.evaluation.files.tables import Kind, listed, to_text
-from mpcs_torch.evaluation.files.words import LABELS, is_label, named_as
+from mpcs_torch.evaluation.files.words import LABELS, TOTALS, is_label, named_as
 
 MAX_DESCRIBED = 12
 """The maximum number of columns that an error describes."""
@@ -27,8 +27,6 @@ KINDS: Mapping[Kind, str] = {
     "number": "numbers",
     "list": "lists of numbers",
 }
-TOTALS = frozenset(("all", "total", "totals", "sum", "support"))
-"""The names of the sums of a confusion matrix, in lower case."""
 
 
 def choose(facts: Facts, measure: Measure | None) -> Roles:

@@ -181,9 +181,10 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     numeric = [place for place, number in enumerate(numbers) if number is not None]
     given, size = sorted(each for each in numbers if each is not None), len(numeric)
     is_sequence = size > 1 and given in ([*range(size)], [*range(1, size + 1)])
-    if is_sequence and all(first[place].isdecimal() for place in numeric):  # 1.0 is no name
-        if not others or any(kinds[place] in ("number", "text") for place in numeric):
-            return True
+    are_names = is_sequence and all(first[place].isdecimal() for place in numeric)
+    below = {kinds[place] for place in numeric}
+    if are_names and (not others or below & {"number", "text"}):  # 1.0 is no name
+        return True
     if any(number is not None and number % 1 for number in numbers):
         return False
     of_numbers = [

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -241,6 +242,11 @@ def affixes(names: Iterable[str], class_name: str) -> list[tuple[str, str]]:
         for at in pattern.finditer(name)
     }
     return sorted(around, key=lambda pair: len(pair[0]) + len(pair[1]))
+
+
+def shared_start(names: Sequence[Sequence[str]]) -> int:
+    """Return with how many equal items all ``names``, texts or lists of words, begin."""
+    return len([*takewhile(lambda items: len({*items}) == 1, zip(*names, strict=False))])
 
 
 def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[tuple[str, ...]]:

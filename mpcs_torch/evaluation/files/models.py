@@ -3,11 +3,10 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import takewhile
 
 import numpy as np
 
-from mpcs_torch.evaluation.files.facts import SEPARATOR, label_text
+from mpcs_torch.evaluation.files.facts import SEPARATOR, label_text, shared_start
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.roles import Roles
 from mpcs_torch.evaluation.files.tables import (
@@ -31,10 +30,8 @@ def side_by_side(readings: Sequence[Roles]) -> list[str]:
     for roles in readings:
         names = [SEPARATOR.split(name) for name in roles.scores]
         words.append([word for word in names[0] if all(word in name for name in names)])
-    start, end = _shared_words(words), _shared_words([each[::-1] for each in words])
-    if start and any(
-        len(each) == start + end for each in words
-    ):  # deep_pred beside deep_wide_pred
+    start, end = shared_start(words), shared_start([each[::-1] for each in words])
+    if start and start + end in map(len, words):  # deep_pred beside deep_wide_pred
         start -= 1
     for each, roles in zip(words, readings, strict=True):
         name, own = roles.scores[0], each[start : len(each) - end]
@@ -42,11 +39,6 @@ def side_by_side(readings: Sequence[Roles]) -> list[str]:
             name[name.find(own[0]) : name.rfind(own[-1]) + len(own[-1])] if own else ""
         )
     return models if all(models) and len({*models}) == len(models) else []
-
-
-def _shared_words(names: Sequence[Sequence[str]]) -> int:
-    """Return with how many equal words all ``names`` begin."""
-    return len([*takewhile(lambda words: len({*words}) == 1, zip(*names, strict=False))])
 
 
 Source = tuple[FileTable, ReadOptions]

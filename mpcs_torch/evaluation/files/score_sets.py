@@ -15,6 +15,7 @@ from mpcs_torch.evaluation.files.facts import (
     by_class,
     nominal_sum,
     numbered_families,
+    shared_start,
 )
 from mpcs_torch.evaluation.files.label_columns import Labels
 from mpcs_torch.evaluation.files.problems import Problem
@@ -230,11 +231,8 @@ def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
         is_score = plain(word) in SCORES
         if not others and all(short) and (is_score or (labels and labels <= {*short})):
             return tuple(short)
-    shortest = min(map(len, names))
-    starts = [
-        size for size in range(shortest + 1) if len({name[:size] for name in names}) == 1
-    ]
-    rest = tuple(name[starts[-1] :] for name in names)  # of Predictioncat and Predictiondog
+    start = shared_start(names)  # of Predictioncat and Predictiondog
+    rest = tuple(name[start:] for name in names)
     return rest if labels and labels <= {*rest} else tuple(names)
 
 
