@@ -124,14 +124,18 @@ class UnitRows(NamedTuple):
                 of_rows, predictions.reading.combine, concern, len(names), size, unit
             )
             codes = units.units.codes
-            groups = {name: units.combined_groups(of, name) for name, of in groups.items()}
-            logits = (
-                units.probabilities(rows.scores.softmax(1)).clamp(min=MIN_PROBABILITY).log()
-            )
             lacks = units.highest((target == NO_LABEL).long())[codes] == 1
-            target = units.classes(target.masked_fill(lacks, NO_LABEL), len(names))
-            costs = None if costs is None else units.same(costs, "costs")
-        return cls(logits, target, groups, codes, units.note(names), costs)
+            of_groups = {name: of.codes for name, of in groups.items()}
+            target = target.masked_fill(lacks, NO_LABEL)
+            each = Rows(rows.scores.softmax(1), target, codes, of_groups, costs=costs)
+            combined = units.combined(each, len(names), is_clustered=False)
+        logits = combined.probs.clamp(min=MIN_PROBABILITY).log()
+        groups = {
+            name: of._replace(codes=combined.groups[name]) for name, of in groups.items()
+        }
+        return cls(
+            logits, combined.target, groups, codes, units.note(names), combined.costs
+        )
 
 
 def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:

@@ -114,18 +114,24 @@ def _arrays_table(
     path: Path, arrays: Mapping[str, Any], other: Sequence[str] = ()
 ) -> FileTable:
     """Return a table of the arrays that have as many rows as the largest one. Its ``dialect`` names the others."""
-    shapes, sizes = dict[str, tuple[int, ...]](), dict[str, int]()
-    for name, array in arrays.items():
-        shapes[name] = shape = tuple(getattr(array, "shape", [len(array)]))
-        is_plain = not isinstance(array, np.ndarray) or array.dtype.kind in "fiubU"
-        if is_plain and len(shape) in (1, 2):
-            sizes[name] = math.prod(shape)
+    shapes = {
+        name: tuple(a.shape) if hasattr(a, "shape") else (len(a),)
+        for name, a in arrays.items()
+    }
+    plain_arrays = [
+        name
+        for name, a in arrays.items()
+        if not isinstance(a, np.ndarray) or a.dtype.kind in "fiubU"
+    ]
+    sizes = {
+        name: np.prod(shapes[name]) for name in plain_arrays if len(shapes[name]) in (1, 2)
+    }
     if not sizes:
         raise PredictionsError(
             path,
             f"must contain an array (N,) or (N, C) of numbers, but has {quoted(shapes)}",
         )
-    rows = shapes[max(sizes, key=sizes.__getitem__)][0]
+    rows = shapes[max(sizes, key=lambda name: sizes[name])][0]
     names = [name for name in sizes if shapes[name][0] == rows]
     unfit = {name: shape for name, shape in shapes.items() if name not in names}
     other = [*other, *unfit]
@@ -138,14 +144,12 @@ def _arrays_table(
         columns, unpacked = dict[str, Column](), Unpacked(path)
         for name in wanted:
             array = arrays[name][:number]
-            if isinstance(array, np.ndarray | Tensor):  # lists are counted elsewhere
-                values = math.prod(max(1, size) for size in array.shape)
-                unpacked.add(values * _value_bytes(array.dtype))
+            unpacked.add(_size_in_columns(array))
             columns[name] = _array_column(array[:, 0] if name in flat else array)
         return columns
 
-    unread = ", ".join(name for name in other if name != called)
-    words = f"arrays of another shape or kind: {unread}" if unread else ""
+    unread = [name for name in other if name != called]
+    words = f"arrays of another shape or kind: {', '.join(unread)}" if unread else ""
     return FileTable(path, names, load, dialect=words, counts_from_0=True, classes=classes)
 
 
@@ -164,6 +168,13 @@ def _names_of_classes(
             are_names = all(isinstance(each, str) for each in classes)
             return name, classes if are_names and len({*classes}) == len(classes) else []
     return None, []
+
+
+def _size_in_columns(array: Any) -> int:
+    """Return the bytes that ``array`` takes as columns; those of lists are counted elsewhere."""
+    if not isinstance(array, np.ndarray | Tensor):
+        return 0
+    return math.prod(max(1, size) for size in array.shape) * _value_bytes(array.dtype)
 
 
 def _value_bytes(dtype: Any) -> int:

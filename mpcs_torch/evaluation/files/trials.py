@@ -24,6 +24,7 @@ from mpcs_torch.evaluation.files.reading import (
 )
 from mpcs_torch.evaluation.files.row_ids import Ids, RowIds
 from mpcs_torch.evaluation.files.tables import (
+    IS_MISSING,
     FileTable,
     ReadColumns,
     choices,
@@ -43,9 +44,6 @@ from mpcs_torch.functional.inputs.groups import Groups
 
 if TYPE_CHECKING:
     import pyarrow
-
-MISSING = "is missing, or no number"
-DROP = "--missing drop leaves out such rows"
 
 
 class Trials(NamedTuple):
@@ -242,11 +240,8 @@ def _kept(
             kept &= ~np.asarray(texts.columns[name].is_null())
     elif not kept.all() and not is_matrix:
         row = int((~kept).argmax())
-        raise texts.error(
-            f"{MISSING} ({DROP})",
-            row,
-            roles.score if np.isnan(scores[row]) else roles.label,
-        )
+        column = roles.score if np.isnan(scores[row]) else roles.label
+        raise texts.error(IS_MISSING, row, column)
     if not kept.any():
         raise PredictionsError(texts.path, "contains no rows")
     number = int((~kept).sum())

@@ -218,6 +218,7 @@ def write_text(
         if fault is None:
             file.write(content)
             return
+    assert fault is not None
     raise fault
 
 
