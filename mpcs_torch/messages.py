@@ -298,6 +298,46 @@ RULES: Mapping[str, str] = {
     "matrix_of_trials": "must be a matrix {shape} of {kind}, as there are models and segments",
     "number_in_mask": "must have a number where {mask} is not 0, but has 'nan'",
     "target_or_not": "must be target or non-target, but one is in {targets} and in {nontargets}",
+    # Ways to read a file of predictions: these sentences are whole
+    "several": "can be read in several ways",
+    "stacked": "seems to have several models below each other, by {column}: its labels repeat",
+    "no_labels": "has no column of labels that is known by its name or values (--label-column COLUMN names it, "
+    "--labels FILE gives a file of labels)",
+    "no_scores": "has no columns of scores or predicted labels that are known by their names (--score-columns or "
+    "--decision-column names them)",
+    "both": "column {column} cannot be labels and name groups or rows, too",
+    "confusion": "seems to be a confusion matrix: --confusion",
+    "quoted_lines": "has each line in quotes, which makes one column of it, {column}: remove the quotes around lines",
+    "dictionaries": "{column} has dictionaries, such as {value}: write a column for each key, or each row as JSON",
+    "many_rows": "{column} has the labels of several rows in each cell: write a row for each, as pandas' explode "
+    "does for {columns}",
+    "not_labels": "no name says that {column} has labels",
+    "not_probability": "no name says that {column} has a probability",
+    "not_decisions": "no name says that {column} has predicted labels",
+    "sums": "{columns} are not scores that sum to 1: rows sum to {low} to {high}",
+    "best_class": "{column} is always the class with the highest score: are these the predicted labels?",
+    "above_half": "{column} is never below 0.5: is it the score of the predicted label?",
+    "falling": "{columns} fall in each row: of the best classes of each row? A score for each class is needed",
+    "which_number": "labels are numbers, and {columns} have names: which class is {first}?",
+    "which_order": "{columns} has no names of classes: --classes names all {size} in their order, {labels} among them",
+    "which_class": "of which class is {column} the probability?",
+    "first_number": "labels are never 0 and never {size}, so the first class may be 0 or 1",
+    "by_place": "labels are {labels}, and columns are named {classes}",
+    "one_label": "{column} has the label {labels} alone: --classes names both",
+    "many_labels": "{score} is one score, which tells two classes apart, but {column} has {labels}: the rarest, "
+    "{rare}, is in {number} rows",
+    "no_class": "the labels {labels} of {column} are none of the classes {classes}",
+    "unordered": "{column} does not order the predicted labels {decision}: it is no probability of one class",
+    "label_gap": "{column} has {text}, which may be a missing value or a class: --missing drop, or --classes names all",
+    "cases": "{labels} differ in case alone: write them alike, or --classes names all classes",
+    "kinds": "{column} has values of several kinds, {labels}",
+    "referral": "{column} has referrals: --concern FILE says what they cost, and names the classes and answers",
+    "disjoint": "the predicted labels {decisions} of {column} and the labels {labels} have none in common",
+    "two_codes": (
+        "{column} has predicted labels {decisions}, and the labels are {labels}: if these are two codes of the same "
+        "classes, write them alike; if they are not, --classes names all classes"
+    ),
+    "other_truth": "the degrees of truth are for {truth}, and the scores for {classes}",
     # Integrations
     "of_selector": "must be an argument of the CheckpointSelector, not of SelectCheckpoint",
     "selector_or_folder": "must be a CheckpointSelector or a folder",

@@ -21,9 +21,8 @@ def calls() -> Iterator[tuple[str, set[str | None]]]:
                 continue
             place = 1 if call.func.id == "require" else 0
             code = call.args[place] if len(call.args) > place else None
-            is_error = call.func.id in ("require", "refused") or call.func.id.endswith(
-                "Error"
-            )
+            makers = ("require", "refused", "Problem")
+            is_error = call.func.id in makers or call.func.id.endswith("Error")
             if is_error and isinstance(code, ast.Constant) and code.value in RULES:
                 yield code.value, {keyword.arg for keyword in call.keywords}
 

@@ -109,18 +109,20 @@ def open_models(
         shared_ids([open_table(path) for path in paths]) if is_in_order else []
     )  # these must be equal in all files
     known: dict[str, Any] = {"decisions": numbers, "texts": [*reading.columns, *ids]}
+    sources = {
+        name: (open_table(path), reading)
+        for name, path in zip(file_names(paths), paths, strict=True)
+    }
     if len(reading.models) > 1:
-        split = split_models(open_table(paths[0]), reading)
-        names = list(reading.models)
-    else:
-        split = [(open_table(path), reading) for path in paths]
-        names = file_names(paths)
-    sources = [split[0], *((table, options.alone()) for table, options in split[1:])]
+        sources = split_models(open_table(paths[0]), reading)
+    for name in [*sources][1:]:
+        table, options = sources[name]
+        sources[name] = table, options.alone()
 
     def opened(classes: Sequence[str] | None) -> list[Predictions]:
         return [
             Predictions(table.path, options, class_names=classes, table=table, **known)
-            for table, options in sources
+            for table, options in sources.values()
         ]
 
     models = opened(None if concern is None else concern.classes)
@@ -133,7 +135,7 @@ def open_models(
         models = opened([*named, *scored, every][0])
     for each in models:
         each.decides = any(other.decides for other in models)
-    return dict(zip(names, models, strict=True))
+    return dict(zip(sources, models, strict=True))
 
 
 def score_models(

@@ -382,4 +382,5 @@ def _reason(entry: "MetricEntry", value: float, unpredicted: str, absent: str) -
 
 def _listed(texts: Sequence[str], most: int = MAX_LISTED) -> str:
     """Join up to ``most`` texts by commas, with "..." for those that are left out."""
-    return ", ".join([*texts[:most], *(["..."] if len(texts) > most else [])])
+    more = ["..."] if len(texts) > most else []
+    return ", ".join([*texts[:most], *more])

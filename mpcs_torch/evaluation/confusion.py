@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.files.facts import SEPARATOR
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import PredictionsError
 from mpcs_torch.evaluation.files.tables import listed, to_number, to_text
-from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, plain
+from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, TOTALS, plain
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
@@ -93,9 +93,6 @@ def evaluate_confusion(
         over_costs=over_costs,
         is_default=is_default,
     )
-
-
-TOTALS = frozenset(("all", "total", "totals", "sum", "support"))
 
 
 def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:

@@ -30,7 +30,7 @@ from mpcs_torch.evaluation.files.reading import (
     naming_file,
 )
 from mpcs_torch.evaluation.files.roles import named_labels
-from mpcs_torch.evaluation.files.tables import ReadColumns
+from mpcs_torch.evaluation.files.tables import ReadColumns, take_rows
 from mpcs_torch.evaluation.files.words import LABELS, WRITTEN, named_as
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.evaluation.result import Result
@@ -124,14 +124,18 @@ class UnitRows(NamedTuple):
                 of_rows, predictions.reading.combine, concern, len(names), size, unit
             )
             codes = units.units.codes
-            groups = {name: units.combined_groups(of, name) for name, of in groups.items()}
-            logits = (
-                units.probabilities(rows.scores.softmax(1)).clamp(min=MIN_PROBABILITY).log()
-            )
             lacks = units.highest((target == NO_LABEL).long())[codes] == 1
-            target = units.classes(target.masked_fill(lacks, NO_LABEL), len(names))
-            costs = None if costs is None else units.same(costs, "costs")
-        return cls(logits, target, groups, codes, units.note(names), costs)
+            of_groups = {name: of.codes for name, of in groups.items()}
+            target = target.masked_fill(lacks, NO_LABEL)
+            each = Rows(rows.scores.softmax(1), target, codes, of_groups, costs=costs)
+            combined = units.combined(each, len(names), is_clustered=False)
+        logits = combined.probs.clamp(min=MIN_PROBABILITY).log()
+        groups = {
+            name: of._replace(codes=combined.groups[name]) for name, of in groups.items()
+        }
+        return cls(
+            logits, combined.target, groups, codes, units.note(names), combined.costs
+        )
 
 
 def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
@@ -221,6 +225,8 @@ def apply_rule(
     Warns:
         EvaluationWarning: If the rule was fitted to some of the labelled rows.
     """
+    from pyarrow import array
+
     check_copy(predictions.table, out)
     read, cluster = predictions.logits(), predictions.reading.cluster
     advance(len(read.scores))
@@ -242,7 +248,7 @@ def apply_rule(
         IS_LIMITED + j: f"its risk is too high for '{limit}'"
         for j, limit in enumerate(rule.limits)
     }
-    added = {
+    of_units: dict[str, list[Any]] = {
         "decision": [names[decision] for decision in assessed.decision.tolist()],
         "risk": _short(assessed.risk),
         "cost": _short(assessed.cost),
@@ -250,8 +256,8 @@ def apply_rule(
         "best": [names[label] for label in assessed.best.tolist()],
     }
     added = {
-        name: [values[code] for code in rows.units.tolist()]
-        for name, values in added.items()
+        name: take_rows(array(values), rows.units.int().numpy())
+        for name, values in of_units.items()
     }
     roles, table = (
         predictions.roles,

@@ -572,8 +572,8 @@ def test_each_format_gives_the_same_decisions(
     expected.save(rule)
     out = tmp_path / f"out{'.parquet' if suffix == '.parquet' else '.csv'}"
     assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
-    table = open_table(out).peek(400)
-    assert table["decision"] == [
+    table = open_table(out).read(["decision", "target"]).columns
+    assert table["decision"].tolist() == [
         [*NAMES, "refer"][i] for i in expected(logits(1)[0]).tolist()
     ]
     assert len(table["target"]) == 400

@@ -159,7 +159,7 @@ def test_rows_that_share_a_patient_are_warned_of_unless_clusters_are_given(
         ),
         (
             "score,label\n.5,1\n,0\n.3,0\n",
-            "--missing drop leaves out such rows",
+            "--missing drop leaves such rows out",
             ("--missing", "drop"),
         ),
         (

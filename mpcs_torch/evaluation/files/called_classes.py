@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, permutations
+from typing import Any
 
-from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.facts import Facts, number_or_text, numbered_families, span
-from mpcs_torch.evaluation.files.problems import Code, Problem
+from mpcs_torch.evaluation.files.facts import Facts, number_or_text, numbered_families
+from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import Reading, Roles
-from mpcs_torch.evaluation.files.tables import is_gap, listed, to_number
+from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.files.words import is_positive
 
 MAX_ORDERED = 3
@@ -29,53 +29,44 @@ def call_classes(
         roles.form == "lists" or not facts.table.has_names
     )
     others = [
-        name
-        for name in columns
-        if is_unnamed or not facts.label_texts(name) <= {*roles.classes}
+        name for name in columns if is_unnamed or not facts.labels(name) <= {*roles.classes}
     ]
     if not others:
         yield reading
         return
     numbered = [name for name in others if facts.kind(name) != "text"]
+    ways, doubt = list[Roles](), "which_order" if not numbered else None
     if numbered:
         ways, doubt = _by_number(facts, roles, numbered, is_unnamed=is_unnamed)
-    else:
-        ways, doubt = (
-            (_in_any_order(facts, roles, others) if is_unnamed else []),
-            "which_order",
-        )
-    labels = sorted(set[str]().union(*map(facts.label_texts, others)), key=number_or_text)
-    said = {
-        "labels": listed(labels),
-        "classes": listed(roles.classes),
+    elif is_unnamed:
+        ways = _in_any_order(facts, roles, others)
+    said: dict[str, Any] = {
+        "columns": roles.scores,
+        "labels": sorted(facts.labels(*others), key=number_or_text),
+        "classes": roles.classes,
         "size": len(roles.classes),
     }
     for way in ways:
-        fields = {
-            "columns": span(roles.scores),
-            "first": (way.called or way.classes)[0],
-            **said,
-        }
-        yield reading._replace(
-            roles=way, doubt=Problem(doubt, fields) if doubt else reading.doubt
-        )
+        first = (way.called or way.classes)[0]
+        problem = Problem(doubt, **said, first=first) if doubt else reading.doubt
+        yield reading._replace(roles=way, doubt=problem)
     # If only some labels are no classes, reading the rows names these; and decisions may be more than classes.
     is_known = (
         not numbered
         and not is_unnamed
-        and not facts.label_texts(others[0]).isdisjoint(roles.classes)
+        and not facts.labels(others[0]).isdisjoint(roles.classes)
     )
     if not ways and (is_known or roles.form == "decisions"):
         yield reading
     elif not ways:
-        yield reading._replace(
-            broken=Problem("no_class", {"column": quoted(others[0]), **said})
-        )
+        problem = Problem("no_class", **said, column=others[0])
+        yield reading._replace(broken=reading.broken or problem)
 
 
 def _in_any_order(facts: Facts, roles: Roles, columns: Sequence[str]) -> list[Roles]:
     """Return the roles with the labels as classes, in each order if they are few; none if they are too many."""
-    labels, size = _all_labels(facts, columns), len(roles.classes)
+    labels = sorted(facts.labels(*columns, in_all=True), key=number_or_text)
+    size = len(roles.classes)
     if len(labels) < size:  # the names of the others are not known
         return [roles]
     orders = permutations(labels) if size <= MAX_ORDERED else iter([labels])
@@ -84,13 +75,13 @@ def _in_any_order(facts: Facts, roles: Roles, columns: Sequence[str]) -> list[Ro
 
 def _by_number(
     facts: Facts, roles: Roles, columns: Sequence[str], *, is_unnamed: bool
-) -> tuple[list[Roles], Code | None]:
+) -> tuple[list[Roles], str | None]:
     """Return the roles with each way in which numbers may call the classes, and the doubt if names do not tell one."""
     are_words = not is_unnamed and any(to_number(name) is None for name in roles.classes)
     if not are_words and facts.class_names is not None:
         return [], None
     names = _counted(facts, len(roles.classes), columns)
-    doubt: Code | None = None if is_unnamed else "by_place"
+    doubt = None if is_unnamed else "by_place"
     if not names and not are_words:
         names, doubt = _ranked(facts, len(roles.classes), columns), "by_place"
     if not are_words:
@@ -126,18 +117,12 @@ def _orders(
     return [turned, roles] if len(roles.classes) == 2 else [roles], True
 
 
-def _all_labels(facts: Facts, columns: Sequence[str]) -> list[str]:
-    """Return the labels in all rows, sorted; words that mean a missing value only if there are no other labels."""
-    texts = set[str]().union(*map(facts.all_texts, columns))
-    return sorted({text for text in texts if not is_gap(text)} or texts, key=number_or_text)
-
-
 def _counted(facts: Facts, size: int, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the numbers of the classes from 0, or from 1, or both if all rows have labels that fit both."""
     fitting = [tuple(str(first + place) for place in range(size)) for first in (0, 1)]
-    for texts_of in (facts.label_texts, facts.all_texts):
-        texts = {text for name in columns for text in texts_of(name) if not is_gap(text)}
-        fitting = [names for names in fitting if texts <= {*names}]
+    for in_all in (False, True):
+        labels = facts.labels(*columns, in_all=in_all)
+        fitting = [names for names in fitting if labels <= {*names}]
         if len(fitting) < 2 or facts.table.counts_from_0:
             break
     return fitting[:1] if facts.table.counts_from_0 else fitting
@@ -145,7 +130,7 @@ def _counted(facts: Facts, size: int, columns: Sequence[str]) -> list[tuple[str,
 
 def _ranked(facts: Facts, size: int, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the labels in the order of their numbers, if these are consecutive, or -1 and 1."""
-    labels = _all_labels(facts, columns)
+    labels = sorted(facts.labels(*columns, in_all=True), key=number_or_text)
     numbers = [
         number
         for number in map(to_number, labels)

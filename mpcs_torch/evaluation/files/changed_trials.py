@@ -11,7 +11,6 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import Advance, ReadOptions
 from mpcs_torch.evaluation.files.tables import ReadColumns
 from mpcs_torch.evaluation.files.trial_roles import PAIR, find_names, find_roles, in_words
-from mpcs_torch.evaluation.files.trials import MISSING
 from mpcs_torch.evaluation.files.write import copy_table
 
 
@@ -34,7 +33,7 @@ def rewrite_scores(
     def changed(read: ReadColumns) -> dict[str, Any]:
         scores = torch.from_numpy(read.numbers(roles.score))
         if scores.isnan().any():
-            raise read.error(MISSING, int(scores.isnan().nonzero()[0]), roles.score)
+            raise read.error("is missing", int(scores.isnan().nonzero()[0]), roles.score)
         advance(read.rows)
         return {roles.score: change(-scores if options.lower_is_target else scores).numpy()}
 

@@ -1,11 +1,10 @@
 """Choose how a classifier's file is read: the one reading that is clear, or an error with commands that were tried."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
 from mpcs_torch.evaluation.files.facts import Facts, nominal_sum
 from mpcs_torch.evaluation.files.label_columns import Labels, label_candidates
@@ -14,15 +13,20 @@ from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.stacked_models import refuse_stacked
-from mpcs_torch.evaluation.files.tables import listed, to_text
-from mpcs_torch.evaluation.files.words import LABELS, is_label, named_as
+from mpcs_torch.evaluation.files.tables import Kind, listed, to_text
+from mpcs_torch.evaluation.files.words import LABELS, TOTALS, is_label, named_as
 
 MAX_DESCRIBED = 12
 """The maximum number of columns that an error describes."""
-OF_ROWS = ("sums", "no_class")
+OF_ROWS = frozenset(("sums", "no_class"))
 """The rules for rows: if only one reading is named, the error for its first bad row says more than one for the file."""
-TOTALS = frozenset(("all", "total", "totals", "sum", "support"))
-"""The names of the sums of a confusion matrix, in lower case."""
+KINDS: Mapping[Kind, str] = {
+    "empty": "empty",
+    "text": "text",
+    "whole": "whole numbers",
+    "number": "numbers",
+    "list": "lists of numbers",
+}
 
 
 def choose(facts: Facts, measure: Measure | None) -> Roles:
@@ -43,11 +47,8 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
     if len(chosen) != 1:
         error = _unclear(facts, readings, chosen, measure)
         named = [reading for reading in readings if reading.strength > UNNAMED]
-        is_left_to_rows = (
-            len(named) == 1
-            and named[0].broken is not None
-            and named[0].broken.code in OF_ROWS
-        )
+        rules = [one.broken.code for one in named if one.broken is not None]
+        is_left_to_rows = len(named) == 1 and {*rules} & OF_ROWS
         if error.offers or measure is None or not is_left_to_rows:
             raise error
         chosen = named
@@ -55,23 +56,19 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
     refuse_stacked(facts, roles, measure)
     used = {*roles.scores, *roles.truth, roles.label}
     unused = [name for name in facts.free if name not in used]
-    failed = [
-        one for one in readings if one.broken and one.broken.code in ("sums", "unordered")
-    ]
-    failed = [one for one in failed if not {*one.roles.scores} & used]
-    remarks = [str(one.broken) for one in failed[:1]] if roles.form == "decisions" else []
-    beside = {
-        one.roles.scores[0]: one
+    first = facts.matrix(roles.scores)
+    if roles.form == "decisions":
+        failed = [one.broken for one in readings if not {*one.roles.scores} & used]
+        codes = ("sums", "unordered")
+        remarks = [str(each) for each in failed if each and each.code in codes]
+        return roles._replace(unused=unused, first_scores=first, remarks=remarks[:1])
+    decisions = [
+        one.roles.scores[0]
         for one in readings
         if one.is_clear and one.roles.form == "decisions"
-    }
-    decided = paired_decision(
-        roles.scores[0], [name for name in beside if name not in roles.scores]
-    )
-    first = facts.matrix(roles.scores)
-    return roles._replace(
-        unused=unused, decided=decided, first_scores=first, remarks=remarks
-    )
+    ]
+    decided = paired_decision(roles.scores[0], [*dict.fromkeys(decisions)])
+    return roles._replace(unused=unused, first_scores=first, decided=decided)
 
 
 def _unclear(
@@ -84,19 +81,15 @@ def _unclear(
     path, ranked = facts.table.path, sorted(readings, key=lambda one: _order(one, chosen))
     misplaced = [name for name in facts.options.columns if is_label(name)]
     if not readings and misplaced:
-        return UnclearFileError(path, Problem("both", {"column": quoted(misplaced[0])}))
+        return UnclearFileError(path, Problem("both", column=misplaced[0]))
     offers = offered(facts, ranked, chosen, measure)
-    if chosen:
-        problem = Problem("several")
-    elif offers:
-        problem = offers[0][0].doubt or offers[0][0].broken or Problem("several")
-    else:
+    problem, further = Problem("several"), list[str]()
+    if offers and not chosen:
+        problem = offers[0][0].doubt or offers[0][0].broken or problem
+    elif not chosen:
         problem = _problem(facts, ranked)
-    further = (
-        []
-        if offers
-        else [line for line in _described(facts, ranked) if line != str(problem)]
-    )
+    if not offers:
+        further = [line for line in _described(facts, ranked) if line != str(problem)]
     return UnclearFileError(path, problem, [offer for _, offer in offers], further)
 
 
@@ -119,21 +112,14 @@ def _order(reading: Reading, chosen: Sequence[Reading]) -> tuple[bool, int, bool
 
 def _described(facts: Facts, ranked: Sequence[Reading]) -> list[str]:
     """Describe the columns, and the ways to read them that come closest, for an error without offers."""
-    lines = (
-        [f"it has {listed(facts.table.names, MAX_DESCRIBED)}"]
-        if facts.table.has_names
-        else ["it has no header"]
-    )
-    for name in facts.table.names[:MAX_DESCRIBED]:
-        values = list(dict.fromkeys(to_text(value) for value in facts.columns[name].values))
-        kind = {
-            "whole": "whole numbers",
-            "number": "numbers",
-            "list": "lists of numbers",
-        }.get(facts.kind(name), "")
-        lines.append(
-            f"  {listed([name])}: {kind or facts.kind(name)}, such as {listed(values, 3)}"
-        )
+    names = facts.table.names
+    lines = ["it has no header"]
+    if facts.table.has_names:
+        lines = [f"it has {listed(names, MAX_DESCRIBED)}"]
+    for name in names[:MAX_DESCRIBED]:
+        values = list(dict.fromkeys(map(to_text, facts.columns[name].values)))
+        kind = KINDS[facts.kind(name)]
+        lines.append(f"  {listed([name])}: {kind}, such as {listed(values, 3)}")
     lacking = [name for name in facts.class_names or () if name not in facts.table.names]
     if lacking and facts.table.has_names:
         lines.append(f"there is no column for {listed(lacking, 5)}")
@@ -148,40 +134,28 @@ def _other_form(facts: Facts) -> Problem | None:
     if _is_confusion(facts):
         return Problem("confusion")
     if len(names) == 1 and re.search("[,;\t]", names[0]):
-        return Problem("quoted_lines", {"column": quoted(names[0])})
+        return Problem("quoted_lines", column=names[0])
     for name in facts.by_kind(facts.free, "text"):
         values = [value for value in facts.columns[name].labels if value]
         if all(value.startswith("{") and value.endswith("}") for value in values):
-            return Problem(
-                "dictionaries", {"column": quoted(name), "value": quoted(values[0])}
-            )
+            return Problem("dictionaries", column=name, value=values[0])
     lists = facts.by_kind(facts.free, "list")
-    for name in (
-        named_as(lists, LABELS) if len(lists) > 1 and not facts.options.label_column else ()
-    ):
+    if len(lists) < 2 or facts.options.label_column:
+        return None
+    for name in named_as(lists, LABELS):
         numbers = facts.columns[name].numbers
-        has_lengths = bool(np.isnan(numbers).any())
-        is_square = (
-            len(numbers) < numbers.shape[1]
-            and (numbers % 1 == 0).all()
-            and (numbers.sum(axis=1) != 1).any()
-        )
-        if has_lengths or is_square:
-            return Problem(
-                "many_rows", {"column": quoted(name), "columns": ",".join(lists)}
-            )
+        has_lengths = np.isnan(numbers).any()
+        is_whole = len(numbers) < numbers.shape[1] and (numbers % 1 == 0).all()
+        if has_lengths or (is_whole and (numbers.sum(axis=1) != 1).any()):
+            return Problem("many_rows", column=name, columns=lists)
     return None
 
 
 def _is_confusion(facts: Facts) -> bool:
     """Return whether the first column names the rows as the header names the other columns, which have counts."""
-    table = facts.table
-    if (
-        not table.has_names
-        or len(table.names) < 3
-        or facts.options.label_column
-        or facts.options.score_columns
-    ):
+    table, options = facts.table, facts.options
+    is_asked = options.label_column or options.score_columns
+    if not table.has_names or len(table.names) < 3 or is_asked:
         return False
     first, *others = table.names
     rows = [to_text(value) for value in facts.columns[first].values]
@@ -189,6 +163,5 @@ def _is_confusion(facts: Facts) -> bool:
     is_square = [row for row in rows if row.lower() not in TOTALS] == names
     if not is_square or len(facts.by_kind(others, "whole")) < len(others):
         return False
-    return (
-        nominal_sum(facts.matrix(names).sum(axis=1), len(names)) is None
-    )  # else each row has probabilities
+    sums = facts.matrix(names).sum(axis=1)
+    return nominal_sum(sums, len(names)) is None  # else each row has probabilities

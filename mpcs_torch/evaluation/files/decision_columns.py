@@ -5,13 +5,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from mpcs_torch.concern.checks import REFERRAL
-from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text
 from mpcs_torch.evaluation.files.label_columns import MAX_UNNAMED, Labels
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import DECIDED, UNNAMED, Reading, Roles
-from mpcs_torch.evaluation.files.tables import listed, to_number
+from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.files.words import (
     DECISIONS,
     LABELS,
@@ -49,8 +48,7 @@ def decision_columns(
         ):
             named.append(name)
     found = [(name, DECIDED) for name in named]
-    texts = set[str]() if label is None else facts.label_texts(label)
-    if label is None or len(texts) < 2:
+    if label is None or len(facts.labels(label)) < 2:
         return found
     alike = (
         name
@@ -67,7 +65,7 @@ def _is_alike(facts: Facts, name: str, label: str) -> bool:
 
     A column of a few classes in the first rows may have all classes in all rows.
     """
-    own, texts = facts.texts(name), facts.label_texts(label)
+    own, texts = facts.texts(name), facts.labels(label)
     if facts.columns[name].labels == facts.columns[label].labels:
         return False
     if own == texts or not own & texts:
@@ -82,8 +80,7 @@ def decided(
     facts: Facts, labels: Labels, decision: str, strength: int
 ) -> Iterator[Reading]:
     """Yield the readings of a column of predicted labels. Without known classes, all labels are classes."""
-    said = {"column": quoted(decision), "what": "predicted labels"}
-    doubt = None if strength > UNNAMED else Problem("not_named", said)
+    doubt = None if strength > UNNAMED else Problem("not_decisions", column=decision)
     names = [decision, *labels.hard]
     if facts.class_names is not None:
         roles = Roles("decisions", [decision], tuple(facts.class_names))
@@ -113,30 +110,27 @@ def _problem_of(
     cases = Counter(name.lower() for name in classes)
     twins = [name for name in classes if cases[name.lower()] > 1]
     is_mixed = facts.kind(names[0]) == "whole" and 0 < len(numbers) < len(classes)
-    column = {"column": quoted(names[0])}
+    column = names[0]
     if REFERRAL in classes:
-        return Problem("referral", column)
+        return Problem("referral", column=column)
     if missing and facts.options.missing == "error":
-        place = names[-1] if missing[0] in known else names[0]
-        return Problem("label_gap", {"column": quoted(place), "text": quoted(missing[0])})
+        place = names[-1] if missing[0] in known else column
+        return Problem("label_gap", column=place, text=missing[0])
     if texts.isdisjoint(known) and len(known) > 1:
         return Problem(
-            "disjoint",
-            {**column, "decisions": listed(sorted(texts)), "labels": listed(sorted(known))},
+            "disjoint", column=column, decisions=sorted(texts), labels=sorted(known)
         )
     if _are_two_codes(texts, known):
         return Problem(
             "two_codes",
-            {
-                **column,
-                "decisions": listed(sorted(texts, key=number_or_text)),
-                "labels": listed(sorted(known, key=number_or_text)),
-            },
+            column=column,
+            decisions=sorted(texts, key=number_or_text),
+            labels=sorted(known, key=number_or_text),
         )
     if twins:
-        return Problem("cases", {"labels": listed(twins)})
+        return Problem("cases", labels=twins)
     if is_mixed or any(number % 1 for number in numbers):
-        return Problem("kinds", {**column, "labels": listed(classes)})
+        return Problem("kinds", column=column, labels=classes)
     return None
 
 

@@ -64,18 +64,11 @@ def detect_encoding(start: bytes) -> str:
     for mark, encoding in ENCODINGS:
         if start.startswith(mark):
             return encoding
-    if (
-        len(start) > 1
-        and b"\0" not in start[::2]
-        and start[1::2].count(0) * 2 > len(start) // 2
-    ):
-        return "utf-16-le"
-    if (
-        len(start) > 1
-        and b"\0" not in start[1::2]
-        and start[::2].count(0) * 2 > len(start) // 2
-    ):
-        return "utf-16-be"
+    # In UTF-16 without a mark, one of the two bytes of most letters is 0.
+    for low, high, encoding in ((0, 1, "utf-16-le"), (1, 0, "utf-16-be")):
+        zeros = start[high::2].count(0)
+        if len(start) > 1 and not start[low::2].count(0) and zeros * 4 > len(start):
+            return encoding
     return "utf-8-sig"
 
 
@@ -204,19 +197,11 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     kinds = [column_kind(column) for column in columns]
     numbers = [to_number(cell) for cell in first]
     numeric = [place for place, number in enumerate(numbers) if number is not None]
-    given = sorted(number for number in numbers if number is not None)
-    is_sequence = given in (
-        [*map(float, range(len(given)))],
-        [*map(float, range(1, len(given) + 1))],
-    )
-    are_names = (
-        len(given) > 1
-        and is_sequence
-        and all(first[place].isdecimal() for place in numeric)
-    )  # 1.0 is no name
-    if are_names and (
-        not others or any(kinds[place] in ("number", "text") for place in numeric)
-    ):
+    given, size = sorted(each for each in numbers if each is not None), len(numeric)
+    is_sequence = size > 1 and given in ([*range(size)], [*range(1, size + 1)])
+    are_names = is_sequence and all(first[place].isdecimal() for place in numeric)
+    below = {kinds[place] for place in numeric}
+    if are_names and (not others or below & {"number", "text"}):  # 1.0 is no name
         return True
     if any(number is not None and number % 1 for number in numbers):
         return False
@@ -225,20 +210,13 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     ]
     above_numbers = [first[place] for place in of_numbers if numbers[place] is None]
     if numeric or any(above_numbers):
-        return any(above_numbers) and all(
-            column_kind([cell]) != "list" for cell in above_numbers
-        )
-    if any(
-        cell and cell in map(str.strip, column)
-        for cell, column in zip(first, columns, strict=True)
-    ):
-        return False
-    kinds_of_cells = [
-        [target_or_not(each) for each in (cell, *column)]
-        for cell, column in zip(first, columns, strict=True)
-    ]
-    if any(len(some) > 1 and None not in some for some in kinds_of_cells):
-        return False
+        kinds_above = [column_kind([cell]) for cell in above_numbers]
+        return any(above_numbers) and "list" not in kinds_above
+    for cell, column in zip(first, columns, strict=True):
+        is_repeated = cell and cell in map(str.strip, column)
+        are_labels = column and None not in map(target_or_not, (cell, *column))
+        if is_repeated or are_labels:
+            return False
     return delimiter != SPACE or any(map(is_column_name, first))
 
 

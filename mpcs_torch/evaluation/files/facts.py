@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ class ColumnFacts:
     def __init__(self, values: Sequence[Any]) -> None:
         self.values = values
         self.kind = column_kind(values)
+        self.all_texts: set[str] | None = None
+        """The distinct texts in all rows, once `Facts.all_texts` has read them."""
 
     @cached_property
     def labels(self) -> list[str]:
@@ -59,17 +62,11 @@ class ColumnFacts:
     def numbers(self) -> NDArray[np.float64]:
         """The numbers, (n,), or for lists (n, k); NaN for a value that is no number, or a list of another length."""
         if self.kind != "list":
-            return np.array(
-                [
-                    np.nan if number is None else number
-                    for number in map(to_number, self.values)
-                ]
-            )
+            return np.array([*map(to_number, self.values)], dtype=np.float64)  # None is NaN
         lists = [numbers_in(value) for value in self.values]
         size = len(next(filter(None, lists)))
-        return np.array(
-            [row if row and len(row) == size else [np.nan] * size for row in lists]
-        )
+        rows = [row if row and len(row) == size else [np.nan] * size for row in lists]
+        return np.array(rows)
 
 
 class Facts:
@@ -104,7 +101,6 @@ class Facts:
                 table.path,
                 "has no rows" if not table.has_names else "has a header, but no rows",
             )
-        self._all_texts = dict[str, set[str]]()
         self._ask(options)
 
     def _ask(self, options: ReadOptions) -> None:
@@ -135,16 +131,14 @@ class Facts:
         return [name for name in names if self.kind(name) in kinds]
 
     @cached_property
-    def families(self) -> dict[frozenset[str], list[set[str]]]:
-        """The columns of texts or whole numbers whose names differ in a number alone, by the set of these numbers."""
-        members = defaultdict[tuple[str, str], dict[str, str]](dict)
-        for name in self.by_kind(self.table.names, "whole", "text"):
-            if match := NUMBERED.fullmatch(name):
-                members[match[1], match[3]][match[2]] = name
-        families = defaultdict[frozenset[str], list[set[str]]](list)
-        for family in members.values():
-            families[frozenset(family)].append({*family.values()})
-        return dict(families)
+    def numbered(self) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
+        """The columns of texts or whole numbers whose names differ in consecutive numbers alone, by these numbers."""
+        families = defaultdict[tuple[str, ...], list[tuple[str, ...]]](list)
+        for family, numbers in numbered_families(
+            self.by_kind(self.table.names, "whole", "text")
+        ):
+            families[numbers].append(family)
+        return families
 
     @cached_property
     def _siblings(self) -> dict[tuple[str, str], set[str]]:
@@ -170,17 +164,17 @@ class Facts:
 
     def all_texts(self, name: str) -> set[str]:
         """Return the distinct texts of the column ``name`` in all rows, without missing values."""
-        if name not in self._all_texts:
-            self._all_texts[name] = {
-                label_text(text) for text in distinct_texts(self.table, name, MAX_CLASSES)
-            } - {""}
-        return self._all_texts[name]
+        column = self.columns[name]
+        if column.all_texts is None:
+            texts = distinct_texts(self.table, name, MAX_CLASSES)
+            column.all_texts = {*map(label_text, texts)} - {""}
+        return column.all_texts
 
-    def label_texts(self, name: str) -> set[str]:
-        """Return the distinct labels in the first rows, without words that mean a missing label, unless all do."""
+    def labels(self, *names: str, in_all: bool = False) -> set[str]:
+        """Return the distinct labels in columns, without words that mean a missing one; in all rows, or the first."""
         known = {*(self.class_names or ()), *self.called}
-        texts = set[str]() if self.kind(name) == "empty" else self.texts(name)
-        return {text for text in texts if text in known or not is_gap(text)} or texts
+        texts = set[str]().union(*map(self.all_texts if in_all else self.texts, names))
+        return {text for text in texts if text in known or not is_gap(text)}
 
     def matrix(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Return the numbers of the columns ``names`` in the first rows, (n, k), without rows that lack a number."""
@@ -237,11 +231,8 @@ def nominal_sum(sums: Any, num_classes: int) -> float | None:
 
 def span(names: Sequence[str]) -> str:
     """List ``names`` for a message; names with consecutive numbers become "FIRST to LAST"."""
-    numbered = next(
-        (family for family, _ in numbered_families(names) if len(family) == len(names) > 2),
-        None,
-    )
-    if numbered is not None and [*numbered] == [*names]:
+    families = [family for family, _ in numbered_families(names)]
+    if len(names) > 2 and families == [tuple(names)]:
         return f"{listed(names[:1])} to {listed(names[-1:])}"
     return listed(names)
 
@@ -255,12 +246,8 @@ def numbered_families(
         if match := NUMBERED.fullmatch(name):
             families[match[1], match[3]][int(match[2])] = name
     for family in families.values():
-        numbers = sorted(family)
-        if (
-            len(numbers) > 1
-            and numbers[0] in (0, 1)
-            and numbers == [*range(numbers[0], numbers[0] + len(numbers))]
-        ):
+        numbers, size = sorted(family), len(family)
+        if size > 1 and numbers in ([*range(size)], [*range(1, size + 1)]):
             yield tuple(family[number] for number in numbers), tuple(map(str, numbers))
 
 
@@ -275,17 +262,21 @@ def affixes(names: Iterable[str], class_name: str) -> list[tuple[str, str]]:
     return sorted(around, key=lambda pair: len(pair[0]) + len(pair[1]))
 
 
+def shared_start(names: Sequence[Sequence[str]]) -> int:
+    """Return with how many equal items all ``names``, texts or lists of words, begin."""
+    return len([*takewhile(lambda items: len({*items}) == 1, zip(*names, strict=False))])
+
+
 def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield the columns PREFIX + class + SUFFIX of all ``classes``, shortest affixes first; ignore case."""
     if not classes or not classes[0]:
         return
-    differs = all(
-        len({name.lower() for name in some}) == len(some) for some in (names, classes)
-    )
-    lower = {(name.lower() if differs else name): name for name in names}
-    classes_in_case = [name.lower() if differs else name for name in classes]
-    for before, after in affixes(lower, classes_in_case[0]):
-        columns = [f"{before}{name}{after}" for name in classes_in_case]
+    lower = {name.lower(): name for name in names}
+    wanted = [name.lower() for name in classes]
+    if len(lower) < len(names) or len({*wanted}) < len(wanted):  # their case differs alone
+        lower, wanted = {name: name for name in names}, [*classes]
+    for before, after in affixes(lower, wanted[0]):
+        columns = [f"{before}{name}{after}" for name in wanted]
         if all(column in lower for column in columns):
             yield tuple(lower[column] for column in columns)
             if not before and not after:

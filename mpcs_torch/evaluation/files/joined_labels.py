@@ -5,9 +5,7 @@ from dataclasses import replace
 from itertools import chain, islice, product
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.facts import Facts, affixes
@@ -15,7 +13,7 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.label_columns import MAX_FAMILIES, label_candidates
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.row_ids import Ids, RowIds, check_as_many
-from mpcs_torch.evaluation.files.tables import Column, FileTable, choices, listed
+from mpcs_torch.evaluation.files.tables import Column, FileTable, choices, listed, take_rows
 from mpcs_torch.evaluation.files.words import is_index
 
 MAX_IDS = 5
@@ -36,9 +34,9 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
     groups = [
         name for name in reading.columns if name in other.names and name not in table.names
     ]
-    ids = [_ids_of(each, reading) for each in (table, other)]
+    ids = _ids_of(table, reading), _ids_of(other, reading)
     may_lack = reading.missing == "drop"
-    return join(table, other, of_class, groups, (ids[0], ids[1]), may_lack=may_lack)[0]
+    return join(table, other, of_class, groups, ids, may_lack=may_lack)[0]
 
 
 def join(
@@ -77,26 +75,17 @@ def join(
         of_class[class_name] = joined
     if names[0]:
         by = " = ".join(dict.fromkeys(quoted(" and ".join(each)) for each in names))
-        known, own = (
-            RowIds.of(theirs, names[1]).check_different(),
-            RowIds.of(table.read(names[0]), names[0]),
-        )
-        places = (
-            own.among(known)
-            if may_lack
-            else own.all_among(known, " (--missing drop leaves such rows out)")
-        )
+        known = RowIds.of(theirs, names[1]).check_different()
+        own = RowIds.of(table.read(names[0]), names[0])
+        if not may_lack:
+            own.all_among(known, " (--missing drop leaves such rows out)")
+        places = own.among(known)
         if is_list:
             known.all_among(own.check_different())
     else:
-        by = "the order of rows"
-        rows, header = (
-            table.read(table.names[:1]).rows,
-            f" below the header {listed(other.names, 3)}",
-        )
-        check_as_many(
-            other.path, theirs.rows, table.path, rows, header if other.has_names else ""
-        )
+        by, rows = "the order of rows", table.read(table.names[:1]).rows
+        header = f" below the header {listed(other.names, 3)}" if other.has_names else ""
+        check_as_many(other.path, theirs.rows, table.path, rows, header)
         places = np.arange(rows, dtype=np.int32)
 
     def load(
@@ -106,7 +95,7 @@ def join(
         columns = table.load(inner, numbers, rows) if inner else {}
         taken = min(map(len, columns.values()), default=None)
         return columns | {
-            name: _take(theirs.columns[added[name]], places[:taken])
+            name: take_rows(theirs.columns[added[name]], places[:taken])
             for name in wanted
             if name in added
         }
@@ -138,11 +127,8 @@ def best_match(
         PredictionsError: If no columns have names in common, or two pairs of columns match rows differently.
     """
     own, known = table.read([*chain(*ours)]), other.read([*chain(*theirs)])
-    best, chosen, all_places = (
-        (False, False, 0, 0),
-        list[tuple[Ids, Ids]](),
-        list[NDArray[np.int32]](),
-    )
+    best, chosen = (False, False, 0, 0), list[tuple[Ids, Ids]]()
+    all_places = list[NDArray[np.int32]]()
     for pair in product(ours, theirs):
         is_same, size = table.has_names and pair[0] == pair[1], len(pair[0])
         if size != len(pair[1]) or best > (True, is_same, size, COMPARED):
@@ -159,8 +145,7 @@ def best_match(
             chosen.append(pair)
             all_places.append(places)
     if not chosen or any((each != all_places[0]).any() for each in all_places):
-        in_both = [listed([*dict.fromkeys(chain(*ids))]) for ids in (theirs, ours)]
-        has = f"has the ids {in_both[0]}, and {table.path.name} {in_both[1]}"
+        has = f"has the ids {listed([*known.columns])}, and {table.path.name} {listed([*own.columns])}"
         rule = "name a column of both by --id-column, or leave out those of the labels"
         raise PredictionsError(other.path, f"{has}: {rule}")
     return chosen[0]
@@ -202,10 +187,8 @@ def _labels_in(
 def _soft_labels(facts: Facts, scores: Sequence[str]) -> dict[str, str]:
     """Map each class in the names of ``scores`` to the column of numbers that is named after it."""
     numbers = facts.by_kind(facts.free, "whole", "number") if facts.table.has_names else ()
-    lower, classes = (
-        {name.lower() for name in scores},
-        {name: name.lower() for name in numbers},
-    )
+    lower = {name.lower() for name in scores}
+    classes = {name: name.lower() for name in numbers}
     # All columns of scores have the same affixes, which the first classes tell.
     first = islice(classes.values(), MAX_FAMILIES)
     around = {affix for name in first for affix in affixes(lower, name)[:MAX_FAMILIES]}
@@ -221,16 +204,5 @@ def _ids_of(table: FileTable, reading: ReadOptions) -> list[Ids]:
     table.check_columns([reading.id_column], "--id-column")
     if reading.id_column is not None:
         return [(reading.id_column,)]
-    names = [name for name in table.names if table.has_names and is_index(name)]
-    ids: list[Ids] = [(name,) for name in names[:MAX_IDS]]
-    return ids
-
-
-def _take(column: Column, places: NDArray[np.int32]) -> Column:
-    """Return the values of ``column`` at the indices ``places``; index -1 gives a missing value."""
-    import pyarrow
-
-    if isinstance(column, Tensor):
-        values = column.double()[torch.from_numpy(places).long()]
-        return values.masked_fill(torch.from_numpy(places < 0).unsqueeze(1), torch.nan)
-    return column.take(pyarrow.array(places, mask=places < 0))
+    names = [*filter(is_index, table.names)] if table.has_names else []
+    return [(name,) for name in names[:MAX_IDS]]

@@ -62,15 +62,11 @@ class MatchedRows:
         )
         read = first.rows()
         self._scores, self._target = read.scores, read.target
-        known = {
-            each
-            for each in (reading.cluster, reading.crossed, reading.unit)
-            if each is not None
-        }
-        names = dict.fromkeys([*reading.by, *alike, *known])
+        known = {reading.cluster, reading.crossed, reading.unit} - {None}
         self.columns = {
             name: read.others.groups(name, None if name in known else NO_GROUP)
-            for name in names
+            for name in dict.fromkeys([*reading.by, *alike, *known])
+            if name is not None
         }
         self.units: DecisionUnits | None = None
         """The units, such as patients, of the last file given to `rows`; None if rows are not combined."""
@@ -100,55 +96,43 @@ class MatchedRows:
             order = self._order(predictions, len(read.target))
             self._check(predictions, read, order)
             scores, target = read.scores[order], read.target[order]
-        columns = [
-            name
-            for name in (*self._first.reading.by, self._first.reading.unit)
-            if name is not None
-        ]
-        groups = {name: self.columns[name].codes for name in columns}
+        groups = {name: self.columns[name].codes for name in self._first.reading.by}
         rows = Rows(scores, target, self._ids, groups, **self._numbers)
-        return (
-            rows if self._first.reading.unit is None else self._in_units(rows, predictions)
-        )
+        return self._in_units(rows, predictions)
 
     def _independent_ids(self, rows: int) -> Tensor:
         """Return ids (N,), equal for all rows of a cluster; for crossed clusters, (N, 3), as in `Rows.ids`."""
         reading = self._first.reading
-        if reading.cluster is not None:
-            shared = [
-                name for name in (reading.cluster, reading.crossed) if name is not None
-            ]
-            ids = [
-                ids_of_names(self.columns[name].names)[self.columns[name].codes]
-                for name in shared
-            ]
-            return (
-                ids[0]
-                if len(ids) == 1
-                else torch.stack([*ids, hashed(hashed(ids[0]) + ids[1])], dim=1)
-            )
+        ids = [
+            ids_of_names(self.columns[name].names)[self.columns[name].codes]
+            for name in (reading.cluster, reading.crossed)
+            if name is not None
+        ]
+        if len(ids) == 2:
+            return torch.stack([*ids, hashed(hashed(ids[0]) + ids[1])], dim=1)
+        if ids:
+            return ids[0]
         frequencies = self._numbers.get("frequencies")
         if frequencies is not None:
             return frequencies.cumsum(0) - frequencies
         return torch.arange(rows)
 
     def _in_units(self, rows: Rows, predictions: Predictions) -> Rows:
-        reading, groups, size = (
-            self._first.reading,
-            dict(rows.groups),
-            len(predictions.class_names),
-        )
+        """Combine the rows of each unit of decision, if there are units."""
+        reading, size = self._first.reading, len(predictions.class_names)
         unit, is_clustered = reading.unit, reading.cluster is not None
-        assert unit is not None
-        codes = groups[unit] if unit in reading.by else groups.pop(unit)
-        of_rows = Groups(self.columns[unit].names, codes)
+        if unit is None:
+            return rows
         with naming_file(predictions.path):
             self.units = DecisionUnits.of(
-                of_rows, reading.combine, self._concern, size, len(codes), unit
+                self.columns[unit],
+                reading.combine,
+                self._concern,
+                size,
+                len(rows.ids),
+                unit,
             )
-            return self.units.combined(
-                rows._replace(groups=groups), size, is_clustered=is_clustered
-            )
+            return self.units.combined(rows, size, is_clustered=is_clustered)
 
     def _row_names(self, predictions: Predictions) -> RowIds:
         assert self._identifier is not None
@@ -165,32 +149,24 @@ class MatchedRows:
 
     def _check(self, predictions: Predictions, read: PredictedRows, order: Tensor) -> None:
         """Raise an error if labels or groups in ``read`` differ from those of the matching rows of the first file."""
-        path, in_order = (
-            predictions.path,
-            "rows are matched in order (--id-column COLUMN matches them by ids)",
-        )
-        how, is_soft = (
-            in_order if self._identifier is None else "rows are matched by their ids",
-            self._target.ndim == 2,
-        )
+        how = "rows are matched in order (--id-column COLUMN matches them by ids)"
+        if self._identifier is not None:
+            how = "rows are matched by their ids"
+        is_soft, classes = self._target.ndim == 2, predictions.class_names
         if read.is_soft != is_soft:
             kinds = ("one class", "soft labels")
             problem = f"has {kinds[read.is_soft]} for each row, but {self._first.path} has {kinds[is_soft]}"
-            raise PredictionsError(path, problem)
-        classes = predictions.class_names
-        compared = (
-            {}
-            if is_soft
-            else {"": (Groups(classes, read.target), Groups(classes, self._target))}
-        )
+            raise PredictionsError(predictions.path, problem)
+        compared = dict[str, tuple[Groups, Groups]]()
+        if not is_soft:
+            compared[""] = Groups(classes, read.target), Groups(classes, self._target)
         for name, expected in self.columns.items():
             if name in read.others.columns:
                 compared[name] = (read.others.groups(name, NO_GROUP), expected)
         for name, (given, expected) in compared.items():
             group_code = {each: code for code, each in enumerate(expected.names)}
-            same = torch.tensor([group_code.get(each, -1) for each in given.names])[
-                given.codes
-            ]
+            codes = torch.tensor([group_code.get(each, -1) for each in given.names])
+            same = codes[given.codes]
             in_file = torch.empty_like(expected.codes).scatter(0, order, expected.codes)
             if (same != in_file).any():
                 place = int((same != in_file).nonzero()[0])

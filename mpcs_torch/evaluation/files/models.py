@@ -3,19 +3,16 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import takewhile
-from typing import Any
 
 import numpy as np
-from torch import Tensor
 
-from mpcs_torch.evaluation.files.facts import SEPARATOR, label_text
+from mpcs_torch.evaluation.files.facts import SEPARATOR, label_text, shared_start
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.roles import Roles
 from mpcs_torch.evaluation.files.tables import (
-    PEEKED_ROWS,
     Column,
     FileTable,
+    ReadColumns,
     column_kind,
     distinct_texts,
     listed,
@@ -33,10 +30,8 @@ def side_by_side(readings: Sequence[Roles]) -> list[str]:
     for roles in readings:
         names = [SEPARATOR.split(name) for name in roles.scores]
         words.append([word for word in names[0] if all(word in name for name in names)])
-    start, end = _shared_words(words), _shared_words([each[::-1] for each in words])
-    if start and any(
-        len(each) == start + end for each in words
-    ):  # deep_pred beside deep_wide_pred
+    start, end = shared_start(words), shared_start([each[::-1] for each in words])
+    if start and start + end in map(len, words):  # deep_pred beside deep_wide_pred
         start -= 1
     for each, roles in zip(words, readings, strict=True):
         name, own = roles.scores[0], each[start : len(each) - end]
@@ -46,15 +41,12 @@ def side_by_side(readings: Sequence[Roles]) -> list[str]:
     return models if all(models) and len({*models}) == len(models) else []
 
 
-def _shared_words(names: Sequence[Sequence[str]]) -> int:
-    """Return with how many equal words all ``names`` begin."""
-    return len([*takewhile(lambda words: len({*words}) == 1, zip(*names, strict=False))])
+Source = tuple[FileTable, ReadOptions]
+"""A table, and the options by which it is read."""
 
 
-def split_models(
-    table: FileTable, options: ReadOptions
-) -> list[tuple[FileTable, ReadOptions]]:
-    """Return the table of each model in ``options.models``, and the options by which it is read.
+def split_models(table: FileTable, options: ReadOptions) -> dict[str, Source]:
+    """Return the table of each model in ``options.models``, and its options; without models, the only one is "".
 
     Side by side, the columns of a model have its name as words of theirs, and columns without any such name are common
     to all models. A model that is called as a column has this column alone. Below each other, a column of texts names
@@ -64,32 +56,30 @@ def split_models(
         PredictionsError: If neither is so.
     """
     models, alone = options.models, options._replace(models=())
-    if all(any(_has_words(name, model) for name in table.names) for model in models):
-        owner = {
-            name: max(
-                (each for each in models if _has_words(name, each)), key=len, default=""
-            )
-            for name in table.names
-        }
-        split = list[tuple[FileTable, ReadOptions]]()
-        for model in models:
-            names = [name for name in table.names if owner[name] in ("", model)]
-            split.append((replace(table, names=names), _of_column(table, model, alone)))
-        return split
-    column = _column_of(table, models)
-    return [(_rows_of(table, column, model), alone) for model in models]
+    if not models:
+        return {"": (table, options)}
+    owners = {
+        name: [each for each in models if _has_words(name, each)] for name in table.names
+    }
+    if not {*models} <= {each for owner in owners.values() for each in owner}:
+        column = _column_of(table, models)
+        return {model: (_rows_of(table, column, model), alone) for model in models}
+    # Of model and model_2, the column model_2_score is that of the longer name.
+    owner = {name: max(each, key=len, default="") for name, each in owners.items()}
+    split = dict[str, Source]()
+    for model in models:
+        names = [name for name in table.names if owner[name] in ("", model)]
+        split[model] = replace(table, names=names), _of_column(table, model, alone)
+    return split
 
 
 def _of_column(table: FileTable, model: str, options: ReadOptions) -> ReadOptions:
     """Return ``options`` that read the column ``model``, if there is one: scores if they are fractions."""
     if model not in table.names:
         return options
-    is_score = column_kind(table.peek()[model]) in ("number", "list")
-    return (
-        options._replace(score_columns=(model,))
-        if is_score
-        else options._replace(decision_column=model)
-    )
+    if column_kind(table.peek()[model]) in ("number", "list"):
+        return options._replace(score_columns=(model,))
+    return options._replace(decision_column=model)
 
 
 def _column_of(table: FileTable, models: Sequence[str]) -> str:
@@ -114,18 +104,12 @@ def _rows_of(table: FileTable, column: str, model: str) -> FileTable:
     """Return ``table`` with only the rows that have ``model`` in ``column``, which is left out."""
 
     def load(
-        wanted: Sequence[str], numbers: Collection[str], rows: int | None
+        wanted: Sequence[str], numbers: Collection[str], _: int | None
     ) -> dict[str, Column]:
         columns = table.load([*wanted, column], numbers, None)
-        kept = np.array(
-            [label_text(value) == model for value in columns.pop(column).to_pylist()]
-        )
-        taken = {name: _filtered(values, kept) for name, values in columns.items()}
-        return (
-            taken
-            if rows is None
-            else {name: values[: max(rows, PEEKED_ROWS)] for name, values in taken.items()}
-        )
+        models = columns.pop(column).to_pylist()
+        kept = np.array([label_text(value) == model for value in models])
+        return ReadColumns(table.path, columns).where(kept).columns
 
     return replace(
         table,
@@ -133,10 +117,6 @@ def _rows_of(table: FileTable, column: str, model: str) -> FileTable:
         load=load,
         load_types=None,
     )
-
-
-def _filtered(values: Column, kept: Any) -> Column:
-    return values[kept] if isinstance(values, Tensor) else values.filter(kept)
 
 
 def _has_words(name: str, words: str) -> bool:

@@ -30,7 +30,7 @@ class Measured(NamedTuple):
     def __str__(self) -> str:
         several = len(self.accuracies) > 1
         values = [
-            f"{name} {value:.2f}" if several else f"{value:.2f}"
+            f"{name if several else ''} {value:.2f}".strip()
             for name, value in self.accuracies.items()
         ]
         rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
@@ -86,12 +86,11 @@ def offered(
         for offer in tried(facts, facts.options._replace(models=tuple(models)), measure):
             found[offer.words] = (chosen[0], offer)
     for reading in ranked[:MAX_TRIED]:
+        # What no name says is offered if nothing else is.
         is_weaker = any(
             other.strength > reading.strength == UNNAMED for other, _ in found.values()
         )
-        if (
-            len(found) >= MAX_OFFERS or is_weaker
-        ):  # what no name says is offered if nothing else is
+        if len(found) >= MAX_OFFERS or is_weaker:
             break
         for options in _options_for(facts, reading):
             for offer in tried(facts, options, measure):
@@ -99,15 +98,15 @@ def offered(
     return [*found.values()][:MAX_OFFERS]
 
 
-def tried(facts: Facts, options: ReadOptions, measure: Measure) -> list[Offer]:
+def tried(facts: Facts, options: ReadOptions, measure: Measure | None) -> list[Offer]:
     """Return the offer of ``options`` if they read the file; else an empty list."""
+    if measure is None:
+        return []
     try:
         measured = measure(options)
     except UnclearFileError as error:
-        models = error.problem.fields.get("models")
-        return (
-            tried(facts, options._replace(models=tuple(models)), measure) if models else []
-        )
+        models = error.problem.fields.get("models", ())
+        return tried(facts, options._replace(models=models), measure) if models else []
     except PredictionsError:
         return []
     return [Offer(options, options.words_beyond(facts.options), measured)]
@@ -119,15 +118,11 @@ def _options_for(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         yield from _mended(facts, reading)
         return
     roles = reading.roles
-    is_decided = roles.form == "decisions"
-    asked: dict[str, Any] = (
-        {"decision_column": roles.scores[0]}
-        if is_decided
-        else {"score_columns": roles.scores}
-    )
-    asked |= (
-        {} if roles.label in (None, facts.table.label) else {"label_column": roles.label}
-    )
+    asked: dict[str, Any] = {"score_columns": roles.scores}
+    if roles.form == "decisions":
+        asked = {"decision_column": roles.scores[0]}
+    if roles.label not in (None, facts.table.label):
+        asked["label_column"] = roles.label
     asked["classes"] = _names_of_classes(roles)
     for size in range(1, len(asked) + 1):
         for names in combinations(asked, size):
@@ -151,24 +146,18 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
     if code == "sums" and not given.from_logits and _may_be_logits(facts, columns):
         yield given._replace(from_logits=True, score_columns=columns)
     names = [name for name in (roles.scores[0], roles.label) if name is not None]
-    words = [name for name in names if facts.kind(name) == "text"]
-    if (
-        code == "disjoint" and len(words) == 1
-    ):  # labels are 0 to 3, and decisions A to D, or the other way around
-        yield given._replace(
-            label_column=roles.label, classes=tuple(sorted(facts.all_texts(words[0])))
-        )
-    texts = (
-        {text for name in names for text in facts.all_texts(name)}
-        if code in ("label_gap", "cases")
-        else set()
-    )
+    words = facts.by_kind(names, "text")
+    if code == "disjoint" and len(words) == 1:
+        # Labels are 0 to 3, and decisions A to D, or the other way around.
+        classes = tuple(sorted(facts.all_texts(words[0])))
+        yield given._replace(label_column=roles.label, classes=classes)
     if code == "label_gap":
         yield given._replace(missing="drop")
-    if (
-        all(text.isalpha() for text in texts if is_gap(text)) and texts
-    ):  # a word such as none may be a class
-        yield given._replace(classes=tuple(sorted(texts)))
+    if code in ("label_gap", "cases"):
+        texts = set[str]().union(*map(facts.all_texts, names))
+        if all(text.isalpha() for text in texts if is_gap(text)):
+            # A word such as none may be a class.
+            yield given._replace(classes=tuple(sorted(texts)))
 
 
 def _may_be_logits(facts: Facts, columns: Sequence[str]) -> bool:

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
 from mpcs_torch.evaluation.files.facts import Facts, label_text, number_or_text
@@ -13,7 +13,6 @@ from mpcs_torch.evaluation.files.label_columns import Labels
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import PROBABILITY, UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.score_sets import is_in_unit
-from mpcs_torch.evaluation.files.tables import is_gap, listed
 from mpcs_torch.evaluation.files.words import (
     LABELS,
     NO_PROBABILITY,
@@ -37,7 +36,7 @@ def probabilities(
     known, label = facts.class_names, labels.column
     if (known is None and label is None) or (known is not None and len(known) != 2):
         return
-    is_binary = label is None or known is not None or len(facts.label_texts(label)) <= 2
+    is_binary = label is None or known is not None or len(facts.labels(label)) <= 2
     for name in facts.by_kind(names, "number", "whole"):
         if {
             *split_words(name)
@@ -65,11 +64,7 @@ def of_one_class(
     roles = Roles(
         "positive", [name], facts.class_names or (), is_percent=_is_percent(facts, name)
     )
-    doubt = (
-        None
-        if strength > UNNAMED
-        else Problem("not_named", {"column": quoted(name), "what": "a probability"})
-    )
+    doubt = None if strength > UNNAMED else Problem("not_probability", column=name)
     if facts.class_names is None and label is not None:
         classes, broken = _two_labels(facts, name, label)
         roles = roles._replace(classes=classes)
@@ -80,7 +75,7 @@ def of_one_class(
     beside = paired_decision(name, decisions)
     shown = [0, 1] if beside is None else _shown_classes(facts, roles, beside)
     if not shown:
-        broken = Problem("unordered", {"column": quoted(name), "decision": quoted(beside)})
+        broken = Problem("unordered", column=name, decision=beside)
         yield Reading(roles, strength, broken=broken)
         return
     named = [
@@ -96,7 +91,7 @@ def of_one_class(
     elif facts.class_names is not None or is_last_positive:
         of_class = 1
     else:
-        doubt = doubt or Problem("which_class", {"column": quoted(name)})
+        doubt = doubt or Problem("which_class", column=name)
         for order in (roles.classes, roles.classes[::-1]):
             yield Reading(roles._replace(classes=tuple(order)), strength, doubt)
         return
@@ -141,7 +136,7 @@ def _above_half(facts: Facts, roles: Roles, label: str | None) -> Problem | None
         return None
     scores, half = facts.matrix(roles.scores), 50 if roles.is_percent else 0.5
     is_high = len(scores) > 3 and scores.min() >= half and scores.max() <= 2 * half
-    return Problem("above_half", {"column": quoted(roles.scores[0])}) if is_high else None
+    return Problem("above_half", column=roles.scores[0]) if is_high else None
 
 
 def _shown_classes(facts: Facts, roles: Roles, decision: str) -> list[int]:
@@ -168,20 +163,18 @@ def _two_labels(
 ) -> tuple[tuple[str, ...], Problem | None]:
     """Return the two labels in the column ``label``, the positive class last; or the problem that they are not two."""
     known = facts.all_texts(label)
-    classes = known if len(known) <= 2 else {text for text in known if not is_gap(text)}
+    classes = known if len(known) <= 2 else facts.labels(label, in_all=True)
     if classes <= {"0", "1"}:
         return ("0", "1"), None
     names = tuple(sorted(classes, key=number_or_text))
     if len(names) == 2:
         is_turned = [*map(is_positive, names)] == [True, False]
         return names[::-1] if is_turned else names, None
-    said = {"column": quoted(label), "score": quoted(score), "labels": listed(names)}
+    said: dict[str, Any] = {"column": label, "score": score, "labels": names}
     if len(names) == 1:
-        return names, Problem("one_label", said)
+        return names, Problem("one_label", **said)
     rows = Counter(
         label_text(value) for value in facts.table.read([label]).columns[label].to_pylist()
     )
     rare = min(names, key=lambda name: rows[name])
-    return names, Problem(
-        "many_labels", {**said, "rare": quoted(rare), "number": rows[rare]}
-    )
+    return names, Problem("many_labels", **said, rare=rare, number=rows[rare])

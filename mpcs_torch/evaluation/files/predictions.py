@@ -3,10 +3,11 @@
 import shlex
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,11 +25,13 @@ from mpcs_torch.evaluation.files.roles import label_numbers
 from mpcs_torch.evaluation.files.rounding import rounded_decimals, undo_rounding
 from mpcs_torch.evaluation.files.tables import (
     Argument,
+    Column,
     FileTable,
     ReadColumns,
     distinct_texts,
     is_gap,
     listed,
+    take_rows,
     to_text,
 )
 from mpcs_torch.evaluation.rows import checked_scores
@@ -77,21 +80,11 @@ class PredictedRows(NamedTuple):
         """Whether ``target`` has soft labels (N, C): for each class, the degree to which it is true."""
         return self.target.ndim == 2 and self.target.shape[1] > 0
 
-    def spread(
-        self, columns: Mapping[str, list[Any] | Tensor], read: ReadColumns
-    ) -> dict[str, Any]:
-        """Expand ``columns`` of N values to all rows of ``read``. Left-out rows get NaN in tensors, None in lists."""
-        places = torch.full((read.rows,), -1)
-        places[self.numbers - 1] = torch.arange(len(self.numbers))
-        is_kept = places >= 0
-        return {
-            name: torch.where(
-                is_kept.view(-1, *[1] * (values.ndim - 1)), values[places], torch.nan
-            )
-            if isinstance(values, Tensor)
-            else [values[place] if place >= 0 else None for place in places.tolist()]
-            for name, values in columns.items()
-        }
+    def spread(self, columns: Mapping[str, Column], read: ReadColumns) -> dict[str, Column]:
+        """Expand ``columns`` of N values to all rows of ``read``; in left-out rows, values are missing."""
+        places = np.full(read.rows, -1, dtype=np.int32)
+        places[self.numbers - 1] = np.arange(len(self.numbers))
+        return {name: take_rows(values, places) for name, values in columns.items()}
 
 
 class Predictions:
@@ -127,23 +120,27 @@ class Predictions:
         self._opened = table or open_table(self.path)
         self.table = with_labels(self._opened, self.reading)
         if len(self.reading.models) == 1:
-            [(self.table, self.reading)] = split_models(self.table, self.reading)
-        self._needs_labels, self._class_names, self._decision_names = (
-            needs_labels,
-            class_names,
-            decisions,
+            [(self.table, self.reading)] = split_models(self.table, self.reading).values()
+        self._needs_labels = needs_labels
+        self._read_again = partial(
+            Predictions,
+            path,
+            class_names=class_names,
+            needs_labels=needs_labels,
+            decisions=decisions,
+            offers=False,
         )
         self.notes, self._whole, self._beside = list[str](), 1.0, ""
         """Sentences on changed values and left-out rows, once rows are read; the sum of a row, 1 or 100; and a phrase
         on predicted labels that differ from the most probable classes."""
         self._check_columns()
-        wanted_texts, wanted_numbers = (
-            {*texts, *self.reading.columns},
-            {*numbers, *self.reading.numbers},
+        texts, numbers = (
+            [*texts, *self.reading.columns],
+            [*numbers, *self.reading.numbers],
         )
-        self.texts = [name for name in self.table.names if name in wanted_texts]
+        self.texts = [name for name in self.table.names if name in texts]
         """The names of the columns that are read as text, besides labels and decisions."""
-        self._numbers = [name for name in self.table.names if name in wanted_numbers]
+        self._numbers = [name for name in self.table.names if name in numbers]
         facts = Facts(
             self.table,
             self.reading,
@@ -175,9 +172,7 @@ class Predictions:
         table.check_options(options, *COLUMN_OPTIONS[options.labels is not None :])
         label = table.label or options.label_column
         for name in {label, options.decision_column} & {*options.columns}:
-            raise PredictionsError(
-                table.path, str(Problem("both", {"column": quoted(name)}))
-            )
+            raise PredictionsError(table.path, str(Problem("both", column=name)))
         if label is not None and label in (*options.score_columns, options.decision_column):
             raise PredictionsError(
                 self.path, "cannot be labels and predictions, too", column=label
@@ -185,85 +180,61 @@ class Predictions:
 
     def _measured(self, options: ReadOptions) -> Measured:
         """Return what other ``options`` measure on all rows of the file, for an offer."""
-        several = (
-            split_models(self._opened, options)
-            if len(options.models) > 1
-            else [(self._opened, options)]
-        )
-        names = options.models if len(several) > 1 else [""]
-        known: dict[str, Any] = {
-            "class_names": self._class_names,
-            "decisions": self._decision_names,
-        }
         accuracies, rows, classes = dict[str, float](), 0, list[str]()
-        for model, (table, each) in zip(names, several, strict=True):
-            read = Predictions(
-                self.path,
-                each,
-                needs_labels=self._needs_labels,
-                offers=False,
-                table=table,
-                **known,
-            )
+        for model, (table, each) in split_models(self._opened, options).items():
+            read = self._read_again(each, table=table)
+            read.decides = True
             found = read.rows()
             if len(read.class_names) < 2 and not found.is_soft:
                 raise PredictionsError(
                     self.path, "has only one class, which nothing can be measured of"
                 )
-            decided = (
-                found.scores
-                if read.decides
-                else highest_class(found.scores)[1].unsqueeze(1)
-            )
             target = found.target if found.target.ndim == 1 else found.target.argmax(dim=1)
-            accuracies[model] = (decided.squeeze(1) == target).double().mean().item()
-            rows, classes = len(found.scores), read.class_names
+            is_right = found.scores.squeeze(1) == target
+            accuracies[model] = is_right.double().mean().item()
+            rows, classes = len(is_right), read.class_names
         return Measured(accuracies, rows, classes)
 
     @cached_property
     def refers(self) -> bool:
         """Whether any decision in the file is not a class, but a referral or a set of classes."""
-        if self.roles.form != "decisions" or {*self._decisions} == {*self.class_names}:
+        further = {*self._decisions} - {*self.class_names}
+        if self.roles.form != "decisions" or not further:
             return False
-        texts = distinct_texts(self.table, self.roles.scores[0], MAX_CLASSES)
-        return not texts.isdisjoint({*self._decisions} - {*self.class_names})
+        return not further.isdisjoint(
+            distinct_texts(self.table, self.roles.scores[0], MAX_CLASSES)
+        )
 
     def how(self) -> str:
         """Describe in one line how the file was read."""
         dialect = f" ({self.table.dialect})" if self.table.dialect else ""
-        percent = "; percentages, divided by 100" if self._whole != 1 else ""
-        votes = {
-            "votes": "; votes, divided by their sum",
-            "one-hot": "; one-hot, so labels",
-        }.get(self._truth, "")
-        place = (
-            ""
-            if self.table.has_names or self.roles.form == "lists"
-            else "; the file has no names: by place"
+        of_truth = {"votes": "votes, divided by their sum", "one-hot": "one-hot, so labels"}
+        form = self.roles.form
+        words = [
+            *self.roles.in_words(has_shares=self.has_shares),
+            "percentages, divided by 100" if self._whole != 1 else "",
+            of_truth.get(self._truth, ""),
+            *self.reading.how_counted(),
+            self._costs_in_words() if self.reading.cost_columns else "",
+        ]
+        if not self.table.has_names and form != "lists":
+            words.append("the file has no names: by place")
+        if self.decides and form != "decisions":
+            words.append("their most probable classes")
+        return (
+            f"{self.path.name}{dialect}: {'; '.join(filter(None, [*words, self._beside]))}"
         )
-        counted = self.reading.how_counted()
-        wrongly = " wrongly for" if self.reading.costs_if_wrong else ""
-        counted += (
-            f"; costs of deciding{wrongly} {self._costs_in_words()}"
-            if self.reading.cost_columns
-            else ""
-        )
-        best = (
-            "; their most probable classes"
-            if self.decides and self.roles.form != "decisions"
-            else ""
-        )
-        roles = self.roles.in_words(has_shares=self.has_shares)
-        return f"{self.path.name}{dialect}: {roles}{percent}{votes}{counted}{place}{best}{self._beside}"
 
     def _costs_in_words(self) -> str:
         columns, classes = self.reading.cost_columns, self.class_names
-        if len(columns) != len(classes):
+        deciding = "deciding wrongly for" if self.reading.costs_if_wrong else "deciding"
+        if len(columns) == len(classes):
+            pairs = zip(classes, columns, strict=True)
+            costs = listed([f"{label}: {column}" for label, column in pairs])
+        else:
             kind = "lists" if len(columns) == 1 else "by true class,"
-            return f"{span(classes)}: {kind} {listed(columns)}"
-        return listed(
-            [f"{label}: {column}" for label, column in zip(classes, columns, strict=True)]
-        )
+            costs = f"{span(classes)}: {kind} {listed(columns)}"
+        return f"costs of {deciding} {costs}"
 
     def rows(self) -> PredictedRows:
         """Read probabilities (N, C), or decisions int64 (N, 1), with labels (N,) or soft labels (N, C).
@@ -271,12 +242,9 @@ class Predictions:
         With hard labels, the probabilities of each row are divided by their sum, to undo rounding in the file.
         """
         _, rows = self._read()
-        is_scored = self.decides and self.roles.form != "decisions"
-        return (
-            rows._replace(scores=highest_class(rows.scores)[1].unsqueeze(1))
-            if is_scored
-            else rows
-        )
+        if not self.decides or self.roles.form == "decisions":
+            return rows
+        return rows._replace(scores=highest_class(rows.scores)[1].unsqueeze(1))
 
     def logits(self) -> PredictedRows:
         """Read logits (N, C), float64, with labels as in `rows`.
@@ -313,12 +281,8 @@ class Predictions:
         roles, is_decided = self.roles, self.roles.form == "decisions"
         labels = [] if roles.label is None else [roles.label]
         beside = [] if roles.decided is None or not self._needs_labels else [roles.decided]
-        numbers, texts = [*roles.truth, *self._numbers], [*self.texts, *labels]
-        if is_decided:
-            texts += roles.scores
-        else:
-            numbers = [*roles.scores, *numbers]
-            texts += beside
+        numbers, texts = [*roles.truth, *self._numbers], [*self.texts, *labels, *beside]
+        (texts if is_decided else numbers).extend(roles.scores)
         read = self.table.read([*numbers, *texts], numbers={*numbers} - {*texts})
         target = self._target(read)
         if is_decided:
@@ -336,10 +300,10 @@ class Predictions:
         )
         self._note_impossible(scores, probs, target)
         if dropped := int((~kept).sum()):
-            what = "a label, score, cluster, unit, weight or cost"
-            without = f"{'1 row' if dropped == 1 else f'{dropped} rows'} without {what}"
+            rows = "1 row" if dropped == 1 else f"{dropped} rows"
+            without = f"{rows} without a label, score, cluster, unit, weight or cost"
             self.notes.append(f"{without} left out: values are those of the others.")
-        if beside and not is_decided:
+        if beside:
             self._compare(probs, read, beside[0])
         others = {name: read.columns[name] for name in (*self.texts, *self._numbers)}
         return scores, PredictedRows(
@@ -360,61 +324,46 @@ class Predictions:
 
     def _compare(self, probs: Tensor, read: ReadColumns, beside: str) -> None:
         """Note in how many rows the predicted labels in the column ``beside`` are not the most probable classes."""
-        of_class, most = label_numbers(self.roles), highest_class(probs)[1]
-
-        def number(value: Any) -> int:
-            known = of_class(value)
-            return NO_LABEL if known is None else known
-
-        decided = read.codes(beside, number, "")
-        if differing := int((decided != most).sum()):
+        codes = read.groups(beside, "")
+        of_class = [label_numbers(self.roles)(name) for name in codes.names]
+        numbers = [NO_LABEL if each is None else each for each in of_class]
+        most = highest_class(probs)[1]
+        differing = int((torch.tensor(numbers)[codes.codes] != most).sum())
+        if differing:
             rows = f"{differing} of {len(most)} rows"
             way = f"--decision-column {shlex.quote(beside)} measures it"
             self._beside = (
-                f"; {quoted(beside)} is not the most probable class in {rows} ({way})"
+                f"{quoted(beside)} is not the most probable class in {rows} ({way})"
             )
 
     def _kept(self, scores: Tensor, target: Tensor, read: ReadColumns) -> Tensor:
         """Return a mask (n,): all rows; if `missing` is "drop", those that lack nothing that is needed of a row."""
-        if self.reading.missing == "error":
-            return torch.ones(len(scores), dtype=torch.bool)
-        has_label = ~(target == NO_LABEL if target.ndim == 1 else target.isnan().any(dim=1))
-        is_missing = ~has_label & self._needs_labels
-        is_missing |= (
-            (scores == NO_LABEL).any(dim=1)
-            if self.roles.form == "decisions"
-            else scores.isnan().any(dim=1)
-        )
-        for name in {*self.texts} & {
-            self.reading.cluster,
-            self.reading.crossed,
-            self.reading.unit,
-        }:
-            is_missing |= torch.tensor(
-                [is_gap(value) for value in read.columns[name].to_pylist()],
-                dtype=torch.bool,
+        kept, reading = torch.ones(len(scores), dtype=torch.bool), self.reading
+        if reading.missing == "error":
+            return kept
+        for name in {*self.texts} & {reading.cluster, reading.crossed, reading.unit}:
+            kept &= read.codes(name, is_gap, "") == 0
+        needed = [read.matrix([name]) for name in {*self._numbers} & {*reading.numbers}]
+        needed += [scores, target] if self._needs_labels else [scores]
+        for values in needed:
+            is_missing = (
+                values.isnan() if values.is_floating_point() else values == NO_LABEL
             )
-        for name in {*self._numbers} & {*self.reading.numbers}:
-            is_missing |= read.matrix([name]).isnan().any(dim=1)
-        return ~is_missing
+            kept &= ~is_missing.unsqueeze(-1).flatten(1).any(dim=1)
+        return kept
 
     def _matrix(self, read: ReadColumns) -> Tensor:
         """Return the scores of all classes, (n, C). If the file has those of one of two classes, compute the others."""
         scores = read.matrix(self.roles.scores)
         if self.roles.form == "positive":
-            other = (
-                torch.zeros_like(scores)
-                if self.reading.from_logits
-                else self._whole - scores
-            )
-            return torch.cat(
-                [other, scores] if self.roles.of_class else [scores, other], dim=1
-            )
-        if scores.shape[1] != len(self.roles.classes):
-            problem = (
-                f"must have {len(self.roles.classes)} scores, but has {scores.shape[1]}"
-            )
-            raise read.error(problem, 0, self.roles.scores[0])
+            is_logit = self.reading.from_logits
+            other = torch.zeros_like(scores) if is_logit else self._whole - scores
+            pair = [other, scores] if self.roles.of_class else [scores, other]
+            return torch.cat(pair, dim=1)
+        number, size = scores.shape[1], len(self.roles.classes)
+        if number != size:
+            rule = f"must have {size} scores, but has {number}"
+            raise read.error(rule, 0, self.roles.scores[0])
         return scores if scores.is_floating_point() else scores.double()
 
     def _target(self, read: ReadColumns) -> Tensor:
@@ -459,19 +408,16 @@ class Predictions:
 
     def _kind_of_truth(self) -> str:
         """Return the kind of the soft labels in all rows: "one-hot", "votes" (counts) or "degrees" (from 0 to 1)."""
-        degrees = (
-            self.table.read(self.roles.truth, numbers=self.roles.truth)
-            .matrix(self.roles.truth)
-            .double()
-        )
-        is_one_hot = bool(
-            ((degrees == 0) | (degrees == 1)).all() and (degrees.sum(dim=1) == 1).all()
-        )
-        is_votes = bool((degrees % 1 == 0).all() and (degrees > 1).any())
+        names = self.roles.truth
+        degrees = self.table.read(names, numbers=names).matrix(names).double()
+        if (degrees % 1 != 0).any():
+            return "degrees"
+        if (degrees > 1).any():
+            return "votes"
+        is_one_hot = (degrees >= 0).all() and (degrees.sum(dim=1) == 1).all()
         has_sum = self.reading.from_logits or self._first_sum() is not None
-        if is_one_hot and len(self.roles.classes) > 1 and has_sum:
-            return "one-hot"
-        return "votes" if is_votes else "degrees"
+        is_label = is_one_hot and has_sum and len(self.roles.classes) > 1
+        return "one-hot" if is_label else "degrees"
 
     def _first_sum(self) -> float | None:
         """Return 100 if the scores in the first rows are percentages, 1 if they are probabilities, else None."""

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, shown
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
@@ -73,11 +73,8 @@ class ReadOptions(NamedTuple):
     @property
     def numbers(self) -> list[str]:
         """The requested columns of weights, frequencies and costs."""
-        return [
-            name
-            for name in (self.weight, self.frequency, *self.cost_columns)
-            if name is not None
-        ]
+        names = [self.weight, self.frequency, *self.cost_columns]
+        return [name for name in names if name is not None]
 
     def alone(self) -> "ReadOptions":
         """Return these options for the files after the first: without groups, clusters, units, weights and costs."""
@@ -92,22 +89,16 @@ class ReadOptions(NamedTuple):
             cost_columns=(),
         )
 
-    def how_counted(self) -> str:
-        """Describe in a phrase how rows are weighted, and combined into units; empty if they are not."""
-        shares = ", ".join(
-            f"{name} {share:g}" for name, share in (self.prevalence or {}).items()
-        )
+    def how_counted(self) -> list[str]:
+        """Describe in phrases how rows are weighted, and combined into units; empty if they are not."""
+        shares = (self.prevalence or {}).items()
         words = {
             "weights": self.weight,
             "frequencies": self.frequency,
-            "prevalence": shares,
+            "prevalence": ", ".join(f"{name} {share:g}" for name, share in shares),
+            "units": self.unit and f"{self.unit}, combined by {self.combine}",
         }
-        words["units"] = (
-            None if self.unit is None else f"{self.unit}, combined by {self.combine}"
-        )
-        return "".join(
-            f"; {what} {printable(value)}" for what, value in words.items() if value
-        )
+        return [f"{what} {printable(value)}" for what, value in words.items() if value]
 
     def in_words(self) -> list[str]:
         """Return the options that choose columns and rows as command-line arguments."""
@@ -122,19 +113,23 @@ class ReadOptions(NamedTuple):
         words = list[str]()
         for name, value in values.items():
             if value:
-                words += [f"{name}={value}"] if value.startswith("-") else [name, value]
+                words += as_arguments(name, value)
         if self.from_logits:
             words.append("--logits")
         return words
 
     def words_beyond(self, given: "ReadOptions") -> str:
         """Return the options that choose columns and rows, without those ``given``, as typed in a shell."""
-        changed = {
-            name: value
-            for name, value in self._asdict().items()
-            if value != getattr(given, name)
+        pairs = zip(self._fields, self, given, strict=True)
+        changed: dict[str, Any] = {
+            name: value for name, value, old in pairs if value != old
         }
         return shlex.join(ReadOptions(**changed).in_words())
+
+
+def as_arguments(option: str, value: str) -> list[str]:
+    """Return an option of a command with its value; in one argument if the value would look like an option."""
+    return [f"{option}={value}"] if value.startswith("-") else [option, value]
 
 
 def _joined(values: Sequence[str]) -> str:
@@ -157,12 +152,10 @@ class PredictionsError(MpcsError, ValueError):
     ) -> None:
         self.path, self.reason, self.row, self.column = path, problem, row, column
         place = [str(path)]
-        place += [] if row is None else [f"row {row}"]
-        place += (
-            []
-            if column is None
-            else [f"column {shown(str(column).removeprefix('column '))}"]
-        )
+        if row is not None:
+            place.append(f"row {row}")
+        if column is not None:
+            place.append(f"column {shown(str(column).removeprefix('column '))}")
         super().__init__(printable(f"{', '.join(place)}: {problem}"))
 
 
@@ -185,24 +178,18 @@ def reading(path: Path, row: int | None = None) -> Iterator[None]:
     except FileRuleError as error:
         raise PredictionsError(path, str(error), row=row) from None
     except UnicodeDecodeError as error:
-        raise PredictionsError(
-            path, f"cannot be read: {error}; save it as UTF-8", row=row
-        ) from None
+        problem = f"cannot be read: {error}; save it as UTF-8"
+        raise PredictionsError(path, problem, row=row) from None
     except RecursionError:
         raise PredictionsError(path, "must not be nested so deeply", row=row) from None
     except ImportError as error:
         extra = {"openpyxl": "xlsx", "h5py": "hdf5"}.get(error.name or "", "cli")
-        raise PredictionsError(
-            path, f"requires {error.name}: pip install 'mpcs_torch[{extra}]'"
-        ) from None
-    except (
-        Exception
-    ) as error:  # the parsers of zip, npy, pickle, csv and parquet raise many kinds
-        reason = (
-            str(error).splitlines()[0][: 2 * MAX_QUOTED]
-            if str(error)
-            else type(error).__name__
-        )
+        problem = f"requires {error.name}: pip install 'mpcs_torch[{extra}]'"
+        raise PredictionsError(path, problem) from None
+    except Exception as error:
+        # The parsers of zip, npy, pickle, csv and parquet raise many kinds of errors.
+        lines = str(error).splitlines() or [type(error).__name__]
+        reason = lines[0][: 2 * MAX_QUOTED]
         raise PredictionsError(path, f"cannot be read: {reason}", row=row) from error
 
 
@@ -228,7 +215,6 @@ def file_names(paths: Sequence[Path]) -> list[str]:
                 path, "is given twice, but each model must have a file of its own"
             )
     names = [path.name if len(paths) == 1 else path.stem for path in paths]
-    return [
-        printable(name)
-        for name in (names if len(set(names)) == len(names) else map(str, paths))
-    ]
+    if len({*names}) < len(names):
+        names = [*map(str, paths)]
+    return [printable(name) for name in names]

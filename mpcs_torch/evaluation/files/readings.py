@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.decision_columns import decided, decision_columns
 from mpcs_torch.evaluation.files.facts import Facts
@@ -27,7 +26,6 @@ from mpcs_torch.evaluation.files.score_sets import (
     score_lists,
     score_sets,
 )
-from mpcs_torch.evaluation.files.tables import listed
 from mpcs_torch.evaluation.files.words import DECISION, TRUE, is_label, stem
 from mpcs_torch.functional.inputs.decisions import highest_class
 
@@ -55,19 +53,17 @@ def clear_readings(readings: Sequence[Reading]) -> list[Reading]:
     # A doubted reading with names that say more is not passed over in silence for a weaker one; nor are scores that sum
     # to 1, but are of other classes than the labels.
     for one in readings:
-        is_doubted = (
-            one.doubt is not None if one.broken is None else one.broken.code == "no_class"
-        )
+        problem = one.broken or one.doubt
+        is_doubted = problem and (problem is one.doubt or problem.code == "no_class")
         if is_doubted and one.strength > top:
             return []
     if any(reading.roles.label for reading in clear):  # where labels may be missing, too
         clear = [reading for reading in clear if reading.roles.label or reading.roles.truth]
-    by_meaning = {
-        meaning(reading.roles): reading
-        for reading in reversed(clear)
-        if reading.strength == top
-    }
-    return [*by_meaning.values()][::-1]
+    by_meaning = dict[Any, Reading]()
+    for reading in clear:
+        if reading.strength == top:
+            by_meaning.setdefault(meaning(reading.roles), reading)
+    return [*by_meaning.values()]
 
 
 def meaning(roles: Roles) -> tuple[Any, ...]:
@@ -108,12 +104,11 @@ def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
         for name in facts.by_kind(others, "list")
         if labels.truth or facts.width(name) > 1
     ]
-    for roles, broken in [*sets, *score_lists(facts, labels, lists)]:
-        for reading in call_classes(facts, Reading(roles, CLASS_SCORES), labels.hard):
-            yield reading._replace(broken=broken or reading.broken)
+    for reading in [*sets, *score_lists(facts, labels, lists)]:
+        yield from call_classes(facts, reading, labels.hard)
     if not labels.truth:
         used = set[str]()
-        for roles, broken in sets:
+        for roles, _, _, broken in sets:
             if broken is None or broken.code != "sums" or _covers(facts, roles, labels):
                 used.update(roles.scores)
         # Whole numbers beside predicted labels are features.
@@ -137,12 +132,11 @@ def _chosen(
             raise facts.error(problem, column=names[0])
         yield from of_one_class(facts, labels, names[0], PROBABILITY, decisions)
     else:
-        lists = (
-            [roles for roles, _ in score_lists(facts, labels, names)]
-            if len(names) == 1
-            else []
-        )
-        [roles] = lists or [chosen_set(facts, labels, names)]
+        if len(names) == 1:
+            [reading] = score_lists(facts, labels, names)
+            roles = reading.roles
+        else:
+            roles = chosen_set(facts, labels, names)
         yield from call_classes(facts, Reading(roles, CLASS_SCORES), labels.hard)
     for name in decisions:
         if name not in facts.options.score_columns:
@@ -151,9 +145,7 @@ def _chosen(
 
 def _covers(facts: Facts, roles: Roles, labels: Labels) -> bool:
     """Return whether the columns of ``roles`` are named after the labels, even if they do not sum to 1."""
-    return labels.column is not None and facts.label_texts(labels.column) <= {
-        *roles.classes
-    }
+    return labels.column is not None and facts.labels(labels.column) <= {*roles.classes}
 
 
 def _with_truth(facts: Facts, reading: Reading, truth: Mapping[str, str]) -> Reading:
@@ -167,8 +159,8 @@ def _with_truth(facts: Facts, reading: Reading, truth: Mapping[str, str]) -> Rea
     ]
     in_order = [truth[name] for name in names if name in truth]
     if len(in_order) < len(roles.classes) or len(truth) > len(in_order):
-        said = {"truth": listed([*truth]), "classes": listed(roles.classes)}
-        return reading._replace(broken=Problem("other_truth", said))
+        problem = Problem("other_truth", truth=[*truth], classes=roles.classes)
+        return reading._replace(broken=problem)
     return reading._replace(roles=roles._replace(truth=in_order))
 
 
@@ -180,8 +172,7 @@ def _doubted(facts: Facts, reading: Reading, labels: Labels) -> Reading:
     if reading.doubt or reading.broken:
         return reading if labels.is_named else reading._replace(strength=UNNAMED)
     if not labels.is_named and not _are_classes(facts, label, roles):
-        doubt = Problem("not_named", {"column": quoted(label), "what": "labels"})
-        return reading._replace(strength=UNNAMED, doubt=doubt)
+        return reading._replace(strength=UNNAMED, doubt=Problem("not_labels", column=label))
     is_worded = (
         is_label(label) or stem(label, TRUE) != stem(label) or not facts.table.has_names
     )
@@ -190,7 +181,7 @@ def _doubted(facts: Facts, reading: Reading, labels: Labels) -> Reading:
         and facts.table.label is None
         and _is_best(facts, roles, label)
     ):
-        return reading._replace(doubt=Problem("best_class", {"column": quoted(label)}))
+        return reading._replace(doubt=Problem("best_class", column=label))
     return reading
 
 
@@ -211,7 +202,5 @@ def _is_best(facts: Facts, roles: Roles, label: str) -> bool:
     labels, scores = facts.columns[label].labels, facts.matrix(roles.scores)
     if roles.form != "columns" or len(scores) != len(labels) or len(labels) < MIN_BEST:
         return False
-    return labels == [
-        roles.classes[place]
-        for place in highest_class(torch.from_numpy(scores))[1].tolist()
-    ]
+    highest = highest_class(torch.from_numpy(scores))[1].tolist()
+    return labels == [roles.classes[place] for place in highest]

@@ -50,16 +50,13 @@ class Roles(NamedTuple):
         names = dict(zip(self.scores, scores, strict=True))
         return names if self.label is None else {**names, self.label: "label"}
 
-    def in_words(self, *, has_shares: bool = False) -> str:
-        """Describe columns and their roles in one line. With ``has_shares``, call soft labels shares of annotators."""
+    def in_words(self, *, has_shares: bool = False) -> list[str]:
+        """Describe columns and their roles in phrases. With ``has_shares``, soft labels are shares of annotators."""
         labels = f'labels "{shown(self.label)}"' if self.label else "no labels"
         if self.truth:
             labels = f"{'shares of annotators' if has_shares else 'degrees of truth'} {span(self.truth)}"
-        of_classes = (
-            ""
-            if list(self.scores) == list(self.classes)
-            else f" = classes {span(self.classes)}"
-        )
+        are_classes = list(self.scores) == list(self.classes)
+        of_classes = "" if are_classes else f" = classes {span(self.classes)}"
         first = f'"{shown(self.scores[0])}"'
         if self.form == "columns":
             scores = f"scores {span(self.scores)}{of_classes}"
@@ -73,7 +70,7 @@ class Roles(NamedTuple):
             f" ({shown(self.called[0])} is {shown(self.classes[0])})" if self.called else ""
         )
         unused = [f"not used: {listed(self.unused)}"] if self.unused else []
-        return "; ".join([labels + called, scores, *unused, *self.remarks])
+        return [labels + called, scores, *unused, *self.remarks]
 
 
 CLASS_SCORES, PROBABILITY, DECIDED, UNNAMED = 3, 2, 1, 0

@@ -58,24 +58,16 @@ class RowIds(NamedTuple):
 
     def repeated(self) -> int:
         """Return the index of the first id that is equal to an earlier id; 0 if all ids differ."""
-        return (
-            int((self.among(self) != np.arange(len(self.ids))).argmax())
-            if len(self.ids)
-            else 0
-        )
+        is_later = self.among(self) != np.arange(len(self.ids))
+        return int(is_later.argmax()) if len(is_later) else 0
 
     def check_different(self, next_step: str = "") -> Self:
         """Return these ids; raise an error, with the hint ``next_step``, if several rows share an id."""
-        if row := self.repeated():
-            problem = (
-                f"each id must name one row, but {self.named(row)} appears again{next_step}"
-            )
-            raise PredictionsError(
-                self.path,
-                problem,
-                row=row + 1 if self.has_rows else None,
-                column=self.column,
-            )
+        if place := self.repeated():
+            rule = f"each id must name one row, but {self.named(place)} appears again"
+            row = place + 1 if self.has_rows else None
+            problem = f"{rule}{next_step}"
+            raise PredictionsError(self.path, problem, row=row, column=self.column)
         return self
 
     def among(self, others: "RowIds") -> NDArray[np.int32]:
@@ -96,16 +88,12 @@ class RowIds(NamedTuple):
         places = self.among(others)
         if number := int((places < 0).sum()):
             place = int((places < 0).argmax())
-            row = f" in row {place + 1}" if self.has_rows else ""
-            column = (
-                ""
-                if self.column is None
-                else f" of column {shown(self.column.removeprefix('column '))}"
-            )
             rows = "1 row" if number == 1 else f"{number} rows"
-            problem = (
-                f"lacks {rows} of {self.path}, such as {self.named(place)}{row}{column}"
-            )
+            problem = f"lacks {rows} of {self.path}, such as {self.named(place)}"
+            if self.has_rows:
+                problem += f" in row {place + 1}"
+            if self.column is not None:
+                problem += f" of column {shown(self.column.removeprefix('column '))}"
             raise PredictionsError(others.path, f"{problem}{next_step}")
         return places
 

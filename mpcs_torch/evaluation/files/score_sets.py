@@ -10,18 +10,17 @@ import numpy as np
 from mpcs_torch.concern.checks import MAX_CLASSES
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.facts import (
-    NUMBERED,
     SEPARATOR,
     Facts,
     by_class,
     nominal_sum,
     numbered_families,
-    span,
+    shared_start,
 )
 from mpcs_torch.evaluation.files.label_columns import Labels
 from mpcs_torch.evaluation.files.problems import Problem
-from mpcs_torch.evaluation.files.roles import Roles
-from mpcs_torch.evaluation.files.tables import is_gap, listed, to_number, to_text
+from mpcs_torch.evaluation.files.roles import CLASS_SCORES, Reading, Roles
+from mpcs_torch.evaluation.files.tables import listed, to_number, to_text
 from mpcs_torch.evaluation.files.words import POSITIVE, plain, split_words
 
 SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
@@ -29,14 +28,12 @@ SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity
 PREFIX = re.compile("prediction|prob|score", re.IGNORECASE)
 MIN_FALLING = 20
 """The minimum number of lists, each of falling scores, that are taken for those of the best classes of each row."""
-ScoreSet = tuple[Roles, Problem | None]
-"""Columns with a score for each class, and the test that they fail."""
 
 
 def score_sets(
     facts: Facts, labels: Labels, names: Sequence[str], *, is_decided: bool
-) -> list[ScoreSet]:
-    """Return the best sets of columns in ``names`` with a score of each class; with the test that a set fails.
+) -> list[Reading]:
+    """Return the readings of the best sets of columns in ``names`` with a score of each class.
 
     ``is_decided`` says whether the file has predicted labels, too: whole numbers are then features, not scores.
     """
@@ -69,11 +66,11 @@ def score_sets(
     for roles in passing:
         distinct.setdefault(frozenset(roles.scores), roles)
     if distinct:
-        return [(roles, _falls(facts, roles)) for roles in distinct.values()]
+        return [_tested(roles, _falls(facts, roles)) for roles in distinct.values()]
     for roles in sets:
         problem = _sums(facts, roles)
         if problem is not None and _are_named(facts, roles, labels):
-            return [(roles, problem)]
+            return [_tested(roles, problem)]
     return []
 
 
@@ -100,8 +97,12 @@ def _are_used(facts: Facts, roles: Roles, labels: Labels) -> bool:
     return 2 * len(facts.all_texts(labels.column)) >= len(roles.classes)
 
 
-def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[ScoreSet]:
-    """Yield each column of lists in ``names``, with the test that it fails. Unknown classes are numbered."""
+def _tested(roles: Roles, broken: Problem | None) -> Reading:
+    return Reading(roles, CLASS_SCORES, broken=broken)
+
+
+def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[Reading]:
+    """Yield the reading of each column of lists in ``names``. Unknown classes are numbered."""
     for name in names:
         size, classes = facts.width(name), facts.class_names
         if size > MAX_CLASSES:
@@ -112,27 +113,23 @@ def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[
                 column=name,
             )
         roles = Roles("lists", [name], tuple(classes or map(str, range(size))))
-        yield roles, (None if labels.truth else _sums(facts, roles)) or _falls(facts, roles)
+        broken = None if labels.truth else _sums(facts, roles)
+        yield _tested(roles, broken or _falls(facts, roles))
 
 
 def chosen_columns(facts: Facts, free: Sequence[str]) -> list[str]:
     """Return the columns that ``--score-columns`` names, among those that are ``free``; refuse texts."""
     names = list[str]()
     for pattern in facts.options.score_columns:
-        matched = (
-            [name for name in free if fnmatchcase(name, pattern)]
-            if "*" in pattern
-            else [pattern]
-        )
+        matched = [pattern]
+        if "*" in pattern:
+            matched = [name for name in free if fnmatchcase(name, pattern)]
         facts.table.check_columns(matched or [pattern], "--score-columns")
         names += [name for name in matched if name not in names]
     for name in names:
         if facts.kind(name) == "text":
-            value = next(
-                value
-                for value in facts.columns[name].values
-                if to_text(value) and to_number(value) is None
-            )
+            values = [each for each in facts.columns[name].values if to_text(each)]
+            value = next(each for each in values if to_number(each) is None)
             raise facts.error(f"must be numbers, but has {quoted(value)}", column=name)
     return names
 
@@ -141,15 +138,13 @@ def chosen_set(facts: Facts, labels: Labels, names: Sequence[str]) -> Roles:
     """Return the roles of several columns that the user named: their classes are known, or are in their names."""
     classes = facts.class_names
     if classes is not None:
-        named = (
-            _by_known_class(facts, classes, names)
-            if facts.called or not facts.options.classes
-            else []
-        )
+        named = list[tuple[str, ...]]()
+        if facts.called or not facts.options.classes:
+            named = _by_known_class(facts, classes, names)
         if not named and len(classes) != len(names):
             problem = f"has {len(names)} columns of scores, but there are {len(classes)} classes: {listed(classes)}"
             raise facts.error(problem)
-        return Roles("columns", named[0] if named else names, tuple(classes))
+        return Roles("columns", [*named, names][0], tuple(classes))
     for family, numbers in numbered_families(names):
         if len(family) == len(names):
             return Roles("columns", family, numbers, is_numbered=True)
@@ -160,10 +155,7 @@ def label_words(facts: Facts, label: str | None) -> set[str]:
     """Return the distinct labels in the first rows or, for logits, in all rows. Numbers give an empty set."""
     if label is None or facts.kind(label) != "text":
         return set()
-    if not facts.options.from_logits:
-        return facts.label_texts(label)
-    texts = facts.all_texts(label)
-    return {text for text in texts if not is_gap(text)} or texts
+    return facts.labels(label, in_all=facts.options.from_logits)
 
 
 def is_in_unit(facts: Facts, name: str) -> bool:
@@ -174,35 +166,25 @@ def is_in_unit(facts: Facts, name: str) -> bool:
 
 def _column_sets(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[Roles]:
     """Yield each set of columns that names, or a common range of values, mark as the scores of the classes."""
-    filled = facts.by_kind(
-        names, "number", "whole", "empty"
-    )  # the scores of a class may be missing in first rows
-    known = [
-        name for name in filled if not {*split_words(name)} & {"distance", "dist", "loss"}
+    names = [
+        name for name in names if not {*split_words(name)} & {"distance", "dist", "loss"}
     ]
-    numeric, fractions = (
-        facts.by_kind(known, "number", "whole"),
-        facts.by_kind(known, "number"),
-    )
+    # The scores of a class may be missing in the first rows.
+    known = facts.by_kind(names, "number", "whole", "empty")
+    numeric = facts.by_kind(names, "number", "whole")
+    fractions = facts.by_kind(names, "number")
     families = list(numbered_families(known))
     is_list = bool(facts.by_kind(labels.truth.values(), "list"))
     classes = tuple(facts.class_names or (() if is_list else labels.truth))
     if classes:
-        named = [
-            Roles("columns", columns, classes)
-            for columns in _by_known_class(facts, classes, known)
-        ]
-        groups = (
-            [each for each, _ in families]
-            if facts.table.has_names
-            else [tuple(numeric), tuple(fractions)]
-        )
-        fitting = [
-            Roles("columns", each, classes, is_numbered=True)
-            for each in groups
-            if len(each) == len(classes)
-        ]
-        yield from named or fitting
+        named = _by_known_class(facts, classes, known)
+        yield from (Roles("columns", columns, classes) for columns in named)
+        groups = [each for each, _ in families]
+        if not facts.table.has_names:
+            groups = [tuple(numeric), tuple(fractions)]
+        for group in [] if named else groups:
+            if len(group) == len(classes):
+                yield Roles("columns", group, classes, is_numbered=True)
     elif labels.truth and numeric:
         yield Roles("columns", tuple(numeric), tuple(numeric))
     elif not labels.truth:
@@ -272,11 +254,8 @@ def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
         is_score = plain(word) in SCORES
         if not others and all(short) and (is_score or (labels and labels <= {*short})):
             return tuple(short)
-    shortest = min(map(len, names))
-    starts = [
-        size for size in range(shortest + 1) if len({name[:size] for name in names}) == 1
-    ]
-    rest = tuple(name[starts[-1] :] for name in names)  # of Predictioncat and Predictiondog
+    start = shared_start(names)  # of Predictioncat and Predictiondog
+    rest = tuple(name[start:] for name in names)
     return rest if labels and labels <= {*rest} else tuple(names)
 
 
@@ -292,7 +271,7 @@ def _sums(facts: Facts, roles: Roles) -> Problem | None:
     if matrix.size and matrix.min() >= 0 and nominal_sum(sums, matrix.shape[1]) is not None:
         return None
     low, high = (float(sums.min()), float(sums.max())) if len(sums) else (np.nan, np.nan)
-    return Problem("sums", {"columns": span(roles.scores), "low": low, "high": high})
+    return Problem("sums", columns=roles.scores, low=low, high=high)
 
 
 def _largest(sets: Sequence[Roles]) -> list[Roles]:
@@ -311,9 +290,11 @@ def _largest(sets: Sequence[Roles]) -> list[Roles]:
 
 def _name_the_best(facts: Facts, roles: Roles) -> bool:
     """Return whether other columns have the numbers of the scores, such as top1 and top2 beside score1 and score2."""
-    matches = [NUMBERED.fullmatch(name) for name in roles.scores]
-    numbers = {match[2] for match in matches if match is not None}
-    alike = facts.families.get(frozenset(numbers), [])
+    alike = [
+        {*family}
+        for _, numbers in numbered_families(roles.scores)
+        for family in facts.numbered.get(numbers, [])
+    ]
     return any(family.isdisjoint(roles.scores) for family in alike)
 
 
@@ -323,12 +304,9 @@ def _falls(facts: Facts, roles: Roles) -> Problem | None:
     if not len(matrix) or (np.diff(matrix, axis=1) > 0).any():
         return None
     if roles.form == "lists":
-        is_sure = (
-            len(matrix) >= MIN_FALLING
-            and matrix.shape[1] > 2
-            and bool((matrix[:, 0] > matrix[:, -1]).all())
-        )
-        is_best = is_sure and not facts.table.counts_from_0
+        is_sure = len(matrix) >= MIN_FALLING and matrix.shape[1] > 2
+        is_best = is_sure and (matrix[:, 0] > matrix[:, -1]).all()
+        is_best = is_best and not facts.table.counts_from_0
     else:  # the scores are score1 and score2, and top1 and top2 name the classes
         is_best = roles.is_numbered and _name_the_best(facts, roles)
-    return Problem("falling", {"columns": span(roles.scores)}) if is_best else None
+    return Problem("falling", columns=roles.scores) if is_best else None

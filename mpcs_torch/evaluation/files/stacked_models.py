@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.facts import Facts, label_text
-from mpcs_torch.evaluation.files.offers import Measure, UnclearFileError, tried
+from mpcs_torch.evaluation.files.offers import Measure, Offer, UnclearFileError, tried
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import Roles
 from mpcs_torch.evaluation.files.tables import is_gap
@@ -43,17 +42,11 @@ def refuse_stacked(facts: Facts, roles: Roles, measure: Measure | None) -> None:
             continue
         labels, *of_ids = [read.groups(each, "").codes for each in (roles.label, *ids)]
         if _is_repeated(groups.codes, labels, of_ids, is_named=plain(name) in MODELS):
-            models = [*map(label_text, groups.names)]
-            ways = [
-                facts.options._replace(models=tuple(some)) for some in (models, models[:1])
-            ]
-            offers = [
-                offer
-                for way in ways
-                if measure is not None
-                for offer in tried(facts, way, measure)
-            ]
-            problem = Problem("stacked", {"column": quoted(name), "models": models})
+            models = tuple(map(label_text, groups.names))
+            offers = list[Offer]()
+            for some in (models, models[:1]):
+                offers += tried(facts, facts.options._replace(models=some), measure)
+            problem = Problem("stacked", column=name, models=models)
             raise UnclearFileError(table.path, problem, offers)
 
 

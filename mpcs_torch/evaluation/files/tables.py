@@ -19,6 +19,7 @@ from mpcs_torch.errors import InvalidValueError, quoted, value_in_words
 from mpcs_torch.evaluation.files.reading import (
     PredictionsError,
     ReadOptions,
+    as_arguments,
     naming_file,
     reading,
 )
@@ -35,6 +36,8 @@ PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
 DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?(?:\s*%)?)\s*$")
 Kind = Literal["empty", "text", "whole", "number", "list"]
 """The kind of values in a column: none, some text, only whole numbers, only numbers, or only lists of numbers."""
+IS_MISSING = "is missing (--missing drop leaves such rows out)"
+"""What errors say of a value that is missing."""
 
 
 class Argument(NamedTuple):
@@ -83,10 +86,9 @@ class ReadColumns(NamedTuple):
                 column = columns[0] if len({*columns}) == 1 else None
                 if error.column is not None:
                     column = columns[min(error.column, len(columns) - 1)]
-                is_missing = column is not None and np.isnan(error.value).any()
                 but = f"is {value_in_words(error.value)}"
-                if is_missing:
-                    but = "is missing (--missing drop leaves such rows out)"
+                if column is not None and np.isnan(error.value).any():
+                    but = IS_MISSING
                 rule = (
                     str(error.rule)
                     if column is not None
@@ -146,20 +148,17 @@ class ReadColumns(NamedTuple):
         first = self.columns[names[0]]
         if isinstance(first, Tensor) and len(names) == 1:
             return first
-        values = first[:PEEKED_ROWS].tolist()
-        if len(names) > 1 or any(
-            not is_gap(each) and numbers_in(each) is None for each in values
-        ):
+        if len(names) > 1 or column_kind(first[:PEEKED_ROWS].tolist()) != "list":
             return torch.from_numpy(
                 np.stack([self.numbers(name) for name in names], axis=1)
             )
-        values = first.to_pylist()
-        lists = [numbers_in(value) for value in values]
-        size = len(lists[0] or ()) if lists else 0
-        for place, (value, numbers) in enumerate(zip(values, lists, strict=True)):
+        lists = [numbers_in(value) for value in first.to_pylist()]
+        size = len(lists[0] or ())
+        for place, numbers in enumerate(lists):
             if numbers is None or len(numbers) != size:
                 rule = f"must be a list of {size} numbers as in row 1"
-                raise self.error(f"{rule}, but is {quoted(value)}", place, names[0])
+                but = f"but is {quoted(first[place].as_py())}"
+                raise self.error(f"{rule}, {but}", place, names[0])
         return torch.tensor(lists, dtype=torch.float64)
 
     def texts(self, name: str) -> "pyarrow.Array":
@@ -200,17 +199,11 @@ class ReadColumns(NamedTuple):
         mapped = [function(value) for value in distinct]
         bad = np.isin(places, [place for place, each in enumerate(mapped) if each is None])
         if bad.any():
-            value = distinct[places[int(bad.argmax())]]
-            but = (
-                f"is {quoted(value)}"
-                if to_text(value)
-                else "is missing (--missing drop leaves such rows out)"
-            )
-            raise self.error(f"{rule}, but {but}", int(bad.argmax()), name)
-        of_distinct: NDArray[Any] = np.array(
-            [0 if each is None else each for each in mapped]
-        )
-        of_rows: NDArray[Any] = of_distinct[places]
+            place = int(bad.argmax())
+            value = distinct[places[place]]
+            but = f"is {quoted(value)}" if to_text(value) else IS_MISSING
+            raise self.error(f"{rule}, but {but}", place, name)
+        of_rows: NDArray[Any] = np.array([each or 0 for each in mapped])[places]
         return of_rows
 
     def groups(self, name: str, gap: str | None = None) -> Groups:
@@ -274,15 +267,11 @@ class FileTable:
                 decimal=self.decimal,
             )
 
-    def peek(self, rows: int = PEEKED_ROWS) -> dict[str, list[Any]]:
-        """Return the first values of each column, from at most ``rows`` rows. In an array (N, C), a value is a list."""
-        most = max(
-            1, min(rows, PEEKED_VALUES * rows // PEEKED_ROWS // max(1, len(self.names)))
-        )
-        values = {
-            name: column[:most].tolist()
-            for name, column in self.read(self.names, rows=most).columns.items()
-        }
+    def peek(self) -> dict[str, list[Any]]:
+        """Return the first values of each column: `PEEKED_ROWS` at most. In an array (N, C), a value is a list."""
+        most = min(PEEKED_ROWS, max(1, PEEKED_VALUES // max(1, len(self.names))))
+        read = self.read(self.names, rows=most)
+        values = {name: column[:most].tolist() for name, column in read.columns.items()}
         if self.decimal == ",":
             for column in values.values():
                 column[:] = [
@@ -324,6 +313,17 @@ def without_decimals(values: Column) -> Column:
     return values
 
 
+def take_rows(column: Column, places: NDArray[np.int32]) -> Column:
+    """Return the values of ``column`` at the indices ``places``; index -1 gives a missing value."""
+    import pyarrow
+
+    if isinstance(column, Tensor):
+        values = column.double()[torch.from_numpy(places).long()]
+        values[torch.from_numpy(places < 0)] = torch.nan
+        return values
+    return column.take(pyarrow.array(places, mask=places < 0))
+
+
 def unnamed(count: int) -> list[str]:
     """Return names for the ``count`` columns of a file that has no names."""
     return [f"column {place}" for place in range(1, count + 1)]
@@ -335,18 +335,10 @@ def listed(names: Sequence[str], most: int = 10) -> str:
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
 
 
-def choices(option: str, readings: Iterable[str | Sequence[str]]) -> str:
-    """Return a hint for an error message: "choose by", and ``option`` with each of ``readings``, joined by "or"."""
-    ways = (way(option, [each] if isinstance(each, str) else each) for each in readings)
+def choices(option: str, values: Iterable[str]) -> str:
+    """Return a hint for an error message: "choose by", and ``option`` with each of ``values``, joined by "or"."""
+    ways = [shlex.join(as_arguments(option, value)) for value in values]
     return "choose by " + " or ".join(ways)
-
-
-def way(option: str, values: Sequence[str]) -> str:
-    """Return ``option`` with comma-separated ``values``, as typed in a shell; abbreviate more than ten values."""
-    text = shlex.quote(
-        ",".join(values if len(values) <= 10 else [*values[:3], "...", values[-1]])
-    )
-    return f"{option}={text}" if text.startswith("-") else f"{option} {text}"
 
 
 def to_text(value: Any) -> str:

@@ -66,18 +66,17 @@ def find_roles(
     if not pairs:
         raise columns.error(_no_reading(columns, is_score=has_score and not scores))
     if len(pairs) > 1:
-        of_scores = [f"scores {names_shown(score)}" if score else "" for score, _ in pairs]
-        of_labels = [f"labels {names_shown(label)}" if label else "" for _, label in pairs]
-        ways = [
-            " and ".join(filter(None, words))
-            for words in zip(of_scores, of_labels, strict=True)
-        ]
-        steps = " and ".join(
-            ["--score-column"] * has_score + ["--label-column"] * has_label
-        )
-        raise columns.error(
-            f"can be read as {', or as '.join(ways[:4])}: choose with {steps}"
-        )
+        ways, steps = list[str](), list[str]()
+        if has_score:
+            steps.append("--score-column")
+        if has_label:
+            steps.append("--label-column")
+        for score, label in pairs[:4]:
+            named = {"scores": score, "labels": label}
+            words = [f"{what} {names_shown(name)}" for what, name in named.items() if name]
+            ways.append(" and ".join(words))
+        read = f"can be read as {', or as '.join(ways)}"
+        raise columns.error(f"{read}: choose with {' and '.join(steps)}")
     return TrialRoles(*pairs[0], [name for name in table.names if name not in pairs[0]])
 
 
@@ -123,16 +122,13 @@ def _possible_scores(columns: Facts) -> list[str]:
     if not columns.table.has_names:
         return columns.by_kind(numbers, "number") or numbers
     other = LABELS | IDS | DECISIONS
-    named = [
+    # Predicted labels may be called as scores are.
+    decided = [
         name
-        for name in named_as(columns.free, POSITIVE)
-        if plain(name) not in DECISIONS or name in numbers
+        for name in named_as(columns.free, DECISIONS)
+        if name not in numbers or _is_label(columns.texts(name))
     ]
-    named = [
-        name
-        for name in named
-        if plain(name) not in DECISIONS or not _is_label(columns.texts(name))
-    ]
+    named = [name for name in named_as(columns.free, POSITIVE) if name not in decided]
     unnamed = [
         name for name in numbers if plain(name) in POSITIVE or plain(name) not in other
     ]
@@ -145,13 +141,12 @@ def _no_reading(columns: Facts, *, is_score: bool) -> str:
     has = columns.table.it_has()
     if is_score:
         return f"has no column of scores by name or content: name it with --score-column; {has}"
-    both = [
-        (name, list(dict.fromkeys(columns.columns[name].values)))
-        for name in columns.by_kind(columns.free, "text")[::-1]
-    ]
-    name, words = next((each for each in both if len(each[1]) == 2), ("", []))
-    ways = choices("--target-label", words)
-    example = f" ({names_shown(name)} has {listed(words)}: {ways})" if words else ""
+    example = ""
+    for name in columns.by_kind(columns.free, "text"):
+        words = list(dict.fromkeys(columns.columns[name].values))
+        if len(words) == 2:
+            ways = choices("--target-label", words)
+            example = f" ({names_shown(name)} has {listed(words)}: {ways})"
     known = "name it with --label-column, or the label of targets with --target-label, or give --labels FILE"
     return f"has no column of labels by name or content: {known}{example}; {has}"
 
@@ -187,13 +182,14 @@ def in_words(
     options: ReadOptions,
 ) -> str:
     """Describe in a line how ``table`` was read: columns ``score``, ``names``, ``unread``, and further ``words``."""
-    negated = (
-        ", negated, as thresholds are, because low ones are those of targets"
-        * options.lower_is_target
-    )
-    parts = [table.dialect, f"names {names_shown(*names)}" if names else "", *words[:1]]
-    parts += [
-        f"scores {names_shown(score)}{negated}",
+    scores = f"scores {names_shown(score)}"
+    if options.lower_is_target:
+        scores += ", negated, as thresholds are, because low ones are those of targets"
+    parts = [
+        table.dialect,
+        f"names {names_shown(*names)}" if names else "",
+        *words[:1],
+        scores,
         *words[1:],
         f"not used: {listed(unread)}" if unread else "",
     ]

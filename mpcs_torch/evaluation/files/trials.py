@@ -24,6 +24,7 @@ from mpcs_torch.evaluation.files.reading import (
 )
 from mpcs_torch.evaluation.files.row_ids import Ids, RowIds
 from mpcs_torch.evaluation.files.tables import (
+    IS_MISSING,
     FileTable,
     ReadColumns,
     choices,
@@ -43,9 +44,6 @@ from mpcs_torch.functional.inputs.groups import Groups
 
 if TYPE_CHECKING:
     import pyarrow
-
-MISSING = "is missing, or no number"
-DROP = "--missing drop leaves out such rows"
 
 
 class Trials(NamedTuple):
@@ -166,14 +164,11 @@ def _targets(
     texts: ReadColumns, roles: TrialRoles, target: str | None
 ) -> tuple[NDArray[np.int8], str]:
     """Return 1 for targets, 0 for non-targets, -1 without a label, (N,); and a phrase on what the labels mean."""
-    distinct = [
-        label_text(value) for value in texts.single(roles.label).unique().to_pylist()
-    ]
+    distinct = map(label_text, texts.single(roles.label).unique().to_pylist())
     labels = list(dict.fromkeys(filter(None, distinct)))
-    kinds = {
-        text: target_or_not(text) if target is None else int(text == label_text(target))
-        for text in labels
-    }
+    kinds = {text: target_or_not(text) for text in labels}
+    if target is not None:
+        kinds = {text: int(text == label_text(target)) for text in labels}
     problem = _problem_of_labels(kinds, roles.score, target)
     if problem:
         raise PredictionsError(texts.path, problem, column=roles.label)
@@ -186,11 +181,10 @@ def _targets(
     codes = texts.codes(roles.label, kind, f"{rule} ({advice})").numpy().astype(np.int8)
     words = [text for text in labels if kinds[text]] or [f"not {text}" for text in labels]
     others = [text for text in labels if not kinds[text]]
-    pooled = f", {listed(others)} are non-targets together" if len(others) > 1 else ""
-    return (
-        codes,
-        f"{listed(words)} = target{pooled or ', all others are non-targets' * (target is not None)}",
-    )
+    pooled = "" if target is None else ", all others are non-targets"
+    if len(others) > 1:
+        pooled = f", {listed(others)} are non-targets together"
+    return codes, f"{listed(words)} = target{pooled}"
 
 
 def _problem_of_labels(
@@ -198,25 +192,19 @@ def _problem_of_labels(
 ) -> str:
     """Return the problem that labels do not tell targets from non-targets, given their ``kinds``; "" if they do."""
     labels = [*kinds]
+    if target is not None and 1 in kinds.values():
+        return ""
     if target is not None:
-        has_target = 1 in kinds.values()
-        return (
-            ""
-            if has_target
-            else f"has no label {quoted(target)} of --target-label, but {listed(labels)}"
-        )
+        return f"has no label {quoted(target)} of --target-label, but {listed(labels)}"
     if {"0", "-1"} <= {*labels}:
         return "has the labels 0 and -1: name that of targets with --target-label"
     named = [labels[place] for place in named_class(score, labels)]
     if named and kinds[named[0]] == 0 and to_number(named[0]) is None:
         way = f"--target-label {shlex.quote(named[0])} makes it the target"
         return f"has no target {quoted(named[0])}, but {quoted(score)} is named after it: {way}"
-    is_unknown = None in kinds.values() and len(labels) <= 2
-    return (
-        f"has the labels {listed(labels)}: {choices('--target-label', labels)}"
-        if is_unknown
-        else ""
-    )
+    if None not in kinds.values() or len(labels) > 2:
+        return ""
+    return f"has the labels {listed(labels)}: {choices('--target-label', labels)}"
 
 
 def _unique_names(table: FileTable, texts: ReadColumns, naming: Sequence[Ids]) -> Ids:
@@ -252,11 +240,8 @@ def _kept(
             kept &= ~np.asarray(texts.columns[name].is_null())
     elif not kept.all() and not is_matrix:
         row = int((~kept).argmax())
-        raise texts.error(
-            f"{MISSING} ({DROP})",
-            row,
-            roles.score if np.isnan(scores[row]) else roles.label,
-        )
+        column = roles.score if np.isnan(scores[row]) else roles.label
+        raise texts.error(IS_MISSING, row, column)
     if not kept.any():
         raise PredictionsError(texts.path, "contains no rows")
     number = int((~kept).sum())

@@ -2,13 +2,13 @@
 
 import csv
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from io import StringIO
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -206,25 +206,20 @@ def write_text(
     rows = [*zip(*texts.values(), strict=True)]
     if has_names:
         rows.insert(0, tuple(header))
-    fault_of = partial(_fault, path, texts, decimal=decimal, has_names=has_names)
-    content = _encoded(rows, delimiter, csv.QUOTE_MINIMAL)
-    if fault_of(content) is not None:
-        content = _encoded(
-            rows, delimiter, csv.QUOTE_ALL
-        )  # in quotes, no cell begins a comment or ends a line
-        if (fault := fault_of(content)) is not None:
-            raise fault
-    file.write(content)
-
-
-def _encoded(
-    rows: Sequence[Sequence[str]], delimiter: str, quoting: Literal[0, 1]
-) -> bytes:
-    text = StringIO()
-    csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\n").writerows(
-        rows
-    )
-    return text.getvalue().encode()
+    names = [*texts] if has_names else unnamed(len(texts))
+    cells = dict(zip(names, texts.values(), strict=True))
+    # In quotes, no cell begins a comment or ends a line.
+    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL):
+        text = StringIO(newline="")
+        writer = csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\n")
+        writer.writerows(rows)
+        content = text.getvalue().encode()
+        fault = _fault(path, cells, content, decimal)
+        if fault is None:
+            file.write(content)
+            return
+    assert fault is not None
+    raise fault
 
 
 def _cell(value: Any, decimal: str) -> str:
@@ -234,35 +229,28 @@ def _cell(value: Any, decimal: str) -> str:
 
 
 def _fault(
-    path: Path,
-    texts: Mapping[str, list[str]],
-    content: bytes,
-    *,
-    decimal: str,
-    has_names: bool,
+    path: Path, texts: Mapping[str, list[str]], content: bytes, decimal: str
 ) -> PredictionsError | None:
     """Return an error about the first name or cell of ``texts`` that is read differently from ``content``, or None."""
     import pyarrow
 
-    names, advice = [*texts] if has_names else unnamed(len(texts)), "write .parquet instead"
+    advice = "write .parquet instead"
     try:
         table = open_text(path, content)
         columns = table.load(table.names, (), None)
     except (ValueError, csv.Error) as error:
         return PredictionsError(path, f"text could not be read again ({error}): {advice}")
-    if ([*table.names], table.decimal) != (names, decimal):
+    if ([*table.names], table.decimal) != ([*texts], decimal):
         read = f"{listed(table.names)}, with the decimal mark {table.decimal!r}"
-        return PredictionsError(
-            path, f"in text, the columns {listed(names)} would be read as {read}: {advice}"
-        )
-    for (name, values), cells in zip(columns.items(), texts.values(), strict=True):
-        if not values.equals(pyarrow.array(cells, pyarrow.string())):
-            pairs = enumerate(zip_longest(cells, values.to_pylist()), start=1)
-            row, (cell, read) = next(
-                (row, pair) for row, pair in pairs if pair[0] != pair[1]
-            )
-            problem = f"in text, {quoted(cell)} would be read as {quoted(read)}: {advice}"
-            return PredictionsError(path, problem, row=row, column=name)
+        problem = f"in text, the columns {listed([*texts])} would be read as {read}"
+        return PredictionsError(path, f"{problem}: {advice}")
+    for name, cells in texts.items():
+        if columns[name].equals(pyarrow.array(cells, pyarrow.string())):
+            continue
+        pairs = enumerate(zip_longest(cells, columns[name].to_pylist()), start=1)
+        row, cell, read = next((row, *pair) for row, pair in pairs if pair[0] != pair[1])
+        problem = f"in text, {quoted(cell)} would be read as {quoted(read)}: {advice}"
+        return PredictionsError(path, problem, row=row, column=name)
     return None
 
 
@@ -324,19 +312,10 @@ def write_trials(
             path,
             "holds no labels: give another file for the list of trials, --out-trials FILE",
         )
-    bad = next(
-        (
-            each
-            for each in (path, trials)
-            if each.suffix.lower() in (*TABLES, *OTHER_FORMATS)
-        ),
-        None,
-    )
-    if bad is not None:
-        raise PredictionsError(
-            bad,
-            "names a format that is not written: csv, parquet and npz, or text for both files",
-        )
+    for each in (path, trials):
+        if each.suffix.lower() in (*TABLES, *OTHER_FORMATS):
+            rule = "names a format that is not written: csv, parquet and npz, or text for both files"
+            raise PredictionsError(each, rule)
     if not {*PAIR} <= {*table.groups}:
         raise PredictionsError(
             path,
@@ -352,14 +331,13 @@ def write_trials(
             rule,
             lambda text: text.split() == [text] and '"' not in text,
         )
-    labels = {name: columns[name] for name in (*PAIR, "label")}
-    scores = {name: columns[name] for name in (*PAIR, "score")}
-    text = partial(write_text, delimiter=SPACE, has_names=False)
-    of_labels, of_scores = (
-        partial(text, columns=labels, path=trials),
-        partial(text, columns=scores, path=path),
-    )
-    replace_together({trials: of_labels, path: of_scores})
+    writers = dict[Path, Callable[[BinaryIO], None]]()
+    for out, value in ((trials, "label"), (path, "score")):
+        kept = {name: columns[name] for name in (*PAIR, value)}
+        writers[out] = partial(
+            write_text, columns=kept, path=out, delimiter=SPACE, has_names=False
+        )
+    replace_together(writers)
     return [name for name in table.groups if name not in PAIR]
 
 
@@ -372,6 +350,6 @@ def _texts(groups: Groups) -> Any:
 def _check_texts(
     path: Path, column: str, group: Groups, rule: str, is_kept: Callable[[str], bool]
 ) -> None:
-    bad = next((text for text in group.names if not is_kept(text)), None)
-    if bad is not None:
-        raise PredictionsError(path, f"{rule}, but is {quoted(bad)}", column=column)
+    for text in group.names:
+        if not is_kept(text):
+            raise PredictionsError(path, f"{rule}, but is {quoted(text)}", column=column)

@@ -13,7 +13,6 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.offers import UnclearFileError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.problems import Code
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 
@@ -280,7 +279,7 @@ def test_a_file_is_read_as_it_is_meant(name: str, tmp_path: Path) -> None:
     assert accuracy(path, **options) == expected
 
 
-REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
+REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
     "labels in another form": ("y_true,y_pred\nTrue,1\nFalse,0\n", "disjoint", {}, [1.0]),
     "labels that differ in case": (
         "label,pred\nCat,cat\ncat,cat\nDog,Dog\n",
@@ -334,7 +333,7 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
     "the confidence of a label": ("label,confidence\n1,.9\n0,.8\n", "no_scores", {}, []),
     "classes that begin after row 100": (
         "y_true,lr,svm\n" + "1,1,2\n2,1,2\n3,3,2\n" * 40 + "1,2,3\n2,2,1\n",
-        "not_named",
+        "not_decisions",
         {},
         [0.664, 0.328],
     ),
@@ -352,7 +351,7 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
     ),
     "unknown scores beside a file of labels": (
         "id,x\n1,.9\n2,.2\n3,.4\n",
-        "not_named",
+        "not_probability",
         {"labels": SOLUTION},
         [0.667],
     ),
@@ -393,10 +392,10 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
         {},
         [1.0, 0.5],
     ),
-    "labels that no name tells": ("diagnosis,0,1\n0,0.5,0.5\n", "not_named", {}, [1.0]),
+    "labels that no name tells": ("diagnosis,0,1\n0,0.5,0.5\n", "not_labels", {}, [1.0]),
     "labels of R without a name": (
         '"","rf_pred","rf_pred_code",""\n"31",.8,2,1\n"7",.4,1,1\n"59",.2,1,0\n"46",.9,2,1\n',
-        "not_named",
+        "not_labels",
         {},
         [0.75],
     ),
@@ -486,7 +485,7 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
     ),
     "one percentage in other words": (
         "Befund;Wahrscheinlichkeit (%)\nkrank;97,5\ngesund;2,5\nkrank;40,0\ngesund;12,5\n",
-        "not_named",
+        "not_probability",
         {},
         [0.75, 0.25],
     ),

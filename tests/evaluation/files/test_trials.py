@@ -307,12 +307,12 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
         (
             "score,label\n1,1\nnan,0\n",
             {},
-            "row 2, column score: is missing, or no number (--missing drop leaves out such",
+            "row 2, column score: is missing (--missing drop leaves such",
         ),
         (
             "score,label\n1,1\n2,\n",
             {},
-            "row 2, column label: is missing, or no number (--missing drop leaves out",
+            "row 2, column label: is missing (--missing drop leaves such",
         ),
         (
             "score,label\n1,1\n1,2\n",
@@ -451,7 +451,7 @@ def test_labels_apart_must_match(
         ({"labels": np.array([1, 0, 2, 0])}, "must be a word of targets or of non-targets"),
         (
             {"scores": np.array([0, 1, np.nan, 0])},
-            "s.npz, row 3, column scores: is missing, or no number",
+            "s.npz, row 3, column scores: is missing",
         ),
         (
             {"scores": np.ones((4, 2))},
