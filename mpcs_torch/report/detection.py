@@ -102,7 +102,7 @@ def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
         [curve] = rates.values()
         drawings.append(
             draw(
-                plots.roc_curves(rates, "ROC", area=scores[0].summary.area.item()),
+                plots.roc_curves(rates, "ROC"),
                 f"ROC. {each}.",
             )
         )

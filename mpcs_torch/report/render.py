@@ -24,7 +24,7 @@ from mpcs_torch.functional.comparison.significance import Comparison
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, page_colours
-from mpcs_torch.plots.forest import MAX_ROWS, Effect, forest_figure
+from mpcs_torch.plots.forest import MAX_ROWS, Effect, Panel, result_figure
 from mpcs_torch.report.harm import explanations
 from mpcs_torch.tables import Table, numeric_columns
 
@@ -254,8 +254,10 @@ def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
         printable(name): [_effect(model.groups[name], metric) for model in models]
         for name in names
     }
-    whole_values = {model.model: _effect(model.pooled, metric)[0] for model in models}
-    figure = forest_figure(effects, [metric], systems=whole_values, subject=column)
+    overall = [_effect(model.pooled, metric)[0] for model in models]
+    names_of_models = [model.model for model in models]
+    panel = Panel(metric, effects, overall=overall)
+    figure = result_figure([panel], names_of_models, subject=column)
     of_all = len(first.groups)
     worst = f"{names[0]} with {first.groups[names[0]].values[metric]:.4g} for {first.model}"
     alt = f"{metric} of each group of {column}, the worst first: {worst}."
