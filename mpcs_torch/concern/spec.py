@@ -116,7 +116,7 @@ class ConcernSpec:
             for name, value in locals().items()
             if name != "self"
         }
-        problems = list(islice(find_problems(given), MAX_PROBLEMS + 1))
+        problems = list(islice(find_problems(**given), MAX_PROBLEMS + 1))
         if problems:
             raise ConcernError(problems)
         names, refer, dangerous = (
