@@ -178,33 +178,40 @@ def _pair_problems(
     if not _is_list(pairs):
         yield problem("list_of_pairs", field, value=pairs)
         return
+    known = frozenset(names or ())
     for i, entries in enumerate(pairs):
         if not _is_list(entries) or len(entries) < 2:
             yield problem("pair", field, i, value=entries)
         elif names is not None:
-            unknown = list(_unknown_classes(entries, names, field, i))
+            unknown = list(_unknown_classes(entries, names, known, field, i))
             yield from unknown
             if unknown:
                 continue
-            true, *predicted = class_indices([entries], names)[0]
+            true, *predicted = [
+                names[entry] if isinstance(entry, int) else entry for entry in entries
+            ]
             if true in predicted:
                 place = predicted.index(true) + 1
-                yield problem("other_class", field, i, place, value=names[true])
+                yield problem("other_class", field, i, place, value=true)
 
 
 def _unknown_classes(
-    entries: Sequence[object], names: tuple[str, ...], *path: str | int
+    entries: Sequence[object],
+    names: tuple[str, ...],
+    known: frozenset[str],
+    *path: str | int,
 ) -> Iterator[Problem]:
-    """Yield a problem for each of ``entries``, which stand at ``path``, that is no name or index of a class."""
-    known = frozenset(names)
+    """Yield a problem for each of ``entries``, which stand at ``path``, that is no name or index of a class.
+
+    ``known`` are the ``names`` as a set, made once for all entries: there may be many classes.
+    """
     for place, entry in enumerate(entries):
-        is_index = isinstance(entry, int) and not isinstance(entry, bool)
         if isinstance(entry, str):
             if entry not in known:
                 more = ", ..." if len(names) > 100 else ""
                 listed = shown(", ".join(names[:100]) + more)
                 yield problem("known_class", *path, place, value=entry, classes=listed)
-        elif not is_index or not 0 <= entry < len(names):
+        elif type(entry) is not int or not 0 <= entry < len(names):  # no bool
             yield problem("name_or_index", *path, place, value=entry, last=len(names) - 1)
 
 
@@ -309,7 +316,8 @@ def _group_problems(
     if not isinstance(groups, Mapping):
         yield problem("mapping_of_groups", "class_groups", value=groups)
         return
-    taken = {*RESERVED, *(names or ()), *dict(answers or ())}
+    known = frozenset(names or ())
+    taken = known.union(RESERVED, dict(answers or ()))
     for group, members in groups.items():
         is_text = isinstance(group, str) and 0 < len(group) <= MAX_NAME
         if not is_text or has_control(group) or "]" in group:
@@ -322,7 +330,8 @@ def _group_problems(
         if not _is_list(members) or not members:
             yield problem("members", "class_groups", str(group), value=members)
         elif names is not None:
-            unknown = list(_unknown_classes(members, names, "class_groups", group))
+            path = ("class_groups", group)
+            unknown = list(_unknown_classes(members, names, known, *path))
             yield from unknown
             if not unknown and len({*class_indices([members], names)[0]}) == len(names):
                 yield problem("some_class_left", "class_groups", group)

@@ -206,8 +206,9 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
         plain["weights"] = [list(row) for row in spec.weights]
     if spec.dangerous is not None:
         plain.pop("releases", None)
-        is_listed = isinstance(spec.dangerous, Sequence)
-        plain["dangerous"] = named(spec.dangerous) if is_listed else spec.dangerous
+        plain["dangerous"] = spec.dangerous
+    if isinstance(spec.dangerous, tuple):
+        plain["dangerous"] = named(spec.dangerous)
     if spec.refer is not None:
         plain["refer"] = list(spec.refer) if isinstance(spec.refer, tuple) else spec.refer
     if spec.answers:

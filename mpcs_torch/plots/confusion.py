@@ -176,7 +176,7 @@ def _draw_cells(
         number = axes.text(column, row, shown_number(count), ha="center", va="center")
         number.set_fontsize(font)
         number.set_color(style.BLACK if count else style.FAINT_GREY)
-        number.set_weight("bold" if is_marked[row, column] else "normal")
+        number.set_fontweight("bold" if is_marked[row, column] else "normal")
         # It is inside the axes, and the layout of hundreds of numbers takes seconds.
         number.set_in_layout(False)
 

@@ -167,8 +167,8 @@ def watched_means(
     kinds = {"no alarm": (False, style.BLUE, "o"), "alarm": (True, style.RED, "D")}
     for label, (is_alarm, colour, marker) in kinds.items():
         rows = [row for row, mean in enumerate(means) if mean.is_alarm == is_alarm]
-        ends = [[means[row].low for row in rows], [means[row].high for row in rows]]
-        axes.hlines(rows, *ends, colors=colour, linewidth=2)
+        lows, highs = [means[row].low for row in rows], [means[row].high for row in rows]
+        axes.hlines(rows, lows, highs, colors=colour, linewidth=2)
         rates = [means[row].rate for row in rows]
         if any(map(isfinite, rates)):
             axes.plot(rates, rows, marker, color=colour, label=label)

@@ -15,7 +15,7 @@ from mpcs_torch.report.demonstration import (
     Demonstration,
     Effect,
 )
-from mpcs_torch.report.figures import costliest, draw_confusion
+from mpcs_torch.report.figures import costliest_table, draw_confusion
 from mpcs_torch.report.render import draw, render
 
 
@@ -60,7 +60,7 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
             ),
             "Dangerous errors per decided sample against coverage, without and with a margin.",
         ),
-        costs=costliest(confusions, concern, names),
+        costs=costliest_table(confusions, concern, names),
     )
 
 
