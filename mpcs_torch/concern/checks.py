@@ -211,7 +211,11 @@ def _unknown_classes(
                 more = ", ..." if len(names) > 100 else ""
                 listed = shown(", ".join(names[:100]) + more)
                 yield problem("known_class", *path, place, value=entry, classes=listed)
-        elif type(entry) is not int or not 0 <= entry < len(names):  # no bool
+        elif (
+            not is_number(entry)
+            or not isinstance(entry, int)
+            or not 0 <= entry < len(names)
+        ):
             yield problem("name_or_index", *path, place, value=entry, last=len(names) - 1)
 
 

@@ -160,8 +160,7 @@ def _begin(
     from mpcs_torch.monitoring.watch import Settings, Watch, names_of_groups
 
     texts = given or [str(limit) for limit in loaded.limits]
-    if not texts:
-        raise typer.BadParameter("the rule has no limit: give one", param_hint="--limit")
+    options.demand(texts, "the rule has no limit: give one", "--limit")
     with options.refused_values(option="--limit"):
         limits = [Limit.parse(text) for text in texts]
         for one in limits:
@@ -169,20 +168,15 @@ def _begin(
     named = dict[str, list[str]]()
     for text in groups:
         column, separator, names = text.partition("=")
-        if not separator or not names:
-            raise typer.BadParameter(
-                f"must be COLUMN=A,B, but is {text!r}", param_hint="--groups"
-            )
+        is_named = separator and names
+        options.demand(is_named, f"must be COLUMN=A,B, but is {text!r}", "--groups")
         named[column] = [name.strip() for name in names.split(",")]
     for column in sorted({one.by for one in limits if one.by is not None} - set(named)):
         named[column] = sorted(
             {name for log in logs for name in names_of_groups(log, column)}
         )
-        if not named[column]:
-            raise typer.BadParameter(
-                f"no row names a group yet: pass --groups {column}=A,B",
-                param_hint="--limit",
-            )
+        problem = f"no row names a group yet: pass --groups {column}=A,B"
+        options.demand(named[column], problem, "--limit")
     numbers |= {"has_row_costs": loaded.has_row_costs}
     settings = Settings(
         sha256(rule.read_bytes()).hexdigest(),

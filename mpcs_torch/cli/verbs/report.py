@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_warnings, printed_warnings
-from mpcs_torch.cli.options import DataRoot, TrustCode, check_out, shared
+from mpcs_torch.cli.options import DataRoot, TrustCode, check_out, demand, shared
 from mpcs_torch.errors import printable
 
 
@@ -34,10 +34,7 @@ def report(
         out: HTML file to write.
     """
     if out is None:
-        if len(folders) > 1:
-            raise typer.BadParameter(
-                "name the file for several folders", param_hint="--out"
-            )
+        demand(len(folders) == 1, "name the file for several folders", "--out")
         out = folders[0] / "report.html"
     check_out(out)
 
