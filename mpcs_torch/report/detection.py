@@ -70,12 +70,12 @@ def _sentence(name: str, scores: DetectorScores) -> str:
 
 
 def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
-    drawn = {name: result.models[name] for name in drawn_models(result)}
-    rates = {name: scores.summary.counts.rates() for name, scores in drawn.items()}
-    points = next(iter(drawn.values())).points
+    shown = {name: result.models[name] for name in drawn_models(result)}
+    rates = {name: scores.summary.counts.rates() for name, scores in shown.items()}
+    points = next(iter(shown.values())).points
     each = "; ".join(
         f"{name}: equal error rate {in_percent(one.values[EQUAL_ERROR.name])}, area {one.summary.area.item():.4f}"
-        for name, one in drawn.items()
+        for name, one in shown.items()
     )
     det = plots.det_curves(rates, points=points, confidence=None, title="DET")
     caption = "Lower is better. Minimum costs have no intervals: their thresholds were chosen on these trials."
@@ -88,7 +88,7 @@ def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
         [curve] = rates.values()
         alt = "Histograms of the scores of targets and of non-targets, with the threshold of equal error rates."
         drawings.append(draw(plots.score_histograms(curve, "Scores"), alt))
-    ratios = {name: curve if drawn[name].is_llr else None for name, curve in rates.items()}
+    ratios = {name: curve if shown[name].is_llr else None for name, curve in rates.items()}
     if any(ratios.values()):
         bayes = plots.bayes_error_curves(ratios, "Normalised Bayes error")
         alt = "Normalised Bayes error of the likelihood ratios over all operating points."

@@ -59,7 +59,7 @@ class ClassifierSections(NamedTuple):
         remarks = list[str]()
         for name, scores in self.scores.items():
             start = f"{printable(name)}: " if len(self.scores) > 1 else ""
-            remarks += [f"{start}{told}" for told in scores.remarks_of_referrals()]
+            remarks += [f"{start}{remark}" for remark in scores.remarks_of_referrals()]
         return remarks
 
     def costliest_table(self) -> Table:

@@ -124,7 +124,7 @@ def write_monitor_report(
     """Write an HTML page to ``path`` with the verdict, a figure of the rates, all tables, and the ``estimates``."""
     means, title = watch.monitors[RISK].shown_means(), "Rates against their limits"
     beyond = [mean.name for mean in means if mean.is_alarm]
-    told = f"alarm for {beyond}" if beyond else "no alarm"
+    alarms = f"alarm for {beyond}" if beyond else "no alarm"
     logs = sorted({Path(log).name for log in watch.places})
     render(
         "monitor",
@@ -135,7 +135,7 @@ def write_monitor_report(
             *(alarm_sentence(alarm) for alarm in watch.alarms[1:]),
         ],
         watch=watch,
-        chart=draw(watched_means(means, title), printable(f"{title}: {told}.")),
+        chart=draw(watched_means(means, title), printable(f"{title}: {alarms}.")),
         assumptions=assumptions(watch),
         estimates=estimate_lines(estimates),
         tables={kind: monitor_table(watch, kind) for kind in watch.monitors},

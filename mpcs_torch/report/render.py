@@ -77,19 +77,16 @@ def to_svg(figure: Figure) -> str:
     figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     head, tag, rest = buffer.getvalue().partition("<svg ")
     attributes, end, content = rest.partition(">")
-    return f"{head}{tag}{attributes}{end}{_theme()}{COLOUR.sub(lambda found: f'var({_name(found[0])})', content)}"
+    return f"{head}{tag}{attributes}{end}{_theme()}{COLOUR.sub(lambda colour: f'var({_name(colour[0])})', content)}"
 
 
 def render(template: str, path: Path, **content: object) -> None:
     """Write a page to ``path``: the template with the name ``template``, filled with the values ``content``."""
     page = environment().get_template(f"{template}.html.j2").render(content)
 
-    def tightened(found: re.Match[str]) -> str:
-        return (
-            found[0]
-            if found[0].startswith("<script")
-            else found[0].replace(" ", "\N{NO-BREAK SPACE}")
-        )
+    def tightened(match: re.Match[str]) -> str:
+        is_script = match[0].startswith("<script")
+        return match[0] if is_script else match[0].replace(" ", "\N{NO-BREAK SPACE}")
 
     replace_text(path, TIGHT.sub(tightened, page))
 
@@ -149,7 +146,7 @@ class GroupsOfColumn(NamedTuple):
 
 def groups_by_column(result: Result[Any]) -> list[GroupsOfColumn]:
     """Return what a page about ``result`` shows of each column of groups."""
-    drawn = drawn_models(result)
+    names_to_draw = drawn_models(result)
     shown = []
     for column in dict.fromkeys(groups.column for groups in result.groups):
         models = [groups for groups in result.groups if groups.column == column]
@@ -162,8 +159,12 @@ def groups_by_column(result: Result[Any]) -> list[GroupsOfColumn]:
                 caption = f"By {column}: {groups.model}, {about}"
                 tables.append((caption, groups.table(metrics[first : first + 3])))
             about_worst = groups.about_worst()
-            sentences += [printable(f"{groups.model}: {told}") for told in about_worst]
-        chart = _draw_groups(column, [each for each in models if each.model in drawn])
+            sentences += [
+                printable(f"{groups.model}: {sentence}") for sentence in about_worst
+            ]
+        chart = _draw_groups(
+            column, [each for each in models if each.model in names_to_draw]
+        )
         shown.append(GroupsOfColumn(column, sentences, chart, tables))
     return shown
 

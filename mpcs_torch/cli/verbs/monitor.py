@@ -186,11 +186,11 @@ def _begin(
     )
     is_clustered = loaded.report is not None and loaded.report.is_clustered
     if is_clustered and settings.cluster_size == settings.least_chance == 1:
-        told = "the rule was fitted to clusters, but a monitor takes rows as independent, and alarms too often if not"
+        doubt = "the rule was fitted to clusters, but a monitor takes rows as independent, and alarms too often if not"
         alone = "log one row of each, drawn at random, with `chance` 1 / (its rows) and --least-chance"
         why = "without the chance, limits are those of clusters, not of rows"
         warnings.warn(
-            EvaluationWarning("E2", f"{told}: give --cluster-size, or {alone}; {why}"),
+            EvaluationWarning("E2", f"{doubt}: give --cluster-size, or {alone}; {why}"),
             stacklevel=2,
         )
     with options.refused_values():

@@ -44,8 +44,8 @@ def report(
     recorded = read_folders(folders)
     warned = [warning for folder in recorded for warning in folder.warnings()]
     settings = seeds_by_setting(recorded)
-    told = readings(settings)
-    note(*map(printable, told))
+    sentences = readings(settings)
+    note(*map(printable, sentences))
     print_warnings(*map(printable, warned))
     with printed_warnings():
         if recorded[0].kind == RUN and len(settings) == len(recorded):
@@ -61,6 +61,6 @@ def report(
             from mpcs_torch.report.epochs import write_epochs_report
 
             write_epochs_report(
-                settings, out, notes=[*told, *warned], command=str(COMMAND_LINE)
+                settings, out, notes=[*sentences, *warned], command=str(COMMAND_LINE)
             )
     note(f"wrote {out}")
