@@ -46,20 +46,12 @@ from mpcs_torch.plots.canvas import (
 
 def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
     """Thin out the line ``x``, ``y`` (K,) in [0, 1]: in each cell of a fine grid, keep its first and last point."""
-    cells = torch.stack([_grid_cells(x), _grid_cells(y)])
+    # 2000 cells along each axis, of equal size on a logit scale: finer than a figure can show.
+    cells = (torch.stack([x, y]).double().logit(1e-12) * 50).round().long()
     changes = (cells.diff(dim=1) != 0).any(dim=0)
     ends = changes.new_ones(1)
     kept = (torch.cat([ends, changes]) | torch.cat([changes, ends])).nonzero().squeeze(1)
     return x[kept].tolist(), y[kept].tolist()
-
-
-def _grid_cells(values: Tensor) -> Tensor:
-    """Return each value's grid cell, int64 (K,). Cells are equal on a logit scale, so they are small near 0 and 1."""
-    tiny = 1e-12
-    logit = values.clamp(min=tiny).log() - (1 - values).clamp(min=tiny).log()
-    return (
-        (logit * 50).round().long()
-    )  # 2000 cells along each axis: finer than a figure can show
 
 
 INSIDE = 1e-9

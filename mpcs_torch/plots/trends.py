@@ -6,6 +6,7 @@ from math import isfinite, nan
 from statistics import median
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
@@ -133,26 +134,19 @@ def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:
     """Draw Fig. 4 of the MPCS paper, a panel for each run: metrics over the epochs, scaled to a range from 0 to 1."""
     columns = min(5, len(runs))
     rows = -(-len(runs) // columns)
-    figure = Figure(
-        figsize=(max(style.WIDTH, 3.2 * columns), 2.5 * rows + 0.9), layout="constrained"
-    )
+    size = max(style.WIDTH, 3.2 * columns), 2.5 * rows + 0.9
+    figure = Figure(figsize=size, layout="constrained")
     panels = list(
         figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
     )
     for axes, (name, records) in zip(panels, runs.items(), strict=False):
         axes.set_title(lines(name, 34), fontsize=style.NORMAL)
+        epochs = [record["epoch"] for record in records]
         for column, (label, colour, line) in METRIC_LINES.items():
-            values = [record[column] for record in records]
-            lowest, span = min(values), (max(values) - min(values)) or 1.0
-            shares = [(value - lowest) / span for value in values]
-            axes.plot(
-                [record["epoch"] for record in records],
-                shares,
-                line,
-                color=colour,
-                linewidth=1.2,
-                label=label,
-            )
+            values = np.array([record[column] for record in records])
+            span = np.ptp(values) or 1.0
+            shares = (values - values.min()) / span
+            axes.plot(epochs, shares, line, color=colour, linewidth=1.2, label=label)
     for axes in panels[len(runs) :]:
         axes.set_axis_off()
     figure.supxlabel("epoch", fontsize=style.NORMAL)

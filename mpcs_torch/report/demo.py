@@ -3,8 +3,6 @@
 from pathlib import Path
 
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
-from mpcs_torch.plots.bars import paired_counts
-from mpcs_torch.plots.decisions import risk_coverage_figure
 from mpcs_torch.report.demonstration import (
     BY_COST,
     FAIR,
@@ -15,7 +13,7 @@ from mpcs_torch.report.demonstration import (
     Demonstration,
 )
 from mpcs_torch.report.figures import costliest_table, draw_confusion
-from mpcs_torch.report.render import draw, render
+from mpcs_torch.report.render import render
 
 
 def write_demo_report(demo: Demonstration, path: Path) -> None:
@@ -23,9 +21,6 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
     concern, names = demo.concern, demo.concern.classes
     both = {"as usual": USUAL, "recommended": RECOMMENDED}
     confusions = {name: demo.confusion(way) for name, way in both.items()}
-    counts = {name: demo.counts(way)["dangerous"].tolist() for name, way in both.items()}
-    curves = {"well trained": demo.curve(FAIR), "with a margin": demo.curve(RECOMMENDED)}
-    means = [f"{name} {demo.mean(way, 'dangerous'):.1f}" for name, way in both.items()]
     seeds = len(demo.seeds)
     render(
         "demo",
@@ -37,20 +32,12 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
         seeds=seeds,
         samples=_samples(demo),
         released=int(concern.released().sum()),
-        paired=draw(
-            paired_counts(counts, ylabel="dangerous test errors"),
-            f"Dangerous test errors under each seed. Means: {', '.join(means)}.",
-        ),
         matrices=[
             draw_confusion(
                 confusion, concern, names, f"Confusion matrix: {name}, {seeds} seeds"
             )
             for name, confusion in confusions.items()
         ],
-        curves=draw(
-            risk_coverage_figure(curves),
-            "Dangerous errors per decided sample against coverage, without and with a margin.",
-        ),
         costs=costliest_table(confusions, concern, names),
     )
 

@@ -12,14 +12,12 @@ from torch import Tensor
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import (
-    RiskCoverage,
     confusion_matrix,
     jackknife_interval,
-    risk_coverage_curve,
 )
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.inputs.decisions import highest_class
-from mpcs_torch.learning import DecisionRule, Limit, recommended
+from mpcs_torch.learning import Limit, recommended
 from mpcs_torch.learning.recommended import MARGIN, PLAIN
 from mpcs_torch.processes import run_in_processes
 from mpcs_torch.tables import Table
@@ -64,8 +62,6 @@ class SeedResult(NamedTuple):
     """The true classes, int64 (N,)."""
     decisions: dict[str, Tensor]
     """The decisions, int64 (N,), by the way to train and to decide; -1 is a referral."""
-    risks: dict[str, tuple[Tensor, Tensor]]
-    """The decisions without referral, (N,), and their estimated risks, (N,), for `FAIR` and `RECOMMENDED`."""
 
 
 class Effect(NamedTuple):
@@ -136,13 +132,6 @@ class Demonstration:
         ]
         return torch.stack(matrices).sum(dim=0).long()
 
-    def curve(self, way: str) -> RiskCoverage:
-        """Return the risk-coverage curve of dangerous errors for ``way`` and the samples of all seeds."""
-        pairs = self.concern.dangerous_pairs()
-        wrong = [pairs[seed.target, seed.risks[way][0]] for seed in self.seeds]
-        risks = [seed.risks[way][1] for seed in self.seeds]
-        return risk_coverage_curve(torch.cat(risks), torch.cat(wrong))
-
     def table(self) -> Table:
         """Return a table of means over seeds, with a row for each way to train and to decide."""
         rows, before = list[dict[str, str]](), None
@@ -191,7 +180,6 @@ def train_and_decide(seed: int) -> SeedResult:
         referring = recommended(
             concern, max_accuracy_loss=MAX_ACCURACY_LOSS, refer=LIMIT
         ).choose(fair, target)
-        limited = DecisionRule(concern, LIMIT).fit(validation[PLAIN], target)
     decisions = {
         USUAL: highest_class(test[USUAL])[1],
         FAIR: highest_class(test[PLAIN])[1],
@@ -199,12 +187,7 @@ def train_and_decide(seed: int) -> SeedResult:
         RECOMMENDED: choice.rule(test[choice.name]),
         REFERRING: referring.rule(test[referring.name]),
     }
-    assessed = {
-        FAIR: limited.assess(test[PLAIN]),
-        RECOMMENDED: referring.rule.assess(test[referring.name]),
-    }
-    risks = {way: (each.best, each.risk) for way, each in assessed.items()}
-    return SeedResult(data.test.labels, decisions, risks)
+    return SeedResult(data.test.labels, decisions)
 
 
 def demonstrate(advance: Callable[[], None]) -> Demonstration:

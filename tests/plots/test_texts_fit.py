@@ -25,10 +25,7 @@ from mpcs_torch.plots import (
     score_histograms,
 )
 from mpcs_torch.plots.bars import (
-    KINDS,
     class_bars,
-    decision_shares,
-    paired_counts,
     value_scale,
 )
 from mpcs_torch.plots.decisions import decision_curve_figure
@@ -96,14 +93,6 @@ def trend(size: int, is_long: bool) -> Figure:
 
 def curves(size: int, *, is_long: bool) -> dict[str, ErrorRates]:
     return dict.fromkeys(names(size, is_long=is_long), CURVE)
-
-
-def paired(size: int, is_long: bool) -> Figure:
-    counts = torch.rand(2, size, generator=GENERATOR).mul(90).tolist()
-    return paired_counts(
-        dict(zip(names(2, is_long=is_long), counts, strict=True)),
-        ylabel="dangerous test errors",
-    )
 
 
 def conditions(size: int, is_long: bool) -> Figure:
@@ -200,20 +189,11 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
             ),
         )
     ],
-    decision_shares: [
-        (
-            ONE,
-            lambda _, is_long: decision_shares(
-                dict.fromkeys(KINDS, 123456.7), LONG * is_long
-            ),
-        )
-    ],
     reliability: [(ONE, reliability_of)],
     decision_curve_figure: [(SYSTEMS, decision_curve)],
     samples_figure: [((2, 12), thumbnails)],
     result_figure: [((1, 2, 7), results), ((12, 40), by_group), ((1, 3, 40), conditions)],
     metric_trend: [(SYSTEMS, trend)],
-    paired_counts: [((2, 30), paired)],
     risk_coverage_figure: [(SYSTEMS, referral)],
     watched_means: [
         (
