@@ -151,9 +151,9 @@ def reliability(
     )
     axes.set(xlim=(0, 1), ylim=(0, 1))
     axes.bar(
-        measured.low,
-        measured.rate,
-        (measured.high - measured.low).clamp(min=0.002),
+        measured.low.tolist(),
+        measured.rate.tolist(),
+        (measured.high - measured.low).clamp(min=0.002).tolist(),
         align="edge",
         color=style.SKY,
         edgecolor=style.WHITE,

@@ -240,9 +240,11 @@ def bayes_error_curves(
     )
     solid: dict[str, Any] = {"linewidth": 1.5}
     dashed: dict[str, Any] = {"linewidth": 1.2, "linestyle": "--"}
+    odds = LOG_ODDS.tolist()
     for name, error, colour in curves:
-        axes.plot(LOG_ODDS, error.actual, color=colour, label=literal(name), **solid)
-        axes.plot(LOG_ODDS, error.minimum, color=colour, **dashed)
+        actual, minimum = error.actual.tolist(), error.minimum.tolist()
+        axes.plot(odds, actual, color=colour, label=literal(name), **solid)
+        axes.plot(odds, minimum, color=colour, **dashed)
     highest = min(max(1.2, 1.05 * axes.dataLim.y1), 5.0)
     axes.set(xlim=(-9, 9), ylim=(0, highest))
     axes.plot([], [], color=style.DARK_GREY, label="at the Bayes threshold", **solid)
@@ -286,9 +288,8 @@ def roc_curves(
         corners = convex_hull(rates.counts())
         hull = corners.rates()
         label = f"convex hull, area {area_under_roc(corners).item():.4f}"
-        axes.plot(
-            hull.p_fa, 1 - hull.p_miss, color=style.ORANGE, linewidth=1.0, label=label
-        )
+        x, y = hull.p_fa.tolist(), (1 - hull.p_miss).tolist()
+        axes.plot(x, y, color=style.ORANGE, linewidth=1.0, label=label)
         equal = error_crossing(hull).rate.item()
         label = f"equal error rate {100 * equal:.2f} %"
         axes.plot(equal, 1 - equal, "o", color=style.ORANGE, markersize=5, label=label)
@@ -311,17 +312,18 @@ def score_histograms(rates: ErrorRates, title: str) -> Figure:
         low, high = moderate[0].item(), moderate[-1].item()
     if high == low:
         high = low + max(BINS, abs(low))
+    inside = scores.clamp(low, high).tolist()
     figure, axes = canvas(3.0, title, xlabel="score", ylabel="density")
     kinds = (
         ("non-targets", -counts.false_alarms, style.NONTARGETS),
         ("targets", counts.misses, style.TARGETS),
     )
     for kind, below, colour in kinds:
-        numbers = below.diff()
+        numbers = below.diff().tolist()
         density, edges = np.histogram(
-            scores.clamp(low, high), BINS, (low, high), density=True, weights=numbers
+            inside, BINS, (low, high), density=True, weights=numbers
         )
-        label = f"{int(numbers.sum())} {kind}"
+        label = f"{sum(numbers)} {kind}"
         axes.stairs(density, edges, fill=True, alpha=0.45, color=colour, label=label)
     equal = equal_error_from_counts(counts, "nearest")
     middle = midpoint(equal.low, equal.high).item()

@@ -141,20 +141,20 @@ def verdict_of_run(run: TrainedRun, predicted: Mapping[int, EpochPredictions]) -
     if run.result.diverged:
         return f"The run has diverged: epoch {epoch} gives NaN or infinite logits."
     errors = _dangerous(run, epoch, predicted.get(epoch))
-    sentence = (
-        f"Epoch {epoch} is picked"
-        if errors is None
-        else f"Epoch {epoch} makes {_errors(run, errors)}"
-    )
-    if other is None:
-        return f"{sentence}."
-    metric, number = other
-    if number == epoch:
-        return f"{sentence}; {metric} would have picked the same epoch."
-    sentence += f"; {metric} would have picked epoch {number}"
-    others = _dangerous(run, number, predicted.get(number))
-    if errors is not None and others is not None:
-        return f"{sentence}, which {'also ' if errors == others else ''}makes {others}."
+    sentence = f"Epoch {epoch} is picked"
+    if errors is not None:
+        sentence = f"Epoch {epoch} makes {_errors(run, errors)}"
+    if other is not None:
+        metric, number = other
+        sentence += f"; {metric} would have picked "
+        others = _dangerous(run, number, predicted.get(number))
+        if number == epoch:
+            sentence += "the same epoch"
+        else:
+            sentence += f"epoch {number}"
+            if errors is not None and others is not None:
+                also = "also " if errors == others else ""
+                sentence += f", which {also}makes {others}"
     return f"{sentence}."
 
 
@@ -215,21 +215,14 @@ def run_counts(
 
 def last_picked(run: TrainedRun) -> list[str]:
     """Return a remark, in a list, if the last epoch is picked and better than all before; else an empty list."""
-    selector, numbers = (
-        run.config.selector,
-        [int(record["epoch"]) for record in run.records],
-    )
-    if (
-        selector is None
-        or len(numbers) < 2
-        or run.result.epoch != numbers[-1]
-        or selector.by not in run.directions()
-    ):
+    selector, last = run.config.selector, int(run.records[-1]["epoch"])
+    if selector is None or len(run.records) < 2:
         return []
-    sign = -1 if run.directions()[selector.by] == "max" else 1
-    *before, last = [sign * record[selector.by] for record in run.records]
-    remark = f"The last epoch, {numbers[-1]}, was picked: {selector.by} was still getting better. More epochs may give "
-    return [f"{remark}a better model."] if last < min(before) else []
+    # Of equally good epochs, the first is picked by the metric alone.
+    if run.result.epoch != last or run.picks().get(selector.by) != last:
+        return []
+    remark = f"The last epoch, {last}, was picked: {selector.by} was still getting better. More epochs may give "
+    return [f"{remark}a better model."]
 
 
 def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path) -> None:
