@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mpcs_torch.concern.checks import ConcernError, Pairs, Problem, problem
+from mpcs_torch.concern.checks import ConcernError, Problem, problem
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import quoted
 
@@ -111,42 +111,26 @@ class ConcernRange:
         first = specs[0]
         if self.is_known:
             return first
-        prices = np.mean(
-            [[cost for _, cost in spec.answers] for spec in specs], axis=0
-        ).tolist()
-        answers = {
-            name: price for (name, _), price in zip(first.answers, prices, strict=True)
+        prices = np.mean([[cost for _, cost in spec.answers] for spec in specs], axis=0)
+        names = [name for name, _ in first.answers]
+        changes: dict[str, Any] = {
+            "answers": tuple(zip(names, prices.tolist(), strict=True))
         }
         referrals = [spec.refer for spec in specs if spec.refer is not None]
-        refer = (
-            np.mean(np.broadcast_arrays(*referrals), axis=0).tolist() if referrals else None
-        )
+        if referrals:
+            changes["refer"] = np.mean(np.broadcast_arrays(*referrals), axis=0).tolist()
         if self._shares_releases():
-            factor = fmean(spec.factor for spec in specs)
-            return replace(
-                first, factor=factor, refer=refer, answers=tuple(answers.items())
-            )
+            return replace(first, factor=fmean(spec.factor for spec in specs), **changes)
         mean = np.mean([spec.mpcs_weights_array() for spec in specs], axis=0)
         np.fill_diagonal(mean, 0)
-        dangerous: Pairs | float | None = first.dangerous
-        is_number = isinstance(
-            dangerous, int | float
-        )  # a threshold that a high cost may reach while the mean does not
-        if is_number or any(
-            spec.weights is None or spec.dangerous != dangerous for spec in specs
+        # A threshold may be reached by a high cost, but not by the mean.
+        is_threshold = isinstance(first.dangerous, int | float)
+        if is_threshold or any(
+            spec.weights is None or spec.dangerous != first.dangerous for spec in specs
         ):
-            dangerous = np.argwhere(
-                np.any([spec.dangerous_array() for spec in specs], axis=0)
-            ).tolist()
-        return ConcernSpec(
-            first.classes,
-            weights=mean.tolist(),
-            dangerous=dangerous,
-            refer=refer,
-            answers=answers,
-            class_groups=first.class_groups,
-            concession=first.concession,
-        )
+            dangerous = np.any([spec.dangerous_array() for spec in specs], axis=0)
+            changes["dangerous"] = np.argwhere(dangerous).tolist()
+        return replace(first, releases=(), factor=0.5, weights=mean.tolist(), **changes)
 
     def bounds(self) -> tuple[Tensor, Tensor]:
         """Return the lower and the upper costs of V boxes, float64 (V, C, K) each, for K decisions.

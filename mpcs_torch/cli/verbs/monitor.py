@@ -123,13 +123,12 @@ def monitor(
         "rows": watch.rows,
         "labelled": watch.labelled,
         "alarms": [alarm._asdict() for alarm in watch.alarms],
-    }
-    plain |= {"acknowledged": [alarm._asdict() for alarm in watch.acknowledged]}
-    plain |= {kind: table.records() for kind, table in tables.items()} | {
-        "cautions": watch.cautions()
+        "acknowledged": [alarm._asdict() for alarm in watch.acknowledged],
+        **{kind: table.records() for kind, table in tables.items()},
+        "cautions": watch.cautions(),
+        "estimated": [estimate._asdict() for estimate in estimates],
     }
     news = f"{watch.rows - before[0]} new rows, {watch.labelled - before[1]} of them with a label."
-    plain["estimated"] = [estimate._asdict() for estimate in estimates]
     lines = filter(None, ["\n".join(estimate_lines(estimates))])
     print_result(
         plain,
