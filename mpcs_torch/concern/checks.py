@@ -33,16 +33,15 @@ class Problem(NamedTuple):
     """An error in the description of a `ConcernSpec`: a message, and the location of the error."""
 
     path: tuple[str | int, ...]
-    """The field name, then list indices; empty if the problem concerns the whole spec."""
+    """The field name, then keys and list indices; empty if the problem concerns the whole spec."""
     message: str
     place: str = ""
     """The file, line and column of the problem, if the spec is from a file."""
 
     def __str__(self) -> str:
-        steps = (f"[{step}]" if isinstance(step, int) else step for step in self.path)
-        return ": ".join(
-            part for part in (self.place, "".join(steps), self.message) if part
-        )
+        steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path]
+        path = "".join(steps).removeprefix(".")
+        return ": ".join(part for part in (self.place, path, self.message) if part)
 
 
 class ConcernError(MpcsError, ValueError):
