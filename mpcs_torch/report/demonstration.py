@@ -107,7 +107,7 @@ class Demonstration:
 
     def cut(self, way: str, before: str) -> Effect:
         """Return the share of the dangerous errors of ``before`` that ``way`` avoids, with a jackknife interval."""
-        ours, theirs = (self.counts(each)["dangerous"] for each in (way, before))
+        ours, theirs = self.counts(way)["dangerous"], self.counts(before)["dangerous"]
         return self._effect(lambda kept: 1 - ours[kept].mean() / theirs[kept].mean())
 
     def points(self, way: str, before: str) -> Effect:

@@ -27,17 +27,16 @@ def write_detection_report(
     compared = summarize_comparisons(
         sorted(result.comparisons, key=lambda row: row.measure != INTERPOLATED.title)
     )
-    rates = [_sentence(name, scores) for name, scores in result.models.items()]
+    conclusions = compared[:1]
+    if len(result.models) <= MAX_SENTENCES:
+        conclusions += [_sentence(*item) for item in result.models.items()]
     title = named(result.models, "detectors")
     render(
         "detection",
         path,
         kind=f"Detection scores of {title}",
         title=title,
-        conclusions=[
-            *compared[:1],
-            *(rates if len(rates) <= MAX_SENTENCES else []),
-        ],
+        conclusions=conclusions,
         result=result,
         tiles=tiles,
         drawings=_drawings(result),

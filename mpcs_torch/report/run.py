@@ -102,7 +102,7 @@ def worst_samples(predicted: EpochPredictions) -> WorstSamples | None:
         if not cost[place] > 0:
             break
         pair = int(labels[place]), int(decisions[place])
-        true, decided = (printable(concern.classes[label]) for label in pair)
+        true, decided = [printable(concern.classes[label]) for label in pair]
         rows.append(
             {
                 "test sample": str(place),

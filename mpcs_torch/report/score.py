@@ -47,17 +47,16 @@ def write_score_report(
     compared = summarize_comparisons(
         sorted(result.comparisons, key=lambda row: row.measure not in of_concern)
     )
-    counts = [_sentence(name, result, concern) for name in result.models]
+    conclusions = compared[:1]
+    if len(result.models) <= MAX_SENTENCES:
+        conclusions += [_sentence(name, result, concern) for name in result.models]
     tiles, outcomes = _facts(result, concern)
     render(
         "score",
         path,
         kind=f"Scores of {named(result.models)}",
         title=named(result.models),
-        conclusions=[
-            *compared[:1],
-            *(counts if len(counts) <= MAX_SENTENCES else []),
-        ],
+        conclusions=conclusions,
         result=result,
         shown=ClassifierSections(result.models, risks, concern),
         tiles=tiles,
