@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "io": {"errors"},
     "processes": {"errors"},
     "tables": {"errors"},
-    "concern": {"errors", "io", "tables"},
+    "concern": {"errors", "io", "messages", "tables"},
     "functional": {"errors"},
     "metrics": {"concern", "functional", "errors", "io", "plots"},
     "calibration": {"functional", "errors"},

@@ -34,7 +34,7 @@ from examples.benchmark.measures import (
     reduction,
 )
 from examples.benchmark.trials import AS_USUAL, SHORT
-from mpcs_torch.plots.forest import forest_figure
+from mpcs_torch.plots.forest import Panel, result_figure
 from mpcs_torch.tables import Table
 
 Result = Mapping[str, Any]
@@ -261,7 +261,8 @@ def steps_figure(results: Sequence[Result]) -> Figure:
         if both is not None:
             value, low, high = both.dangerous
             rows[words] = [(-100 * value, -100 * high, -100 * low)]
-    return forest_figure(rows, ["change of dangerous errors, %"])
+    panel = Panel("dangerous errors, %", rows, overall=[0.0])
+    return result_figure([panel], [""])
 
 
 def comparisons_table(

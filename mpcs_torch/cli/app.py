@@ -53,7 +53,7 @@ def _describe(command: Any) -> None:
     """Set the help of ``command`` to its docstring without line breaks, and that of each option to its text in Args."""
     text, _, arguments = (command.help or "").partition("\n\nArgs:\n")
     command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", text)
-    described = {name: " ".join(told.split()) for name, told in ARGUMENT.findall(arguments)}
+    described = {name: " ".join(text.split()) for name, text in ARGUMENT.findall(arguments)}
     for parameter in command.params:
         parameter.help = parameter.help or described.get(parameter.name)
 

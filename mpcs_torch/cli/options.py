@@ -39,16 +39,13 @@ def file_or_name(kind: str) -> Callable[[str], Path]:
     def path_from_text(text: str) -> Path:
         shown, path = printable(text), path_of(text)
         if "." in text or path.name != text:
-            if not path.is_file():
-                raise typer.BadParameter(f"{shown}: no such file")
+            demand(path.is_file(), f"{shown}: no such file")
             return path
         names = packaged_names(kind)
-        if text in names:
-            return packaged_file(kind, text)
         known = did_you_mean(text, names) or f"the names are {', '.join(names)}."
-        raise typer.BadParameter(
-            f"{shown}: no such name; {known} A file is written ./{shown} or {shown}.yaml"
-        )
+        otherwise = f"A file is written ./{shown} or {shown}.yaml"
+        demand(text in names, f"{shown}: no such name; {known} {otherwise}")
+        return packaged_file(kind, text)
 
     return path_from_text
 
@@ -65,10 +62,10 @@ def _path_parser(info: ParameterInfo) -> Callable[[str | Path], Path]:
     def path_from_text(text: str | Path) -> Path:  # the default of an option is a path
         path = path_of(text)
         shown, kind = printable(str(path)), "file" if info.file_okay else "folder"
-        if info.exists and not path.exists():
-            raise typer.BadParameter(f"{shown}: no such {kind}")
-        if (path.is_dir() and not info.dir_okay) or (path.is_file() and not info.file_okay):
-            raise typer.BadParameter(f"{shown} must be a {kind}, but is not")
+        demand(path.exists() or not info.exists, f"{shown}: no such {kind}")
+        is_folder = path.is_dir() and not info.dir_okay
+        is_other = is_folder or (path.is_file() and not info.file_okay)
+        demand(not is_other, f"{shown} must be a {kind}, but is not")
         return path
 
     return path_from_text
@@ -76,6 +73,14 @@ def _path_parser(info: ParameterInfo) -> Callable[[str | Path], Path]:
 
 def _takes_paths(annotation: Any) -> bool:
     return annotation is Path or any(map(_takes_paths, get_args(annotation)))
+
+
+def _as_flag(parameter: Parameter) -> Parameter:
+    """Return ``parameter``. If it is a bare bool, it becomes a flag without the option ``--no-...``."""
+    if parameter.annotation is not bool:
+        return parameter
+    name = option_name(parameter.name)
+    return parameter.replace(annotation=Annotated[bool, typer.Option(name)])
 
 
 def _with_local_paths(parameter: Parameter) -> Parameter:
@@ -267,7 +272,7 @@ def shared(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
             else:
                 parameters.append(each.replace(kind=Parameter.KEYWORD_ONLY))
         parameters += [added[name] for name in PRINTING if name in names]
-        parameters = [_with_local_paths(each) for each in parameters]
+        parameters = [_with_local_paths(_as_flag(each)) for each in parameters]
         infos = {
             each.name: info
             for each in parameters
@@ -294,22 +299,17 @@ def shared(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 def _read_options(given: Mapping[str, Any]) -> ReadOptions:
     read = {name: value for name, value in given.items() if value is not None}
-    for name in {"score_columns", "classes", "cost_columns", "models"} & {*read}:
+    for name in {"score_columns", "classes", "cost_columns", "models", "prevalence"} & {
+        *read
+    }:
         read[name] = tuple(part.strip() for part in next(csv.reader([read[name]]), ()))
     if "prevalence" in read:
         form = "a share for each class, such as ill=0.01,healthy=0.99"
-        read["prevalence"] = named_numbers(
-            next(csv.reader([read["prevalence"]]), []), "--prevalence", form
-        )
-    for name, needed in (
-        ("combine", "unit"),
-        ("crossed", "cluster"),
-        ("costs_if_wrong", "cost_columns"),
-    ):
-        if read.get(name) and needed not in read:
-            raise typer.BadParameter(
-                f"needs {option_name(needed)}, too", param_hint=option_name(name)
-            )
+        read["prevalence"] = named_numbers(read["prevalence"], "--prevalence", form)
+    needs = {"combine": "unit", "crossed": "cluster", "costs_if_wrong": "cost_columns"}
+    for name, needed in needs.items():
+        is_met = needed in read or not read.get(name)
+        demand(is_met, f"needs {option_name(needed)}, too", option_name(name))
     return ReadOptions(**read | {"by": tuple(read.get("by", ()))})
 
 
@@ -319,12 +319,11 @@ def named_numbers(entries: Sequence[str], option: str, form: str) -> dict[str, f
     The error message is about ``option``, and describes valid entries by ``form``.
     """
     pairs = [entry.rpartition("=") for entry in entries]
+    names = [name.strip() for name, _, _ in pairs]
     with refused_values(option=option):
-        if not all(name.strip() for name, _, _ in pairs) or len(
-            {name.strip() for name, _, _ in pairs}
-        ) < len(pairs):
+        if not all(names) or len(set(names)) < len(names):
             raise ValueError(f"must be {form}, but is {', '.join(entries)!r}")
-        return {name.strip(): float(number) for name, _, number in pairs}
+        return dict(zip(names, (float(number) for *_, number in pairs), strict=True))
 
 
 def given_options(reading: ReadOptions) -> dict[str, object]:
@@ -354,21 +353,17 @@ def _check_files(
     for name, value in files.items():
         if infos[name].exists:
             read += value if isinstance(value, list) else [value]
-    for name, path in files.items():
-        info = infos[name]
+    for name in files:
+        info, path = infos[name], files[name]
         if info.exists:
             continue
         option = str(info.metavar) if isinstance(info, ArgumentInfo) else option_name(name)
         check_out(path, option, is_kept=info.writable, or_else=or_else)
-        if path.exists() and any(path.samefile(other) for other in read):
-            raise typer.BadParameter(
-                f"{printable(str(path))} is a file to read: choose another",
-                param_hint=option,
-            )
-        if path.resolve() in written:
-            raise typer.BadParameter(
-                f"{path} is written by another option, too", param_hint=option
-            )
+        is_read = path.exists() and any(path.samefile(other) for other in read)
+        shown = printable(str(path))
+        demand(not is_read, f"{shown} is a file to read: choose another", option)
+        is_new = path.resolve() not in written
+        demand(is_new, f"{path} is written by another option, too", option)
         written.append(path.resolve())
 
 
@@ -380,25 +375,25 @@ def check_out(
     or_else: str = " or pass --overwrite",
 ) -> None:
     """Raise an error if ``path`` has no folder, or if it exists, and neither --overwrite nor ``is_kept`` is set."""
-    shown = printable(str(path))
-    if not path.parent.is_dir():
-        raise typer.BadParameter(
-            f"{shown}: the folder {printable(str(path.parent))} does not exist",
-            param_hint=option,
-        )
+    shown, folder = printable(str(path)), printable(str(path.parent))
+    problem = f"{shown}: the folder {folder} does not exist"
+    demand(path.parent.is_dir(), problem, option)
     with refused_values(option=option):
         output_path(path)
-    if path.exists() and not COMMAND_LINE.overwrite and not is_kept:
-        raise typer.BadParameter(
-            f"{shown} exists: choose another file{or_else}", param_hint=option
-        )
+    is_free = COMMAND_LINE.overwrite or is_kept or not path.exists()
+    demand(is_free, f"{shown} exists: choose another file{or_else}", option)
+
+
+def demand(is_kept: object, problem: str, option: str | None = None) -> None:
+    """Raise an error about ``option`` with the text ``problem`` unless ``is_kept`` is true."""
+    if not is_kept:
+        raise typer.BadParameter(problem, param_hint=option)
 
 
 def refuse_given(options: Mapping[str, object], problem: str) -> None:
     """Raise an error with the text ``problem`` for the first of ``options`` that is neither None nor False."""
     for name, value in options.items():
-        if value is not None and value is not False:
-            raise typer.BadParameter(problem, param_hint=option_name(name))
+        demand(value is None or value is False, problem, option_name(name))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self, TypeGuard
 import numpy as np
 
 from mpcs_torch.errors import MpcsError, has_control, quoted, shown
+from mpcs_torch.messages import CONCERN_PROBLEMS
 
 OR = " or "
 """The separator of class names in a coarse answer (a decision for a set of classes), such as "red or yellow"."""
@@ -32,16 +33,15 @@ class Problem(NamedTuple):
     """An error in the description of a `ConcernSpec`: a message, and the location of the error."""
 
     path: tuple[str | int, ...]
-    """The field name, then list indices; empty if the problem concerns the whole spec."""
+    """The field name, then keys and list indices; empty if the problem concerns the whole spec."""
     message: str
     place: str = ""
     """The file, line and column of the problem, if the spec is from a file."""
 
     def __str__(self) -> str:
-        steps = (f"[{step}]" if isinstance(step, int) else step for step in self.path)
-        return ": ".join(
-            part for part in (self.place, "".join(steps), self.message) if part
-        )
+        steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path]
+        path = "".join(steps).removeprefix(".")
+        return ": ".join(part for part in (self.place, path, self.message) if part)
 
 
 class ConcernError(MpcsError, ValueError):
@@ -100,203 +100,168 @@ def without_arrays(value: Any) -> Any:
     )
 
 
-def find_problems(arguments: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield every problem of ``arguments``, the unchecked keyword arguments of `ConcernSpec`."""
-    classes, factor, concession = (
-        arguments["classes"],
-        arguments["factor"],
-        arguments["concession"],
-    )
+def problem(code: str, *path: str | int, value: object = None, **fields: object) -> Problem:
+    """Return the problem at ``path`` whose sentence has the key ``code`` in `messages.CONCERN_PROBLEMS`.
+
+    The sentence quotes ``value``; the other fields are filled in as they are.
+    """
+    return Problem(path, CONCERN_PROBLEMS[code].format(value=quoted(value), **fields))
+
+
+def find_problems(
+    classes: Any,
+    releases: Any,
+    factor: Any,
+    weights: Any,
+    dangerous: Any,
+    refer: Any,
+    concession: Any,
+    answers: Any,
+    class_groups: Any,
+) -> Iterator[Problem]:
+    """Yield every problem of the arguments of `ConcernSpec`, which are unchecked."""
     class_problems = list(_class_problems(classes))
     yield from class_problems
     names = None if class_problems else class_names(classes)
-    yield from _pair_problems("releases", arguments["releases"], names)
+    yield from _pair_problems("releases", releases, names)
     if not is_number(factor) or not 0 < factor <= 1:
-        yield Problem(
-            ("factor",), f"must be a number above 0 and at most 1, but got {quoted(factor)}"
-        )
-    if arguments["weights"] is not None:
-        if arguments["releases"]:
-            yield Problem(
-                ("weights",), "cannot be combined with releases: give only one of them"
-            )
-        yield from _weight_problems(arguments["weights"], names)
-    if arguments["dangerous"] is not None:
-        yield from _dangerous_problems(arguments, names)
-    if arguments["refer"] is not None:
-        yield from _refer_problems(arguments["refer"], names)
-    if arguments["answers"]:
-        yield from _answer_problems(arguments["answers"], arguments["refer"], names)
-    if arguments["class_groups"]:
-        yield from _group_problems(arguments["class_groups"], arguments["answers"], names)
+        yield problem("factor", "factor", value=factor)
+    if weights is not None:
+        if releases:
+            yield problem("weights_or_releases", "weights")
+        yield from _weight_problems(weights, names)
+    if dangerous is not None:
+        if releases:
+            yield problem("dangerous_or_releases", "dangerous")
+        yield from _dangerous_problems(dangerous, weights, names)
+    if refer is not None:
+        yield from _refer_problems(refer, names)
+    if answers:
+        yield from _answer_problems(answers, refer, names)
+    if class_groups:
+        yield from _group_problems(class_groups, answers, names)
     if concession is not None and not (is_number(concession) and 2e-9 <= concession < 0.5):
-        yield Problem(
-            ("concession",),
-            f"must be a number from 2e-9 to below 0.5, but got {quoted(concession)}",
-        )
+        yield problem("concession", "concession", value=concession)
 
 
 def _class_problems(classes: object) -> Iterator[Problem]:
     if isinstance(classes, int) and not isinstance(classes, bool):
         if not 2 <= classes <= MAX_CLASSES:
-            yield Problem(
-                ("classes",),
-                f"must be at least 2 and at most {MAX_CLASSES}, but got {quoted(classes)}",
+            yield problem(
+                "number_of_classes", "classes", value=classes, maximum=MAX_CLASSES
             )
         return
     if not _is_list(classes):
-        yield Problem(
-            ("classes",),
-            f"must be a list of names or the number of classes, but got {quoted(classes)}",
-        )
+        yield problem("list_of_classes", "classes", value=classes)
         return
     before = set()
     for i, name in enumerate(classes):
         if not isinstance(name, str):
-            yield Problem(
-                ("classes", i), f"must be a name in quotes, but got {quoted(name)}"
-            )
+            yield problem("quoted_name", "classes", i, value=name)
         elif len(name) > MAX_NAME:
-            yield Problem(
-                ("classes", i),
-                f"must have at most {MAX_NAME} characters, but has {len(name)}",
-            )
+            lengths = {"maximum": MAX_NAME, "length": len(name)}
+            yield problem("short_name", "classes", i, **lengths)
         elif has_control(name):
-            yield Problem(
-                ("classes", i),
-                f"must not contain control characters, but got {quoted(name)}",
-            )
+            yield problem("no_control_characters", "classes", i, value=name)
         elif name in before:
-            yield Problem(
-                ("classes", i),
-                f"must differ from the other names, but {quoted(name)} appears twice",
-            )
+            yield problem("new_name", "classes", i, value=name)
         else:
             before.add(name)
     if len(classes) < 2:
-        yield Problem(("classes",), f"must name at least 2 classes, but got {len(classes)}")
+        yield problem("two_classes", "classes", value=len(classes))
 
 
 def _pair_problems(
     field: str, pairs: object, names: tuple[str, ...] | None
 ) -> Iterator[Problem]:
     if not _is_list(pairs):
-        yield Problem(
-            (field,),
-            f"must be a list of lists [true, predicted, ...], but got {quoted(pairs)}",
-        )
+        yield problem("list_of_pairs", field, value=pairs)
         return
     known = frozenset(names or ())
     for i, entries in enumerate(pairs):
         if not _is_list(entries) or len(entries) < 2:
-            yield Problem(
-                (field, i),
-                f"must be a list [true, predicted, ...], but got {quoted(entries)}",
-            )
+            yield problem("pair", field, i, value=entries)
         elif names is not None:
-            unknown = [_unknown_class(entry, names, known) for entry in entries]
-            yield from (
-                Problem((field, i, j), message)
-                for j, message in enumerate(unknown)
-                if message
-            )
-            if not any(unknown):
-                true, *predicted = [
-                    names[entry] if isinstance(entry, int) else entry for entry in entries
-                ]
-                if true in predicted:
-                    place = predicted.index(true) + 1
-                    yield Problem(
-                        (field, i, place), f"must differ from the true class {quoted(true)}"
-                    )
+            unknown = list(_unknown_classes(entries, names, known, field, i))
+            yield from unknown
+            if unknown:
+                continue
+            true, *predicted = [
+                names[entry] if isinstance(entry, int) else entry for entry in entries
+            ]
+            if true in predicted:
+                place = predicted.index(true) + 1
+                yield problem("other_class", field, i, place, value=true)
 
 
-def _unknown_class(
-    entry: object, names: tuple[str, ...], known: frozenset[str]
-) -> str | None:
-    if isinstance(entry, str):
-        listed = shown(", ".join(names[:100]) + (", ..." if len(names) > 100 else ""))
-        return (
-            None
-            if entry in known
-            else f"must be one of the classes {listed}, but got {quoted(entry)}"
-        )
-    if isinstance(entry, int) and not isinstance(entry, bool) and 0 <= entry < len(names):
-        return None
-    return f"must be a class name or an index from 0 to {len(names) - 1}, but got {quoted(entry)}"
+def _unknown_classes(
+    entries: Sequence[object],
+    names: tuple[str, ...],
+    known: frozenset[str],
+    *path: str | int,
+) -> Iterator[Problem]:
+    """Yield a problem for each of ``entries``, which stand at ``path``, that is no name or index of a class.
+
+    ``known`` are the ``names`` as a set, made once for all entries: there may be many classes.
+    """
+    for place, entry in enumerate(entries):
+        if isinstance(entry, str):
+            if entry not in known:
+                more = ", ..." if len(names) > 100 else ""
+                listed = shown(", ".join(names[:100]) + more)
+                yield problem("known_class", *path, place, value=entry, classes=listed)
+        elif (
+            not is_number(entry)
+            or not isinstance(entry, int)
+            or not 0 <= entry < len(names)
+        ):
+            yield problem("name_or_index", *path, place, value=entry, last=len(names) - 1)
 
 
 def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
     if not _is_list(weights):
-        yield Problem(
-            ("weights",), f"must be a matrix (a list of rows), but got {quoted(weights)}"
-        )
+        yield problem("matrix", "weights", value=weights)
         return
     size = len(weights) if names is None else len(names)
     if len(weights) != size:
-        yield Problem(
-            ("weights",), f"must have {size} rows, one per class, but got {len(weights)}"
-        )
+        yield problem("row_per_class", "weights", value=len(weights), size=size)
     off_diagonal = []
     for i, row in enumerate(weights):
         if not _is_list(row) or len(row) != size:
-            yield Problem(
-                ("weights", i), f"must be a list of {size} numbers, but got {quoted(row)}"
-            )
+            yield problem("row_of_numbers", "weights", i, value=row, size=size)
             continue
         off_diagonal += [weight for j, weight in enumerate(row) if i != j]
         for j, weight in enumerate(row):
             if not is_number(weight) or (i != j and weight < 0):
-                yield Problem(
-                    ("weights", i, j),
-                    f"must be a finite number >= 0, but got {quoted(weight)}",
-                )
+                yield problem("weight", "weights", i, j, value=weight)
     if off_diagonal and all(weight == 0 for weight in off_diagonal):
-        yield Problem(
-            ("weights",),
-            "must have a weight above 0 off the diagonal: otherwise no error has a cost",
-        )
+        yield problem("some_weight", "weights")
 
 
 def _dangerous_problems(
-    arguments: Mapping[str, Any], names: tuple[str, ...] | None
+    dangerous: Any, weights: object, names: tuple[str, ...] | None
 ) -> Iterator[Problem]:
-    dangerous, weights = arguments["dangerous"], arguments["weights"]
-    if arguments["releases"]:
-        yield Problem(
-            ("dangerous",),
-            "cannot be combined with releases: every error that is not released is dangerous",
-        )
-    if not isinstance(dangerous, int | float):
-        pair_problems = list(_pair_problems("dangerous", dangerous, names))
-        yield from pair_problems
-        if not pair_problems and not dangerous:
-            yield Problem(
-                ("dangerous",),
-                "must list at least one pair: otherwise no error would be dangerous",
-            )
-        elif not pair_problems and names is not None and _is_list(dangerous):
-            free = {(i, j) for i, j, weight in _off_diagonal(weights) if weight == 0}
-            for i, (true, *predicted) in enumerate(class_indices(dangerous, names)):
-                for j, other in enumerate(predicted, start=1):
-                    if (true, other) in free:
-                        problem = "must have a weight above 0: decisions would not avoid this error"
-                        yield Problem(("dangerous", i, j), problem)
-    elif not is_number(dangerous) or dangerous <= 0:
-        yield Problem(
-            ("dangerous",),
-            f"must be a weight above 0 or a list of pairs, but got {quoted(dangerous)}",
-        )
-    elif weights is None:
-        yield Problem(
-            ("dangerous",),
-            f"must be a list of pairs unless there are weights, but got {quoted(dangerous)}",
-        )
-    elif (
-        highest := max((weight for *_, weight in _off_diagonal(weights)), default=dangerous)
-    ) < dangerous:
-        rule = f"must be at most the highest weight {quoted(highest)}: otherwise no error would be dangerous"
-        yield Problem(("dangerous",), f"{rule}, but got {quoted(dangerous)}")
+    if isinstance(dangerous, int | float):
+        highest = max((weight for *_, weight in _off_diagonal(weights)), default=dangerous)
+        if not is_number(dangerous) or dangerous <= 0:
+            yield problem("weight_or_pairs", "dangerous", value=dangerous)
+        elif weights is None:
+            yield problem("pairs_without_weights", "dangerous", value=dangerous)
+        elif highest < dangerous:
+            yield problem("not_above_all", "dangerous", value=dangerous, highest=highest)
+        return
+    pair_problems = list(_pair_problems("dangerous", dangerous, names))
+    yield from pair_problems
+    if pair_problems:
+        return
+    if not dangerous:
+        yield problem("some_pair", "dangerous")
+    if names is not None:
+        free = {(i, j) for i, j, weight in _off_diagonal(weights) if weight == 0}
+        for i, (true, *predicted) in enumerate(class_indices(dangerous, names)):
+            for j, other in enumerate(predicted, start=1):
+                if (true, other) in free:
+                    yield problem("avoided_error", "dangerous", i, j)
 
 
 def _off_diagonal(weights: object) -> Iterator[tuple[int, int, float]]:
@@ -309,114 +274,78 @@ def _off_diagonal(weights: object) -> Iterator[tuple[int, int, float]]:
 
 def _refer_problems(refer: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
     if not _is_list(refer):
-        if not is_number(refer) or refer < 0:
-            yield Problem(
-                ("refer",),
-                f"must be a finite cost >= 0, or one for each class, but got {quoted(refer)}",
-            )
+        if not _is_cost(refer):
+            yield problem("cost_or_costs", "refer", value=refer)
         return
     if names is not None and len(refer) != len(names):
-        yield Problem(
-            ("refer",),
-            f"must be one cost, or {len(names)} costs, one per class, but got {len(refer)}",
-        )
+        yield problem("cost_per_class", "refer", value=len(refer), size=len(names))
     for i, cost in enumerate(refer):
-        if not is_number(cost) or cost < 0:
-            yield Problem(
-                ("refer", i), f"must be a finite cost >= 0, but got {quoted(cost)}"
-            )
+        if not _is_cost(cost):
+            yield problem("cost", "refer", i, value=cost)
 
 
 def _answer_problems(
     answers: object, refer: object, names: tuple[str, ...] | None
 ) -> Iterator[Problem]:
     if not isinstance(answers, Mapping):
-        rule = f"must be a mapping such as {{'red{OR}yellow': 0.3}}"
-        yield Problem(("answers",), f"{rule}, but got {quoted(answers)}")
+        yield problem("mapping_of_answers", "answers", value=answers)
         return
     if refer is None:
-        yield Problem(
-            ("answers",),
-            "must come with the cost of a referral (refer), the coarsest answer",
-        )
+        yield problem("answers_with_refer", "answers")
     ambiguous = [name for name in names or () if OR in name]
     if ambiguous:
-        yield Problem(
-            ("answers",),
-            f"must not be given if a class name contains {OR!r}, as in {quoted(ambiguous[0])}",
-        )
+        yield problem("ambiguous_name", "answers", value=ambiguous[0])
     before = set[frozenset[str]]()
     for answer, cost in answers.items():
         members = str(answer).split(OR)
+        unknown = [member for member in members if member not in (names or members)]
         if len(set(members)) < max(2, len(members)):
-            rule = f"must name different classes separated by {OR!r}"
-            yield Problem(("answers",), f"{rule}, but got {quoted(answer)}")
-        elif names is not None and not ambiguous and not set(members) <= set(names):
-            unknown = next(member for member in members if member not in names)
-            yield Problem(
-                ("answers",),
-                f"must name classes, but {quoted(answer)} names {quoted(unknown)}",
-            )
+            yield problem("separated_classes", "answers", value=answer)
+        elif unknown and not ambiguous:
+            named = quoted(unknown[0])
+            yield problem("classes_of_answer", "answers", value=answer, unknown=named)
         elif len(members) == len(names or ()):
-            yield Problem(
-                ("answers",), f"must leave out a class: {quoted(answer)} is a referral"
-            )
+            yield problem("not_all_classes", "answers", value=answer)
         if frozenset(members) in before:
-            yield Problem(
-                ("answers",),
-                f"must differ, but {quoted(answer)} has the same classes as another",
-            )
+            yield problem("other_answer", "answers", value=answer)
         before.add(frozenset(members))
-        if not is_number(cost) or cost < 0:
-            yield Problem(
-                ("answers",),
-                f"must have a finite cost >= 0, but {quoted(answer)} has {quoted(cost)}",
-            )
+        if not _is_cost(cost):
+            yield problem("cost_of_answer", "answers", value=answer, cost=quoted(cost))
 
 
 def _group_problems(
     groups: object, answers: Any, names: tuple[str, ...] | None
 ) -> Iterator[Problem]:
     if not isinstance(groups, Mapping):
-        rule = "must be a mapping such as {referable: [moderate, severe]}"
-        yield Problem(("class_groups",), f"{rule}, but got {quoted(groups)}")
+        yield problem("mapping_of_groups", "class_groups", value=groups)
         return
+    known = frozenset(names or ())
+    taken = known.union(RESERVED, dict(answers or ()))
     for group, members in groups.items():
-        if (
-            not isinstance(group, str)
-            or not group
-            or len(group) > MAX_NAME
-            or has_control(group)
-            or "]" in group
-        ):
-            rule = f"must have names of up to {MAX_NAME} characters without ]"
-            yield Problem(("class_groups",), f"{rule}, but got {quoted(group)}")
-        elif group in RESERVED or group in (names or ()) or group in dict(answers or ()):
-            rule = f"must differ from classes, coarse answers, {' and '.join(RESERVED)}"
-            yield Problem(("class_groups", group), f"{rule}, but {quoted(group)} is one")
+        is_text = isinstance(group, str) and 0 < len(group) <= MAX_NAME
+        if not is_text or has_control(group) or "]" in group:
+            yield problem("group_name", "class_groups", value=group, maximum=MAX_NAME)
+        elif group in taken:
+            reserved = " and ".join(RESERVED)
+            yield problem(
+                "new_group", "class_groups", group, value=group, reserved=reserved
+            )
         if not _is_list(members) or not members:
-            yield Problem(
-                ("class_groups", str(group)),
-                f"must be a list of classes, but got {quoted(members)}",
-            )
+            yield problem("members", "class_groups", str(group), value=members)
         elif names is not None:
-            unknown = [
-                _unknown_class(member, names, frozenset(names)) for member in members
-            ]
-            yield from (
-                Problem(("class_groups", group, j), message)
-                for j, message in enumerate(unknown)
-                if message
-            )
-            if not any(unknown) and len(set(class_indices([members], names)[0])) in {
-                0,
-                len(names),
-            }:
-                yield Problem(("class_groups", group), "must leave out a class")
+            path = ("class_groups", group)
+            unknown = list(_unknown_classes(members, names, known, *path))
+            yield from unknown
+            if not unknown and len({*class_indices([members], names)[0]}) == len(names):
+                yield problem("some_class_left", "class_groups", group)
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _is_cost(value: object) -> bool:
+    return is_number(value) and value >= 0
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -1,14 +1,24 @@
 """Read and write each `ConcernSpec` as YAML; all errors of a file are reported together, with line numbers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import fields
 from errno import EEXIST
-from itertools import islice
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpcs_torch.concern.checks import MAX_PROBLEMS, ConcernError, Problem, is_number
+import numpy as np
+
+from mpcs_torch.concern.checks import (
+    MAX_PROBLEMS,
+    ConcernError,
+    Problem,
+    is_number,
+    problem,
+)
 from mpcs_torch.concern.ranges import ConcernRange
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import did_you_mean, shown
@@ -21,7 +31,8 @@ if TYPE_CHECKING:
 
 FIELDS = tuple(field.name for field in fields(ConcernSpec))
 WITH_RANGES = ("factor", "weights", "refer", "answers")
-RANGE = re.compile(r"(\S{1,40}) to (\S{1,40})")
+NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+RANGE = re.compile(f"{NUMBER} to {NUMBER}")
 
 
 def load_concern(path: str | Path) -> ConcernSpec:
@@ -41,16 +52,10 @@ def load_concern(path: str | Path) -> ConcernSpec:
         >>> load_concern("traffic-lights").classes
         ('red', 'yellow', 'green')
     """
-    path, document = _read(path)
-    problems = []
-    if any(
-        _range_ends(document.value.get(field), (), [])[0] != document.value.get(field)
-        for field in WITH_RANGES
-    ):
-        problems = [
-            Problem((), "has ranges of costs: use load_concern_range or mpcs score")
-        ]
-    return _make_spec(document.value, document, path, problems)
+    low, high = _read_ends(path)
+    if low != high:
+        raise ConcernError([problem("no_ranges")._replace(place=str(path))])
+    return low
 
 
 def load_concern_range(*paths: str | Path) -> ConcernRange:
@@ -70,65 +75,39 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
         >>> load_concern_range("traffic-lights").is_known
         True
     """
-    ends = list[tuple[ConcernSpec, ConcernSpec]]()
-    for source in paths:
-        path, document = _read(source)
-        low, high, problems = dict(document.value), dict(document.value), list[Problem]()
-        for field in filter(document.value.__contains__, WITH_RANGES):
-            low[field], high[field] = _range_ends(document.value[field], (field,), problems)
-        _name_dangerous(low, high)
-        ends.append(
-            (
-                _make_spec(low, document, path, problems),
-                _make_spec(high, document, path, problems),
-            )
-        )
-    return ConcernRange(*zip(*ends, strict=True)) if ends else ConcernRange([], [])
+    ends = [_read_ends(path) for path in paths]
+    return ConcernRange([low for low, _ in ends], [high for _, high in ends])
 
 
-def _range_ends(
-    value: Any, steps: tuple[str | int, ...], problems: list[Problem]
-) -> tuple[Any, Any]:
-    """Return ``value`` with its ranges replaced by their low ends, and the same with their high ends.
+def _read_ends(source: str | Path) -> tuple[ConcernSpec, ConcernSpec]:
+    """Return the spec of a file with the low end of each range, and the spec with the high ends."""
+    path, document = _read(source)
+    low, high, problems = dict(document.value), dict(document.value), list[Problem]()
+    for field in filter(low.__contains__, WITH_RANGES):
+        low[field], high[field] = deepcopy(low[field]), deepcopy(high[field])
+    for steps, first, last in _ranges({field: low.get(field) for field in WITH_RANGES}):
+        if first > last:
+            problems.append(problem("ascending", *steps, low=first, high=last))
+        *outer, place = steps
+        reduce(getitem, outer, low)[place] = first
+        reduce(getitem, outer, high)[place] = last
+    highest = _make_spec(high, document, path, problems)
+    if low.get("weights") != high.get("weights") and is_number(highest.dangerous):
+        # What is dangerous by the high costs is dangerous by the low ones, too.
+        low["dangerous"] = np.argwhere(highest.dangerous_array()).tolist()
+    return _make_spec(low, document, path, problems), highest
 
-    Descending ranges are added to ``problems``.
-    """
+
+def _ranges(
+    value: Any, *steps: str | int
+) -> Iterator[tuple[tuple[str | int, ...], float, float]]:
+    """Yield the keys and indices that lead to each range in ``value``, and its two numbers."""
     if isinstance(value, list | dict):
-        items = enumerate(value) if isinstance(value, list) else value.items()
-        ends = {key: _range_ends(each, (*steps, key), problems) for key, each in items}
-        low = {key: lowest for key, (lowest, _) in ends.items()}
-        high = {key: highest for key, (_, highest) in ends.items()}
-        return (
-            (low, high) if isinstance(value, dict) else ([*low.values()], [*high.values()])
-        )
-    matched = RANGE.fullmatch(value) if isinstance(value, str) else None
-    try:
-        first, last = (value, value) if matched is None else map(float, matched.groups())
-    except ValueError:
-        return value, value
-    if matched is not None and first > last:
-        rule = f"must go from the lower to the higher cost, but goes from {first:g} to {last:g}"
-        problems.append(Problem(steps, rule))
-    return first, last
-
-
-def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
-    """Replace a number under the key "dangerous" by the class pairs with at least this weight in ``high``."""
-    threshold, weights = high.get("dangerous"), high.get("weights")
-    if (
-        not is_number(threshold)
-        or not isinstance(weights, list)
-        or not all(isinstance(row, list) for row in weights)
-    ):
-        return
-    pairs = [
-        [i, j]
-        for i, row in enumerate(weights)
-        for j, weight in enumerate(row)
-        if i != j and is_number(weight) and weight >= threshold
-    ]
-    if pairs and low["weights"] != weights:
-        low["dangerous"] = high["dangerous"] = pairs
+        for step, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _ranges(inner, *steps, step)
+    elif isinstance(value, str) and RANGE.fullmatch(value):
+        first, _, last = value.partition(" to ")
+        yield steps, float(first), float(last)
 
 
 def _read(source: str | Path) -> "tuple[Path, Document]":
@@ -154,38 +133,37 @@ def _read(source: str | Path) -> "tuple[Path, Document]":
         )
         raise ConcernError([Problem((), error.problem, place)]) from None
     if not isinstance(document.value, dict):
-        raise ConcernError(
-            [Problem((), f"must be a mapping with the keys {', '.join(FIELDS)}", str(path))]
-        )
+        raise ConcernError([Problem((), _about_keys("mapping").message, str(path))])
     return path, document
 
 
 def _make_spec(
-    value: dict[Any, Any], document: "Document", path: Path, found: Sequence[Problem]
+    value: dict[Any, Any], document: "Document", path: Path, problems: Sequence[Problem]
 ) -> ConcernSpec:
-    """Make a spec from the mapping ``value``; raise a `ConcernError` with all its problems and those in ``found``."""
-    problems = list(found)
+    """Make a spec from the mapping ``value``; raise a `ConcernError` with all its problems, after ``problems``."""
+    problems = list(problems)
     if "classes" not in value:
-        problems.append(Problem((), "must have the key classes"))
-    unknown = (shown(key) for key in map(str, value) if key not in FIELDS)
-    rule = f"must be one of the keys {', '.join(FIELDS)}"
-    problems += [Problem((key,), rule) for key in islice(unknown, MAX_PROBLEMS + 1)]
-    spec = None
+        problems.append(problem("has_classes"))
+    unknown = [shown(key) for key in map(str, value) if key not in FIELDS]
+    problems += [_about_keys("known_key", key) for key in unknown[: MAX_PROBLEMS + 1]]
+    known = {key: value[key] for key in FIELDS if key in value}
     try:
-        spec = ConcernSpec(
-            **{"classes": (), **{key: value[key] for key in FIELDS if key in value}}
-        )
+        spec = ConcernSpec(**{"classes": (), **known})
     except ConcernError as error:
-        missing = "classes" not in value
-        problems += [p for p in error.problems if not (missing and p.path == ("classes",))]
-    if problems or spec is None:
-        raise ConcernError(
-            [
-                p._replace(place=":".join(map(str, (path, *document.place(p.path)))))
-                for p in problems
-            ]
-        )
+        # Where the key classes is missing, the problem that there are no classes repeats it.
+        further = [
+            p for p in error.problems if p.path != ("classes",) or p.path[0] in value
+        ]
+        problems += further
+    if problems:
+        places = [":".join(map(str, (path, *document.place(p.path)))) for p in problems]
+        placed = zip(problems, places, strict=True)
+        raise ConcernError([p._replace(place=place) for p, place in placed])
     return spec
+
+
+def _about_keys(code: str, *path: str) -> Problem:
+    return problem(code, *path, keys=", ".join(FIELDS))
 
 
 def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> None:
@@ -217,28 +195,30 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
     """Convert ``spec`` to a mapping of its arguments, as lists, class names and numbers; omit unused arguments."""
     names = spec.classes
 
-    def named(pairs: Sequence[Sequence[str | int]]) -> list[list[str]]:
-        return [[names[int(entry)] for entry in entries] for entries in pairs]
+    def named(groups: Sequence[Sequence[str | int]]) -> list[list[str]]:
+        return [[names[int(label)] for label in labels] for labels in groups]
 
-    has_releases = spec.weights is None and spec.dangerous is None
-    plain: dict[str, Any] = {
-        "classes": list(names),
-        "weights": None if spec.weights is None else [list(row) for row in spec.weights],
-        "releases": named(spec.releases) if has_releases else None,
-        "factor": spec.factor if spec.weights is None else None,
-        "dangerous": named(spec.dangerous)
-        if isinstance(spec.dangerous, Sequence)
-        else spec.dangerous,
-        "refer": list(spec.refer) if isinstance(spec.refer, Sequence) else spec.refer,
-        "answers": dict(spec.answers) or None,
-        "class_groups": {
-            group: [names[label] for label in members]
-            for group, members in spec.class_groups
-        }
-        or None,
-        "concession": spec.concession,
-    }
-    return {name: value for name, value in plain.items() if value is not None}
+    plain: dict[str, Any] = {"classes": list(names)}
+    if spec.weights is None:
+        plain["releases"] = named(spec.releases)
+        plain["factor"] = spec.factor
+    else:
+        plain["weights"] = [list(row) for row in spec.weights]
+    if spec.dangerous is not None:
+        plain.pop("releases", None)
+        plain["dangerous"] = spec.dangerous
+    if isinstance(spec.dangerous, tuple):
+        plain["dangerous"] = named(spec.dangerous)
+    if spec.refer is not None:
+        plain["refer"] = list(spec.refer) if isinstance(spec.refer, tuple) else spec.refer
+    if spec.answers:
+        plain["answers"] = dict(spec.answers)
+    if spec.class_groups:
+        groups = dict(spec.class_groups)
+        plain["class_groups"] = dict(zip(groups, named([*groups.values()]), strict=True))
+    if spec.concession is not None:
+        plain["concession"] = spec.concession
+    return plain
 
 
 def _resolved(path: Path, name: str) -> Path:

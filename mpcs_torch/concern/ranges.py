@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mpcs_torch.concern.checks import ConcernError, Pairs, Problem
+from mpcs_torch.concern.checks import ConcernError, Problem, problem
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import quoted
 
@@ -62,8 +62,8 @@ class ConcernRange:
     def __init__(self, low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> None:
         object.__setattr__(self, "low", tuple(low))
         object.__setattr__(self, "high", tuple(high))
-        if problem := _unfit(self.low, self.high):
-            raise ConcernError([Problem((), problem)])
+        if first := next(_find_problems(self.low, self.high), None):
+            raise ConcernError([first])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to make this range again: by its constructor, so that a changed pickle gives no invalid range."""
@@ -111,42 +111,26 @@ class ConcernRange:
         first = specs[0]
         if self.is_known:
             return first
-        prices = np.mean(
-            [[cost for _, cost in spec.answers] for spec in specs], axis=0
-        ).tolist()
-        answers = {
-            name: price for (name, _), price in zip(first.answers, prices, strict=True)
+        prices = np.mean([[cost for _, cost in spec.answers] for spec in specs], axis=0)
+        names = [name for name, _ in first.answers]
+        changes: dict[str, Any] = {
+            "answers": tuple(zip(names, prices.tolist(), strict=True))
         }
         referrals = [spec.refer for spec in specs if spec.refer is not None]
-        refer = (
-            np.mean(np.broadcast_arrays(*referrals), axis=0).tolist() if referrals else None
-        )
+        if referrals:
+            changes["refer"] = np.mean(np.broadcast_arrays(*referrals), axis=0).tolist()
         if self._shares_releases():
-            factor = fmean(spec.factor for spec in specs)
-            return replace(
-                first, factor=factor, refer=refer, answers=tuple(answers.items())
-            )
+            return replace(first, factor=fmean(spec.factor for spec in specs), **changes)
         mean = np.mean([spec.mpcs_weights_array() for spec in specs], axis=0)
         np.fill_diagonal(mean, 0)
-        dangerous: Pairs | float | None = first.dangerous
-        is_number = isinstance(
-            dangerous, int | float
-        )  # a threshold that a high cost may reach while the mean does not
-        if is_number or any(
-            spec.weights is None or spec.dangerous != dangerous for spec in specs
+        # A threshold may be reached by a high cost, but not by the mean.
+        is_threshold = isinstance(first.dangerous, int | float)
+        if is_threshold or any(
+            spec.weights is None or spec.dangerous != first.dangerous for spec in specs
         ):
-            dangerous = np.argwhere(
-                np.any([spec.dangerous_array() for spec in specs], axis=0)
-            ).tolist()
-        return ConcernSpec(
-            first.classes,
-            weights=mean.tolist(),
-            dangerous=dangerous,
-            refer=refer,
-            answers=answers,
-            class_groups=first.class_groups,
-            concession=first.concession,
-        )
+            dangerous = np.any([spec.dangerous_array() for spec in specs], axis=0)
+            changes["dangerous"] = np.argwhere(dangerous).tolist()
+        return replace(first, releases=(), factor=0.5, weights=mean.tolist(), **changes)
 
     def bounds(self) -> tuple[Tensor, Tensor]:
         """Return the lower and the upper costs of V boxes, float64 (V, C, K) each, for K decisions.
@@ -224,30 +208,38 @@ def range_from_fields(
     return ConcernRange(low, high)
 
 
-def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
-    """Return the reason why ``low`` and ``high`` (one spec per person) are invalid cost ranges; empty if valid."""
+def _find_problems(
+    low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]
+) -> Iterator[Problem]:
+    """Yield the reasons why ``low`` and ``high`` (one spec per person) are invalid cost ranges."""
     if not low or len(low) != len(high):
-        return f"low and high must have a spec for each person, but have {len(low)} and {len(high)}"
-    parts: dict[str, Callable[[ConcernSpec], object]] = {
-        "classes": lambda spec: list(spec.classes),
-        "whether a referral has a cost": lambda spec: spec.refer is not None,
-        "coarse answers": lambda spec: [name for name, _ in spec.answers],
-        "concession": lambda spec: spec.concession,
-        "groups of classes": lambda spec: spec.class_groups,
-    }
-    for name, part in parts.items():
-        for spec in (*low, *high):
-            if part(spec) != part(low[0]):
-                return f"specs must agree on {name}, but have {quoted(part(low[0]))} and {quoted(part(spec))}"
+        yield problem("spec_per_person", low=len(low), high=len(high))
+        return
+    for spec in (*low, *high):
+        parts = zip(
+            _shared_parts(low[0]).items(), _shared_parts(spec).values(), strict=True
+        )
+        for (part, first), value in parts:
+            if value != first:
+                yield problem("agree", part=part, first=quoted(first), value=value)
     for lowest, highest in zip(low, high, strict=True):
-        if lowest.releases != highest.releases or (lowest.weights is None) != (
-            highest.weights is None
-        ):
-            return "low and high must have the same released pairs, or both weights, but do not"
+        are_weights = [spec.weights is None for spec in (lowest, highest)]
+        if lowest.releases != highest.releases or are_weights[0] != are_weights[1]:
+            yield problem("same_pairs")
         # Do not compare equal specs: they may have too many classes for a matrix.
-        if lowest != highest and (lowest.costs() > highest.costs()).any():
-            return "low must have no cost above that of high, but does"
-    return ""
+        elif lowest != highest and (lowest.costs() > highest.costs()).any():
+            yield problem("low_below_high")
+
+
+def _shared_parts(spec: ConcernSpec) -> dict[str, object]:
+    """Return what all specs of a range must share, by its name in messages."""
+    return {
+        "classes": list(spec.classes),
+        "whether a referral has a cost": spec.refer is not None,
+        "coarse answers": [name for name, _ in spec.answers],
+        "concession": spec.concession,
+        "groups of classes": spec.class_groups,
+    }
 
 
 def _boxes(low: ConcernSpec, high: ConcernSpec) -> list[tuple[ConcernSpec, ConcernSpec]]:

@@ -116,33 +116,22 @@ class ConcernSpec:
             for name, value in locals().items()
             if name != "self"
         }
-        problems = list(islice(find_problems(given), MAX_PROBLEMS + 1))
+        problems = list(islice(find_problems(**given), MAX_PROBLEMS + 1))
         if problems:
             raise ConcernError(problems)
-        names, refer, dangerous = (
-            class_names(given["classes"]),
-            given["refer"],
-            given["dangerous"],
-        )
-        groups = given["class_groups"]
-        values = {
-            **given,
-            "classes": names,
-            "releases": class_indices(given["releases"], names),
-            "weights": None
-            if weights is None
-            else tuple(tuple(map(float, row)) for row in given["weights"]),
-            "dangerous": class_indices(dangerous, names)
-            if isinstance(dangerous, Sequence)
-            else dangerous,
-            "refer": tuple(map(float, refer)) if isinstance(refer, Sequence) else refer,
-            "answers": tuple(
-                (answer, float(cost)) for answer, cost in given["answers"].items()
-            ),
-            "class_groups": tuple(
-                zip(groups, class_indices(list(groups.values()), names), strict=True)
-            ),
-        }
+        names, groups = class_names(given["classes"]), given["class_groups"]
+        values = {**given, "classes": names}
+        values["releases"] = class_indices(given["releases"], names)
+        if weights is not None:
+            values["weights"] = tuple(tuple(map(float, row)) for row in given["weights"])
+        if isinstance(given["dangerous"], Sequence):
+            values["dangerous"] = class_indices(given["dangerous"], names)
+        if isinstance(given["refer"], Sequence):
+            values["refer"] = tuple(map(float, given["refer"]))
+        prices = given["answers"].items()
+        values["answers"] = tuple((answer, float(cost)) for answer, cost in prices)
+        members = class_indices(list(groups.values()), names)
+        values["class_groups"] = tuple(zip(groups, members, strict=True))
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -389,21 +378,23 @@ def _facts(spec: ConcernSpec) -> list[str]:
         facts.append(f"Factor: a released error costs {spec.factor:g}, a dangerous one 1.")
     elif isinstance(spec.dangerous, int | float):
         facts.append(f"Dangerous: errors with a weight of at least {spec.dangerous:g}.")
-    facts.append(_fact(spec.refer, "Referral", "none, every sample is decided"))
-    answers = "; ".join(f"{name} costs {cost:g}" for name, cost in spec.answers)
-    facts += [f"Coarse answers: {answers}, if the true class is in it."] if answers else []
+    refer = "none, every sample is decided"
+    if isinstance(spec.refer, tuple):
+        refer = f"{', '.join(f'{cost:g}' for cost in spec.refer)}, by true class"
+    elif spec.refer is not None:
+        refer = f"{spec.refer:g}"
+    facts.append(f"Referral: {refer}.")
+    if spec.answers:
+        answers = "; ".join(f"{name} costs {cost:g}" for name, cost in spec.answers)
+        facts.append(f"Coarse answers: {answers}, if the true class is in it.")
     for group, members in spec.class_groups:
-        facts.append(
-            f"Group {group}: {', '.join(spec.classes[member] for member in members)}."
-        )
-    facts.append(_fact(spec.concession, "Concession", "default of MPCS, just below 0.005"))
+        names = ", ".join(spec.classes[member] for member in members)
+        facts.append(f"Group {group}: {names}.")
+    concession = "default of MPCS, just below 0.005"
+    if spec.concession is not None:
+        concession = f"{spec.concession:g}"
+    facts.append(f"Concession: {concession}.")
     return facts
-
-
-def _fact(value: Any, title: str, otherwise: str) -> str:
-    if isinstance(value, tuple):
-        return f"{title}: {', '.join(f'{cost:g}' for cost in value)}, by true class."
-    return f"{title}: {otherwise if value is None else f'{value:g}'}."
 
 
 def oversights(spec: ConcernSpec) -> Iterator[str]:

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PatchCollection
-from matplotlib.colors import LinearSegmentedColormap, to_rgba
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import LinearSegmentedColormap, to_rgba, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Polygon, Rectangle
+from matplotlib.patches import Patch, Rectangle
+from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import InvalidValueError
@@ -76,11 +78,9 @@ def confusion_matrix(
         )
     names = [literal(name, MAX_BESIDE) for name in class_names]
     decided = [literal(name, MAX_BESIDE) for name in columns or class_names]
-    digits = (
-        1
-        if size > MAX_NUMBERED
-        else max(len(shown_number(c)) for row in confusion.tolist() for c in row)
-    )
+    digits = 1
+    if size <= MAX_NUMBERED:
+        digits = max(len(shown_number(count)) for count in confusion.flatten().tolist())
     cell = max(0.36, min(0.8, 3.0 / shape[1]), LETTER * digits + 0.12)
     if isinstance(on, Axes):
         cell = min(axes_size(on)) / size
@@ -93,12 +93,11 @@ def confusion_matrix(
     widest = LETTER * max(map(len, decided))
     is_upright = widest > cell * every - 0.08
     below = 0.5 + widest if is_upright else 0.7
-    side = cell * size
     xlabel = "decided as" if columns else "predicted"
     if is_image:
         xlabel = "predicted (dark: most of a row)"
     figure, axes = canvas(
-        side + below + 0.4,
+        cell * size + below + 0.4,
         title,
         width=max(style.WIDTH, cell * shape[1] + beside + 0.3),
         on=on,
@@ -145,78 +144,53 @@ def _draw_cells(
     costs: Tensor | None,
     font: float,
 ) -> None:
-    (size, columns), amounts = (
-        confusion.shape,
-        confusion if costs is None else confusion * costs.to(confusion.device),
+    """Draw each cell's number and colour; frames around released errors, and corners of dangerous ones."""
+    counts = confusion.double().cpu().numpy()
+    size, columns = counts.shape
+    amounts = counts if costs is None else counts * costs.double().cpu().numpy()
+    is_error = ~np.eye(size, columns, dtype=bool)
+    is_released, is_dangerous = np.zeros((2, size, columns), dtype=bool)
+    if released is not None:
+        is_released = is_error & released.cpu().numpy()
+        is_dangerous = is_error & ~is_released
+    is_error[:, size:] = is_dangerous[:, size:]  # coarse answers and referrals
+    is_framed = is_released & is_error & (costs is None)
+    is_marked = is_dangerous & (counts > 0)
+    colours = np.where(is_error, style.DANGEROUS, style.BLUE)
+    colours[is_framed] = style.RELEASED
+    colours[:, size:] = style.DARK_GREY
+    largest = (amounts * is_error)[:, :size].max() or 1
+    opacity = np.where(
+        is_error, FAINTEST + (STRONGEST - FAINTEST) * amounts / largest, 0.22
     )
-    counts, of_errors = (
-        confusion.tolist(),
-        amounts.clone().double().fill_diagonal_(0).tolist(),
-    )
-
-    def is_dangerous(row: int, column: int) -> bool:
-        return released is not None and not bool(released[row, column])
-
-    most = max(max(row[:size]) for row in of_errors) or 1
-    squares, colours, frames, corners = (
-        list[Patch](),
-        list[Any](),
-        list[Patch](),
-        list[Patch](),
-    )
-    for row, column in ((row, column) for row in range(size) for column in range(columns)):
-        count, is_error = (
-            counts[row][column],
-            row != column and (column < size or is_dangerous(row, column)),
-        )
-        is_framed = (
-            is_error
-            and released is not None
-            and costs is None
-            and bool(released[row, column])
-        )
-        is_marked = is_error and is_dangerous(row, column) and count > 0
-        if count:
-            squares.append(_square(column, row, 0.5))
-            share = (
-                FAINTEST + (STRONGEST - FAINTEST) * of_errors[row][column] / most
-                if is_error
-                else 0.22
-            )
-            colour = style.DANGEROUS if is_error else style.BLUE
-            if (
-                column >= size or is_framed
-            ):  # a coarse answer or a referral, or a released pair
-                colour = style.DARK_GREY if column >= size else style.RELEASED
-            colours.append(to_rgba(colour, share))
-        if is_framed:
-            frames.append(_square(column, row, 0.43))
-        if is_marked:
-            corner = [
-                (column + 0.5, row - 0.5),
-                (column + 0.5, row - 0.18),
-                (column + 0.18, row - 0.5),
-            ]
-            corners.append(Polygon(corner))
-        number = axes.text(
-            column, row, shown_number(count), ha="center", va="center", fontsize=font
-        )
-        number.set(
-            color=style.BLACK if count else style.FAINT_GREY,
-            weight="bold" if is_marked else "normal",
-        )
-        number.set_in_layout(
-            False
-        )  # inside the axes; the layout of hundreds of numbers takes seconds
-    axes.add_patch(
-        Rectangle((-0.5, -0.5), columns, size, facecolor=style.GRID, alpha=0.5, linewidth=0)
-    )
-    axes.add_collection(PatchCollection(squares, facecolors=colours, linewidths=0))
-    axes.add_collection(
-        PatchCollection(frames, facecolors="none", edgecolors=style.RELEASED, **FRAME)
-    )
-    axes.add_collection(PatchCollection(corners, facecolors=style.DANGEROUS, linewidths=0))
+    is_filled = counts != 0
+    faces = to_rgba_array(list(colours[is_filled]), opacity[is_filled])
+    ground = Rectangle((-0.5, -0.5), columns, size, facecolor=style.GRID, alpha=0.5)
+    axes.add_patch(ground).set_linewidth(0)
+    _add_patches(axes, is_filled, _square(0.5), facecolors=faces, linewidths=0)
+    frame = {"facecolors": "none", "edgecolors": style.RELEASED, **FRAME}
+    _add_patches(axes, is_framed, _square(0.43), **frame)
+    corner = [(0.5, -0.5), (0.5, -0.18), (0.18, -0.5)]
+    _add_patches(axes, is_marked, corner, facecolors=style.DANGEROUS, linewidths=0)
+    for (row, column), count in np.ndenumerate(counts):
+        number = axes.text(column, row, shown_number(count), ha="center", va="center")
+        number.set_fontsize(font)
+        number.set_color(style.BLACK if count else style.FAINT_GREY)
+        number.set_fontweight("bold" if is_marked[row, column] else "normal")
+        # It is inside the axes, and the layout of hundreds of numbers takes seconds.
+        number.set_in_layout(False)
 
 
-def _square(x: float, y: float, half: float) -> Rectangle:
-    return Rectangle((x - half, y - half), 2 * half, 2 * half)
+def _add_patches(
+    axes: Axes,
+    cells: NDArray[np.bool_],
+    outline: Sequence[tuple[float, float]],
+    **look: Any,
+) -> None:
+    """Draw the polygon ``outline``, whose corners are seen from the middle of a cell, in each of ``cells``."""
+    middles = np.argwhere(cells)[:, None, ::-1]  # x is the column
+    axes.add_collection(PolyCollection(list(middles + np.array(outline)), **look))
+
+
+def _square(half: float) -> list[tuple[float, float]]:
+    return [(-half, -half), (half, -half), (half, half), (-half, half)]

@@ -1,8 +1,8 @@
 """Reliability diagrams, and the error rate of decided samples against coverage, the share of decided samples."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -58,8 +58,7 @@ def risk_coverage_figure(
         is_curve = coverage.shape == risk.shape and coverage.ndim == 1 and len(coverage)
         shapes = [tuple(coverage.shape), tuple(risk.shape)]
         require(is_curve, "curve_shapes", "curves", shapes, name=name)
-        x, y = thinned(coverage, risk)
-        percent = [100 * value for value in x], [100 * value for value in y]
+        percent = 100 * np.array(thinned(coverage, risk))
         axes.plot(*percent, color=colour, linewidth=1.5, label=literal(name))
     axes.set(xlim=(_first_shown(curves.values()), 101), ylim=(0, None))
     grid(axes)
@@ -68,14 +67,8 @@ def risk_coverage_figure(
 
 def _first_shown(curves: Iterable[tuple[Tensor, Tensor]]) -> float:
     """Return the lowest coverage to draw, in percent: a little below the first error of any curve."""
-    first = min(
-        [
-            float(coverage[risk > 0].min())
-            for coverage, risk in curves
-            if bool((risk > 0).any())
-        ],
-        default=0.0,
-    )
+    with_errors = [coverage[risk > 0] for coverage, risk in curves]
+    first = min([float(part.min()) for part in with_errors if len(part)], default=0.0)
     return max(0.0, 100 * (first - 0.15 * (1 - first)) - 1)
 
 
@@ -103,7 +96,7 @@ def decision_curve_figure(
     """
     xlabel = f"act if the probability of {literal(of, style.MAX_BESIDE)} is at least, %"
     figure, axes = canvas(3.4, on=on, xlabel=xlabel, ylabel="net benefit")
-    at = [100 * threshold for threshold in thresholds]
+    at = 100 * np.array(thresholds)
     highest = max(act_on_all)
     for name, values, colour in coloured(curves):
         middle, low, high = zip(*values, strict=True)
@@ -157,10 +150,16 @@ def reliability(
         aspect=1,
     )
     axes.set(xlim=(0, 1), ylim=(0, 1))
-    low, high, rate = measured.low.tolist(), measured.high.tolist(), measured.rate.tolist()
-    widths = [max(h - b, 0.002) for b, h in zip(low, high, strict=True)]
-    look: dict[str, Any] = {"color": style.SKY, "edgecolor": style.WHITE, "linewidth": 0.5}
-    axes.bar(low, rate, widths, align="edge", label="measured rate of a bin", **look)
+    axes.bar(
+        measured.low.tolist(),
+        measured.rate.tolist(),
+        (measured.high - measured.low).clamp(min=0.002).tolist(),
+        align="edge",
+        color=style.SKY,
+        edgecolor=style.WHITE,
+        linewidth=0.5,
+        label="measured rate of a bin",
+    )
     axes.plot([0, 1], [0, 1], color=style.GREEN, linewidth=1.2, label="calibrated")
     points = {
         name: (getattr(reported, name).item(), getattr(measured.means, name).item())

@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
+from typing import Any
 
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.scale import FuncScale
 from scipy.special import ndtr, ndtri
 from torch import Tensor
 
 from mpcs_torch.errors import require
 from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson
 from mpcs_torch.functional.detection.cost import (
-    DetectionCost,
     OperatingPoint,
     as_points,
     min_cost_from_counts,
@@ -44,20 +46,12 @@ from mpcs_torch.plots.canvas import (
 
 def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
     """Thin out the line ``x``, ``y`` (K,) in [0, 1]: in each cell of a fine grid, keep its first and last point."""
-    cells = torch.stack([_grid_cells(x), _grid_cells(y)])
+    # 2000 cells along each axis, of equal size on a logit scale: finer than a figure can show.
+    cells = (torch.stack([x, y]).double().logit(1e-12) * 50).round().long()
     changes = (cells.diff(dim=1) != 0).any(dim=0)
     ends = changes.new_ones(1)
     kept = (torch.cat([ends, changes]) | torch.cat([changes, ends])).nonzero().squeeze(1)
     return x[kept].tolist(), y[kept].tolist()
-
-
-def _grid_cells(values: Tensor) -> Tensor:
-    """Return each value's grid cell, int64 (K,). Cells are equal on a logit scale, so they are small near 0 and 1."""
-    tiny = 1e-12
-    logit = values.clamp(min=tiny).log() - (1 - values).clamp(min=tiny).log()
-    return (
-        (logit * 50).round().long()
-    )  # 2000 cells along each axis: finer than a figure can show
 
 
 INSIDE = 1e-9
@@ -118,16 +112,17 @@ def det_curves(
     require(systems, "not_empty", "systems")
     if confidence is not None:
         check_confidence(confidence)
-    marked = as_points(points)
     counts = [rates.counts() for rates in systems.values()]
-    costs = [[min_cost_from_counts(errors, point) for point in marked] for errors in counts]
-    more = marks or {}
-    drawn = [
-        rate.item() for flat in costs for cost in flat for rate in (cost.p_miss, cost.p_fa)
-    ]
-    drawn += [
-        rate for of_systems in more.values() for rates in of_systems for rate in rates
-    ]
+    marked = dict[str, Sequence[tuple[float, float]]]()
+    for point in as_points(points):
+        costs = [min_cost_from_counts(errors, point) for errors in counts]
+        minima = [(cost.p_fa.item(), cost.p_miss.item()) for cost in costs]
+        marked[f"minimum cost, {point.label()}"] = minima
+    minimum_costs = len(marked)
+    marked |= marks or {}
+    worst = max(
+        [rate for pairs in marked.values() for pair in pairs for rate in pair] or [0.0]
+    )
     figure, axes = canvas(
         4.6,
         title,
@@ -136,42 +131,28 @@ def det_curves(
         ylabel="miss rate, %",
         aspect="equal",
     )
-    highest = min(0.99, max([0.6, *(rate + (1 - rate) / 3 for rate in drawn)]))
-    between_ticks = (
-        0.35 if isinstance(on, Axes) else 0.0
-    )  # inches: axes of the caller may be small
+    highest = min(0.99, max(0.6, worst + (1 - worst) / 3))
+    between_ticks = 0.35 if isinstance(on, Axes) else 0.0  # inches: those may be small
     _set_probit_axes(axes, list(systems.values()), highest, between_ticks)
     for number, (name, rates, colour) in enumerate(coloured(systems)):
         equal = error_crossing(convex_hull(counts[number]).rates()).rate.item()
-        curve = thinned(
-            *(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss))
-        )
-        label = (
-            f"{literal(name, style.MAX_IN_SENTENCE)}, equal error rate {100 * equal:.2f} %"
-        )
-        axes.plot(*curve, color=colour, linewidth=1.5, label=label)
+        inside = (rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss))
+        short = literal(name, style.MAX_IN_SENTENCE)
+        label = f"{short}, equal error rate {100 * equal:.2f} %"
+        axes.plot(*thinned(*inside), color=colour, linewidth=1.5, label=label)
         axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
-        markers = cycle(style.MARKERS)
-        for cost, marker in zip(costs[number], markers, strict=False):
-            if confidence is not None:
-                _draw_interval(axes, rates, cost, colour, confidence)
-            _mark(axes, cost.p_fa.item(), cost.p_miss.item(), colour, marker)
-        for of_systems, marker in zip(more.values(), markers, strict=False):
-            _mark(axes, *of_systems[number], colour, marker)
-    for marker, label in zip(
-        cycle(style.MARKERS),
-        [*(f"minimum cost, {p.label()}" for p in marked), *more],
-        strict=False,
-    ):
+        pairs = [of_systems[number] for of_systems in marked.values()]
+        if confidence is not None:
+            for pair in pairs[:minimum_costs]:
+                _draw_interval(axes, rates, pair, colour, confidence)
+        for (p_fa, p_miss), marker in zip(pairs, cycle(style.MARKERS), strict=False):
+            # A point outside the axes is drawn on their edge.
+            x, y = np.clip(p_fa, *axes.get_xlim()), np.clip(p_miss, *axes.get_ylim())
+            axes.plot(x, y, marker, color=colour, markersize=4, clip_on=False)
+    for label, marker in zip(marked, cycle(style.MARKERS), strict=False):
         axes.plot([], [], marker, color=style.DARK_GREY, markersize=6, label=label)
-    axes.plot(
-        [],
-        [],
-        "+",
-        color=style.DARK_GREY,
-        markersize=9,
-        label="equal error rate (convex hull)",
-    )
+    label = "equal error rate (convex hull)"
+    axes.plot([], [], "+", color=style.DARK_GREY, markersize=9, label=label)
     axes.plot([], [], ":", color=style.GREY, linewidth=0.9, label="30 errors")
     return legend_below(figure, on=on)
 
@@ -180,57 +161,47 @@ def _set_probit_axes(
     axes: Axes, systems: Sequence[ErrorRates], highest: float, nearest: float
 ) -> None:
     """Scale axes by probits up to ``highest``; draw lines at 30 errors, and ticks over ``nearest`` inches apart."""
-    trials = [
-        [int(rates.nontargets) for rates in systems],
-        [int(rates.targets) for rates in systems],
-    ]
-    limits = [(min(0.02, 3 / max(counts)), highest) for counts in trials]
-    axes.set(xlim=limits[0], ylim=limits[1])  # before the scales, on which 0 is infinite
-    axes.set_xscale("function", functions=(ndtri, ndtr))
-    axes.set_yscale("function", functions=(ndtri, ndtr))
-    for axis, counts, (lowest, _), inches, draw in zip(
-        (axes.xaxis, axes.yaxis),
-        trials,
-        limits,
-        axes_size(axes),
-        (axes.axvline, axes.axhline),
-        strict=True,
-    ):
+    sides = {
+        "x": [int(rates.nontargets) for rates in systems],
+        "y": [int(rates.targets) for rates in systems],
+    }
+    for (side, trials), inches in zip(sides.items(), axes_size(axes), strict=True):
+        lowest = min(0.02, 3 / max(trials))
+        # The limits come before the scale, on which 0 is infinite.
+        axes.set(**{f"{side}lim": (lowest, highest)})
+        axes.set(**{f"{side}scale": FuncScale(None, (ndtri, ndtr))})
         by_probit = inches / (ndtri(highest) - ndtri(lowest))
         ticks: list[float] = []
-        for tick in (tick for tick in reversed(TICKS) if lowest <= tick <= highest):
-            if not ticks or by_probit * (ndtri(ticks[0]) - ndtri(tick)) > nearest:
+        for tick in reversed(TICKS):
+            is_apart = not ticks or by_probit * (ndtri(ticks[0]) - ndtri(tick)) > nearest
+            if lowest <= tick <= highest and is_apart:
                 ticks.insert(0, tick)
-        axis.set_ticks(ticks, [f"{100 * tick:g}" for tick in ticks], fontsize=8)
-        if 30 / min(counts) < highest:
-            draw(30 / min(counts), color=style.GREY, linewidth=0.9, linestyle=":")
-    axes.plot(
-        [INSIDE, 1 - INSIDE], [INSIDE, 1 - INSIDE], color=style.LIGHT_GREY, linewidth=0.8
-    )
+        names = [f"{100 * tick:g}" for tick in ticks]
+        axes.set(**{f"{side}ticks": ticks, f"{side}ticklabels": names})
+        if 30 / min(trials) < highest:
+            draw = axes.axvline if side == "x" else axes.axhline
+            draw(30 / min(trials), color=style.GREY, linewidth=0.9, linestyle=":")
+    axes.tick_params(labelsize=8)
+    ends = [INSIDE, 1 - INSIDE]
+    axes.plot(ends, ends, color=style.LIGHT_GREY, linewidth=0.8)
     grid(axes)
 
 
 def _draw_interval(
-    axes: Axes, rates: ErrorRates, cost: DetectionCost, colour: str, confidence: float
+    axes: Axes,
+    rates: ErrorRates,
+    point: tuple[float, float],
+    colour: str,
+    confidence: float,
 ) -> None:
     ends = []
-    for rate, trials in ((cost.p_fa, rates.nontargets), (cost.p_miss, rates.targets)):
-        interval = clopper_pearson(
-            round((rate * trials).item()), int(trials), confidence=confidence
-        )
-        ends.append([min(max(end, INSIDE), 1 - INSIDE) for end in interval])
+    for rate, trials in zip(point, (rates.nontargets, rates.targets), strict=True):
+        errors = round(rate * int(trials))
+        interval = clopper_pearson(errors, int(trials), confidence=confidence)
+        ends.append(np.clip(interval, INSIDE, 1 - INSIDE).tolist())
     (left, right), (bottom, top) = ends
-    axes.add_patch(
-        Rectangle((left, bottom), right - left, top - bottom, color=colour, alpha=0.25)
-    )
-
-
-def _mark(axes: Axes, p_fa: float, p_miss: float, colour: str, marker: str) -> None:
-    (low_x, high_x), (low_y, high_y) = axes.get_xlim(), axes.get_ylim()
-    x, y = min(max(p_fa, low_x), high_x), min(max(p_miss, low_y), high_y)
-    axes.plot(
-        x, y, marker, color=colour, markersize=4, clip_on=False
-    )  # on the edge of the axes if it lies outside
+    box = Rectangle((left, bottom), right - left, top - bottom, color=colour, alpha=0.25)
+    axes.add_patch(box)
 
 
 def bayes_error_curves(
@@ -254,13 +225,12 @@ def bayes_error_curves(
     References:
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011, Section 3.
     """
-    colours = dict(zip(systems, cycle(style.SYSTEMS), strict=False))
-    errors = {
-        name: bayes_errors_from_counts(rates.counts(), LOG_ODDS)
-        for name, rates in systems.items()
+    curves = [
+        (name, bayes_errors_from_counts(rates.counts(), LOG_ODDS), colour)
+        for name, rates, colour in coloured(systems)
         if rates is not None
-    }
-    require(errors, "not_empty", "systems")
+    ]
+    require(curves, "not_empty", "systems")
     figure, axes = canvas(
         3.3,
         title,
@@ -268,34 +238,17 @@ def bayes_error_curves(
         xlabel="log odds of a target, ln(p / (1 - p))",
         ylabel="normalised Bayes error",
     )
-    highest = min(
-        max(1.2, *(1.05 * error.actual.max().item() for error in errors.values())), 5.0
-    )
+    solid: dict[str, Any] = {"linewidth": 1.5}
+    dashed: dict[str, Any] = {"linewidth": 1.2, "linestyle": "--"}
+    odds = LOG_ODDS.tolist()
+    for name, error, colour in curves:
+        actual, minimum = error.actual.tolist(), error.minimum.tolist()
+        axes.plot(odds, actual, color=colour, label=literal(name), **solid)
+        axes.plot(odds, minimum, color=colour, **dashed)
+    highest = min(max(1.2, 1.05 * axes.dataLim.y1), 5.0)
     axes.set(xlim=(-9, 9), ylim=(0, highest))
-    for name, error in errors.items():
-        axes.plot(
-            LOG_ODDS.tolist(),
-            error.actual.tolist(),
-            color=colours[name],
-            linewidth=1.5,
-            label=literal(name),
-        )
-        axes.plot(
-            LOG_ODDS.tolist(),
-            error.minimum.tolist(),
-            color=colours[name],
-            linewidth=1.2,
-            linestyle="--",
-        )
-    axes.plot([], [], color=style.DARK_GREY, linewidth=1.5, label="at the Bayes threshold")
-    axes.plot(
-        [],
-        [],
-        color=style.DARK_GREY,
-        linewidth=1.2,
-        linestyle="--",
-        label="at the best threshold",
-    )
+    axes.plot([], [], color=style.DARK_GREY, label="at the Bayes threshold", **solid)
+    axes.plot([], [], color=style.DARK_GREY, label="at the best threshold", **dashed)
     axes.axhline(
         1, color=style.GREY, linewidth=0.9, linestyle=":", label="ignoring the scores"
     )
@@ -303,18 +256,13 @@ def bayes_error_curves(
 
 
 def roc_curves(
-    systems: Mapping[str, ErrorRates],
-    title: str,
-    *,
-    area: float | None = None,
-    on: Place = None,
+    systems: Mapping[str, ErrorRates], title: str, *, on: Place = None
 ) -> Figure:
     """Draw the hit rate over the false-alarm rate; for a single detector, also the convex hull and equal error rate.
 
     Args:
         systems: The curve of each detector by its name, from `functional.detection_curve`.
         title: The title of the figure.
-        area: The area under the ROC of a single detector. Default: computed from its curve.
         on: The axes or the empty figure to draw on. Default: a new figure.
 
     Raises:
@@ -332,23 +280,17 @@ def roc_curves(
     axes.plot([0, 1], [1, 0], color=style.LIGHT_GREY, linewidth=0.8, linestyle=":")
     for name, rates, colour in coloured(systems):
         x, y = thinned(rates.p_fa, rates.p_miss)
-        below = area_under_roc(rates.counts()).item() if area is None else area
-        label = f"{literal(name, style.MAX_IN_SENTENCE) if len(systems) > 1 else 'ROC'}, area {below:.4f}"
+        area = area_under_roc(rates.counts()).item()
+        curve = literal(name, style.MAX_IN_SENTENCE) if len(systems) > 1 else "ROC"
+        label = f"{curve}, area {area:.4f}"
         axes.plot(x, [1 - miss for miss in y], color=colour, linewidth=1.5, label=label)
     if len(systems) == 1:
         corners = convex_hull(rates.counts())
         hull = corners.rates()
-        equal, label = (
-            error_crossing(hull).rate.item(),
-            f"convex hull, area {area_under_roc(corners).item():.4f}",
-        )
-        axes.plot(
-            hull.p_fa.tolist(),
-            (1 - hull.p_miss).tolist(),
-            color=style.ORANGE,
-            linewidth=1.0,
-            label=label,
-        )
+        label = f"convex hull, area {area_under_roc(corners).item():.4f}"
+        x, y = hull.p_fa.tolist(), (1 - hull.p_miss).tolist()
+        axes.plot(x, y, color=style.ORANGE, linewidth=1.0, label=label)
+        equal = error_crossing(hull).rate.item()
         label = f"equal error rate {100 * equal:.2f} %"
         axes.plot(equal, 1 - equal, "o", color=style.ORANGE, markersize=5, label=label)
     return legend_below(figure, on=on)
@@ -363,37 +305,27 @@ def score_histograms(rates: ErrorRates, title: str) -> Figure:
     ``rates`` is the result of `functional.detection_curve`. Infinite scores are in the outer bins.
     """
     counts = rates.counts()
-    equal = equal_error_from_counts(counts, "nearest")
-    drawn = counts.thresholds[
-        counts.thresholds.abs() < 1e300
-    ]  # differences of larger scores can overflow
-    low, high = (drawn[0].item(), drawn[-1].item()) if len(drawn) else (0.0, 0.0)
-    edges = torch.linspace(
-        low, high if high > low else low + BINS, BINS + 1, dtype=torch.float64
-    )
-    low, high = edges[0].item(), edges[-1].item()
-    width = (high - low) / BINS or 1.0  # the edges of one huge score can be equal
+    scores = counts.thresholds[:-1]  # the last is infinity
+    moderate = scores[scores.abs() < 1e300]  # differences of larger scores can overflow
+    low, high = 0.0, 0.0
+    if len(moderate):
+        low, high = moderate[0].item(), moderate[-1].item()
+    if high == low:
+        high = low + max(BINS, abs(low))
+    inside = scores.clamp(low, high).tolist()
     figure, axes = canvas(3.0, title, xlabel="score", ylabel="density")
-    first, last = (
-        edges.new_tensor([0]).long(),
-        edges.new_tensor([len(counts.thresholds) - 1]).long(),
-    )
-    places = torch.cat([first, torch.searchsorted(counts.thresholds, edges[1:-1]), last])
     kinds = (
         ("non-targets", -counts.false_alarms, style.NONTARGETS),
         ("targets", counts.misses, style.TARGETS),
     )
-    for name, below, colour in kinds:
-        in_bins = below[places].diff()
-        density = (in_bins.double() / in_bins.sum() / width).tolist()
-        axes.stairs(
-            density,
-            edges.tolist(),
-            fill=True,
-            alpha=0.45,
-            color=colour,
-            label=f"{int(in_bins.sum())} {name}",
+    for kind, below, colour in kinds:
+        numbers = below.diff().tolist()
+        density, edges = np.histogram(
+            inside, BINS, (low, high), density=True, weights=numbers
         )
+        label = f"{sum(numbers)} {kind}"
+        axes.stairs(density, edges, fill=True, alpha=0.45, color=colour, label=label)
+    equal = equal_error_from_counts(counts, "nearest")
     middle = midpoint(equal.low, equal.high).item()
     if low <= middle <= high:
         label = f"equal error rates at {middle:.4g}"

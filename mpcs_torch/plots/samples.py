@@ -34,18 +34,12 @@ def samples_figure(samples: Mapping[str, Tensor]) -> Figure:
         axes.set_title(style.lines(title, 22), fontsize=style.SMALL)
         axes.set_axis_off()
         if kind_of_sample(tuple(sample.shape)) == "series":
-            for number, channel in enumerate(sample.t().tolist()):
-                axes.plot(
-                    channel, color=style.SYSTEMS[number % len(style.SYSTEMS)], linewidth=1.2
-                )
-        else:
+            axes.set_prop_cycle(color=style.SYSTEMS)
+            axes.plot(sample.numpy(), linewidth=1.2)
+            continue
+        pixels = sample.squeeze(0)
+        if pixels.ndim == 3:  # matplotlib scales grey values alone
             low, high = sample.min(), sample.max()
-            scaled = (sample - low) / (high - low).clamp(min=1e-12)
-            is_colour = scaled.ndim == 3 and len(scaled) == 3
-            pixels = (
-                scaled.permute(1, 2, 0) if is_colour else scaled.reshape(scaled.shape[-2:])
-            )
-            axes.imshow(
-                pixels.numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest"
-            )
+            pixels = ((sample - low) / (high - low).clamp(min=1e-12)).permute(1, 2, 0)
+        axes.imshow(pixels.numpy(), cmap="gray", interpolation="nearest")
     return figure

@@ -1,10 +1,13 @@
 """Figures of metrics over the epochs of training runs, among them Fig. 4 and 6 of the MPCS paper."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from math import isfinite, nan
 from statistics import median
+from typing import Any
 
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
@@ -44,11 +47,12 @@ def metric_trend(
     figure, axes = canvas(2.3, column, xlabel="epoch")
     settings = settings or {name: name for name in runs}
     seeds = Counter(settings.values())
-    colours = {
-        setting: (place, colour)
-        for place, (setting, _, colour) in enumerate(coloured(seeds))
+    looks = {
+        setting: (number, colour)
+        for number, (setting, _, colour) in enumerate(coloured(seeds))
     }
-    drawn, settled, labels = list[float](), dict[int, list[float]](), set[str]()
+    by_epoch = defaultdict[int, list[float]](list)  # marked epochs, and the later half
+    values, labels = list[float](), set[str]()
 
     def once(label: str) -> str | None:
         """Return ``label``, or None if another seed of the setting has it."""
@@ -58,96 +62,91 @@ def metric_trend(
 
     for name, records in runs.items():
         setting = settings[name]
-        number, colour = colours[setting]
-        values = {
+        number, colour = looks[setting]
+        line = {
             int(record["epoch"]): record[column]
             for record in records
             if isfinite(record.get(column, nan))
         }
-        label = once(literal(setting)) if len(seeds) > 1 else None
-        dot = "." if len(values) == 1 else None  # a line through one point is invisible
+        values += line.values()
+        for epoch in list(line)[len(line) // 2 :]:
+            by_epoch[epoch].append(line[epoch])
         axes.plot(
-            list(values),
-            list(values.values()),
+            list(line),
+            list(line.values()),
             color=colour,
             linewidth=1.4,
-            label=label,
-            marker=dot,
+            label=once(literal(setting)) if len(seeds) > 1 else None,
+            marker="." if len(line) == 1 else None,  # a line of one point is invisible
         )
-        for place, (picker, epoch) in enumerate(marked.get(name, {}).items()):
-            if epoch in values:
-                settled.setdefault(epoch, []).append(values[epoch])
-                of_setting = (
-                    f", {literal(setting, style.MAX_IN_SENTENCE)}" if len(seeds) > 1 else ""
-                )
-                which = f"epoch {epoch}" if seeds[setting] == 1 else "epoch of each seed"
-                axes.plot(
-                    epoch,
-                    values[epoch],
-                    style.MARKERS[place % len(style.MARKERS)],
-                    color=colour
-                    if len(seeds) > 1
-                    else style.SYSTEMS[1 + place % (len(style.SYSTEMS) - 1)],
-                    markersize=5.5
-                    if place
-                    else (11, 14, 17, 20)[number % 4],  # a ring around other markers
-                    fillstyle="full" if place else "none",
-                    markeredgewidth=1 if place else 2,
-                    zorder=3,  # over the lines of all runs
-                    clip_on=False,  # whole where it lies on the edge of the axes
-                    label=once(
-                        f"{literal(picker, style.MAX_IN_SENTENCE)}: {which}{of_setting}"
-                    ),
-                )
-        drawn += values.values()
-        for epoch in list(values)[len(values) // 2 :]:
-            settled.setdefault(epoch, []).append(values[epoch])
-    later = [value for of_epoch in settled.values() for value in of_epoch]
+        marks = marked.get(name, {}).items()
+        for place, (picker, epoch) in enumerate(marks):
+            if epoch not in line:
+                continue
+            by_epoch[epoch].append(line[epoch])
+            label = f"{literal(picker, style.MAX_IN_SENTENCE)}: "
+            label += f"epoch {epoch}" if seeds[setting] == 1 else "epoch of each seed"
+            colour_of_mark = style.SYSTEMS[1 + place % (len(style.SYSTEMS) - 1)]
+            if len(seeds) > 1:
+                label += f", {literal(setting, style.MAX_IN_SENTENCE)}"
+                colour_of_mark = colour
+            # The first mark is a ring, of another size for each setting, around all others.
+            ring = {"markersize": 11 + 3 * (number % 4), "fillstyle": "none"}
+            look: dict[str, Any] = {"markersize": 5.5} if place else ring
+            axes.plot(
+                epoch,
+                line[epoch],
+                style.MARKERS[place % len(style.MARKERS)],
+                color=colour_of_mark,
+                markeredgewidth=1 if place else 2,
+                zorder=3,  # over the lines of all runs
+                clip_on=False,  # whole where it lies on the edge of the axes
+                label=once(label),
+                **look,
+            )
+    _set_range(axes, values, by_epoch)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
+    grid(axes)
+    return legend_below(figure)
+
+
+def _set_range(
+    axes: Axes, values: Sequence[float], later: Mapping[int, Sequence[float]]
+) -> None:
+    """Choose the scale and the range of a trend: ``values`` are all, and ``later`` those to look at, by epoch."""
+    if not values:
+        return
+    lowest, highest = min(values), max(values)
+    low, high = min(map(min, later.values())), max(map(max, later.values()))
     # A wide range of mostly small values gets a logarithmic scale. A narrow range of later values fills the axis.
-    if (
-        drawn
-        and max(drawn) > 30 * min(drawn) > 0
-        and median(drawn) < (min(drawn) + max(drawn)) / 2
-    ):
+    if highest > 30 * lowest > 0 and median(values) < (lowest + highest) / 2:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_ylabel("log scale", color=style.DARK_GREY)
-    elif drawn and 0 < max(later) - min(later) < (max(drawn) - min(drawn)) / 3:
-        free = 0.1 * (max(later) - min(later))  # free on either side
-        axes.set(
-            ylim=(min(later) - free, max(later) + free), xlim=(min(settled) - 0.5, None)
-        )
-        axes.set_ylabel(f"from epoch {min(settled)}", color=style.DARK_GREY)
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
-    grid(axes)
-    return legend_below(figure)
+    elif 0 < high - low < (highest - lowest) / 3:
+        free = 0.1 * (high - low)  # on either side
+        axes.set(ylim=(low - free, high + free), xlim=(min(later) - 0.5, None))
+        axes.set_ylabel(f"from epoch {min(later)}", color=style.DARK_GREY)
 
 
 def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:
     """Draw Fig. 4 of the MPCS paper, a panel for each run: metrics over the epochs, scaled to a range from 0 to 1."""
     columns = min(5, len(runs))
     rows = -(-len(runs) // columns)
-    figure = Figure(
-        figsize=(max(style.WIDTH, 3.2 * columns), 2.5 * rows + 0.9), layout="constrained"
-    )
+    size = max(style.WIDTH, 3.2 * columns), 2.5 * rows + 0.9
+    figure = Figure(figsize=size, layout="constrained")
     panels = list(
         figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
     )
     for axes, (name, records) in zip(panels, runs.items(), strict=False):
         axes.set_title(lines(name, 34), fontsize=style.NORMAL)
+        epochs = [record["epoch"] for record in records]
         for column, (label, colour, line) in METRIC_LINES.items():
-            values = [record[column] for record in records]
-            lowest, span = min(values), (max(values) - min(values)) or 1.0
-            shares = [(value - lowest) / span for value in values]
-            axes.plot(
-                [record["epoch"] for record in records],
-                shares,
-                line,
-                color=colour,
-                linewidth=1.2,
-                label=label,
-            )
+            values = np.array([record[column] for record in records])
+            span = np.ptp(values) or 1.0
+            shares = (values - values.min()) / span
+            axes.plot(epochs, shares, line, color=colour, linewidth=1.2, label=label)
     for axes in panels[len(runs) :]:
         axes.set_axis_off()
     figure.supxlabel("epoch", fontsize=style.NORMAL)

@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import NamedTuple
 
 import torch
@@ -13,14 +12,12 @@ from torch import Tensor
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import (
-    RiskCoverage,
     confusion_matrix,
     jackknife_interval,
-    risk_coverage_curve,
 )
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.inputs.decisions import highest_class
-from mpcs_torch.learning import DecisionRule, Limit, recommended
+from mpcs_torch.learning import Limit, recommended
 from mpcs_torch.learning.recommended import MARGIN, PLAIN
 from mpcs_torch.processes import run_in_processes
 from mpcs_torch.tables import Table
@@ -54,13 +51,8 @@ RUNS = {
 """The changes of the demonstration's config for each model: as usual, and with the two losses of the recipe."""
 
 
-class Tally(NamedTuple):
-    """Counts for one seed: dangerous errors, all errors, decided (not referred) samples, and all test samples."""
-
-    dangerous: int
-    errors: int
-    decided: int
-    samples: int
+COUNTS = ("dangerous", "errors", "decided", "samples")
+"""The counts for a seed: dangerous errors, all errors, decided (not referred) samples, and all test samples."""
 
 
 class SeedResult(NamedTuple):
@@ -70,8 +62,6 @@ class SeedResult(NamedTuple):
     """The true classes, int64 (N,)."""
     decisions: dict[str, Tensor]
     """The decisions, int64 (N,), by the way to train and to decide; -1 is a referral."""
-    risks: dict[str, tuple[Tensor, Tensor]]
-    """The decisions without referral, (N,), and their estimated risks, (N,), for `FAIR` and `RECOMMENDED`."""
 
 
 class Effect(NamedTuple):
@@ -81,6 +71,11 @@ class Effect(NamedTuple):
     low: float
     high: float
 
+    @property
+    def percent(self) -> str:
+        """The value in percent, and its interval in brackets."""
+        return f"{100 * self.value:.0f} % [{100 * self.low:.0f}, {100 * self.high:.0f}]"
+
 
 @dataclass(frozen=True)
 class Demonstration:
@@ -89,89 +84,65 @@ class Demonstration:
     concern: ConcernSpec
     seeds: list[SeedResult] = field(default_factory=list)
 
-    def tallies(self, way: str) -> list[Tally]:
-        """Return the counts of test samples for each seed; ``way`` is a key of `SeedResult.decisions`."""
-        measure = DangerousErrors(
-            len(self.concern.classes), concern=self.concern.dangerous_pairs()
-        )
-        rows = [measure.rows(seed.decisions[way], seed.target) for seed in self.seeds]
-        return [Tally(*map(int, measure.named(measure.sums(each)))) for each in rows]
+    def counts(self, way: str) -> dict[str, Tensor]:
+        """Return the test samples of each seed by kind, float64 (S,); the keys are `COUNTS`.
 
-    def mean(self, way: str, count: str, per: str | None = None) -> float:
-        """Return the mean over seeds of the `Tally` field ``count``, or with ``per``, of ``count`` / ``per``."""
-        ratios = [
-            getattr(t, count) / (1 if per is None else getattr(t, per))
-            for t in self.tallies(way)
-        ]
-        return fmean(ratios)
+        ``way`` is a key of `SeedResult.decisions`.
+        """
+        pairs = self.concern.dangerous_pairs()
+        measure = DangerousErrors(len(self.concern.classes), concern=pairs)
+        rows = [measure.rows(seed.decisions[way], seed.target) for seed in self.seeds]
+        named = [measure.named(measure.sums(each)) for each in rows]
+        by_kind = zip(COUNTS, zip(*named, strict=True), strict=True)
+        return {kind: torch.stack(numbers).double() for kind, numbers in by_kind}
+
+    def mean(self, way: str, count: str) -> float:
+        """Return the mean of a count over seeds."""
+        return self.counts(way)[count].mean().item()
+
+    def decided(self, way: str) -> float:
+        """Return the mean share of decided samples."""
+        counts = self.counts(way)
+        return (counts["decided"] / counts["samples"]).mean().item()
 
     def cut(self, way: str, before: str) -> Effect:
         """Return the share of the dangerous errors of ``before`` that ``way`` avoids, with a jackknife interval."""
-        return self._effect(
-            lambda ours, theirs: 1 - ours / theirs, "dangerous", way, before
-        )
+        ours, theirs = self.counts(way)["dangerous"], self.counts(before)["dangerous"]
+        return self._effect(lambda kept: 1 - ours[kept].mean() / theirs[kept].mean())
 
     def points(self, way: str, before: str) -> Effect:
         """Return the difference of the accuracies of ``way`` and ``before``, in points; both decide every sample."""
-        samples = self.tallies(way)[0].samples
-        return self._effect(
-            lambda ours, theirs: 100 * (theirs - ours) / samples, "errors", way, before
-        )
+        ours, theirs = self.counts(way), self.counts(before)
+        points = 100 * (theirs["errors"] - ours["errors"]) / ours["samples"]
+        return self._effect(lambda kept: points[kept].mean())
 
-    def _effect(
-        self, compare: Callable[[Tensor, Tensor], Tensor], count: str, way: str, before: str
-    ) -> Effect:
-        counts = [
-            [getattr(tally, count) for tally in self.tallies(each)]
-            for each in (way, before)
-        ]
-        by_seed = torch.tensor(counts, dtype=torch.float64)
-        _, low, high = jackknife_interval(
-            lambda kept: compare(*by_seed[:, kept].mean(dim=1)),
-            torch.arange(len(self.seeds)),
-        )
-        return Effect(
-            *(float(value) for value in (compare(*by_seed.mean(dim=1)), low, high))
-        )
+    def _effect(self, statistic: Callable[[Tensor], Tensor]) -> Effect:
+        """Return the statistic of all seeds, whose numbers it takes, with its interval."""
+        seeds = torch.arange(len(self.seeds))
+        _, low, high = jackknife_interval(statistic, seeds)
+        return Effect(statistic(seeds).item(), float(low), float(high))
 
     def confusion(self, way: str) -> Tensor:
         """Return the confusion matrix of ``way``, summed over seeds, int64 (C, C); rows are true classes."""
-        target = torch.cat([seed.target for seed in self.seeds])
-        decisions = torch.cat([seed.decisions[way] for seed in self.seeds])
-        return confusion_matrix(
-            decisions, target, num_classes=len(self.concern.classes)
-        ).long()
-
-    def curve(self, way: str) -> RiskCoverage:
-        """Return the risk-coverage curve of dangerous errors for ``way`` and the samples of all seeds."""
-        decisions = torch.cat([seed.risks[way][0] for seed in self.seeds])
-        risks = torch.cat([seed.risks[way][1] for seed in self.seeds])
-        target = torch.cat([seed.target for seed in self.seeds])
-        return risk_coverage_curve(risks, self.concern.dangerous_pairs()[target, decisions])
+        matrices = [
+            confusion_matrix(
+                seed.decisions[way], seed.target, num_classes=len(self.concern.classes)
+            )
+            for seed in self.seeds
+        ]
+        return torch.stack(matrices).sum(dim=0).long()
 
     def table(self) -> Table:
         """Return a table of means over seeds, with a row for each way to train and to decide."""
-        header = [
-            "",
-            "decided",
-            "errors",
-            "dangerous errors",
-            "fewer than in the row before",
-        ]
-        rows, before = [], None
+        rows, before = list[dict[str, str]](), None
         for way in self.seeds[0].decisions:
-            fewer = ""
-            if before is not None:
-                cut = self.cut(way, before)
-                fewer = (
-                    f"{100 * cut.value:.0f} % [{100 * cut.low:.0f}, {100 * cut.high:.0f}]"
-                )
-            counts = [f"{self.mean(way, count):.1f}" for count in ("errors", "dangerous")]
-            rows.append(
-                [way, f"{100 * self.mean(way, 'decided', 'samples'):.1f} %", *counts, fewer]
-            )
+            row = {"": way, "decided": f"{100 * self.decided(way):.1f} %"}
+            row["errors"] = f"{self.mean(way, 'errors'):.1f}"
+            row["dangerous errors"] = f"{self.mean(way, 'dangerous'):.1f}"
+            fewer = "" if before is None else self.cut(way, before).percent
+            rows.append({**row, "fewer than in the row before": fewer})
             before = way
-        return Table(header, rows)
+        return Table.from_records(rows)
 
 
 def demo_concern() -> ConcernSpec:
@@ -186,25 +157,22 @@ def train_and_decide(seed: int) -> SeedResult:
     seeded = [
         f"{key}={seed}" for key in ("seed", "data.split_seed", "data.validation_seed")
     ]
-    configs = {
-        name: load_packaged_config("experiments/demo", [*seeded, *changes])
-        for name, changes in RUNS.items()
-    }
-    data, concern = configs[MARGIN].data.load(Path()), demo_concern()
-    assert data.validation is not None  # set in the config
+    data, concern = None, demo_concern()
     validation, test = dict[str, Tensor](), dict[str, Tensor]()
-    for name, config in configs.items():
+    for name, changes in RUNS.items():
+        config = load_packaged_config("experiments/demo", [*seeded, *changes])
+        data = data or config.data.load(Path())
+        assert data.validation is not None  # set in the config
         trained = TrainingRun(config, data).train()
-        validation[name], test[name] = (
-            trained.logits(data.validation),
-            trained.logits(data.test),
-        )
+        validation[name] = trained.logits(data.validation)
+        test[name] = trained.logits(data.test)
+    assert data is not None
+    assert data.validation is not None
     target = data.validation.labels
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "E4")  # rare classes without a limit
-        warnings.simplefilter(
-            "ignore", CalibrationWarning
-        )  # of few samples, all may be right
+        # Rare classes have no limit (E4), and of few samples, all may be right.
+        warnings.filterwarnings("ignore", "E4")
+        warnings.simplefilter("ignore", CalibrationWarning)
         recipe = recommended(concern, max_accuracy_loss=MAX_ACCURACY_LOSS)
         by_cost = recipe.choose({PLAIN: validation[PLAIN]}, target)
         fair = {name: validation[name] for name in (PLAIN, MARGIN)}
@@ -212,7 +180,6 @@ def train_and_decide(seed: int) -> SeedResult:
         referring = recommended(
             concern, max_accuracy_loss=MAX_ACCURACY_LOSS, refer=LIMIT
         ).choose(fair, target)
-        limited = DecisionRule(concern, LIMIT).fit(validation[PLAIN], target)
     decisions = {
         USUAL: highest_class(test[USUAL])[1],
         FAIR: highest_class(test[PLAIN])[1],
@@ -220,15 +187,7 @@ def train_and_decide(seed: int) -> SeedResult:
         RECOMMENDED: choice.rule(test[choice.name]),
         REFERRING: referring.rule(test[referring.name]),
     }
-    assessed = {
-        FAIR: limited.assess(test[PLAIN]),
-        RECOMMENDED: referring.rule.assess(test[referring.name]),
-    }
-    return SeedResult(
-        data.test.labels,
-        decisions,
-        {way: (each.best, each.risk) for way, each in assessed.items()},
-    )
+    return SeedResult(data.test.labels, decisions)
 
 
 def demonstrate(advance: Callable[[], None]) -> Demonstration:

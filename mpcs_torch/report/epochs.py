@@ -4,13 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite, nan
 from pathlib import Path
 
-from markupsafe import Markup
-
 from mpcs_torch.learning.checkpoint_files import SavedEpoch
 from mpcs_torch.learning.selection import Epoch, warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
-from mpcs_torch.report.render import draw, named, part, write_page
-from mpcs_torch.tables import Table
+from mpcs_torch.report.render import Drawing, draw, named, render
 from mpcs_torch.trainer.recorded_epochs import RUN, RecordedEpochs
 from mpcs_torch.trainer.result import read_result, why_picked
 from mpcs_torch.trainer.seeds import Picks, Settings, means_at_picks, summary_parts
@@ -59,20 +56,17 @@ def write_epochs_report(
                 str,
                 warn_of_pick(len(first.epochs), first.rule.by, "the data of these metrics"),
             )
-    caption = f"Metrics{where} at the picked epochs"
-    content = [
-        part("table", content, caption)
-        if isinstance(content, Table)
-        else part("notes", [content])
-        for content in parts
-    ]
-    sections = [
-        part("section", title, *content),
-        _trends_of_folders(settings, picks),
-        part("repeated", command),
-    ]
-    kind = f"Epochs of {named(settings, 'settings')}, recorded by {first.kind}"
-    write_page(path, kind, sentences, [], sections)
+    render(
+        "epochs",
+        path,
+        kind=f"Epochs of {named(settings, 'settings')}, recorded by {first.kind}",
+        conclusions=sentences,
+        title=title,
+        contents=parts,
+        caption=f"Metrics{where} at the picked epochs",
+        trends=_trends_of_folders(settings, picks),
+        command=command,
+    )
 
 
 def _pick(folder: RecordedEpochs) -> Epoch | None:
@@ -102,8 +96,8 @@ def _verdict(
     return f"{setting}: {metric}{where} is {mean} at the picked epoch (mean of {len(seeds)} seeds)."
 
 
-def _trends_of_folders(settings: Settings, picks: Picks) -> Markup:
-    """Return the section with the curves of all folders."""
+def _trends_of_folders(settings: Settings, picks: Picks) -> list[Drawing]:
+    """Draw the curves of all folders."""
     records, marked, setting_of = (
         dict[str, list[dict[str, float]]](),
         dict[str, dict[str, int]](),
@@ -136,8 +130,8 @@ def trends(
     columns: Iterable[str],
     marked: Mapping[str, Mapping[str, int]],
     settings: Mapping[str, str] | None = None,
-) -> Markup:
-    """Return the section with a figure of each of ``columns``; the other arguments are those of `metric_trend`."""
+) -> list[Drawing]:
+    """Draw a figure of each of ``columns``; the other arguments are those of `metric_trend`."""
     drawings = []
     for column in columns:
         ends = "; ".join(
@@ -151,4 +145,4 @@ def trends(
                 f"{column} over the epochs. {ends}.",
             )
         )
-    return part("section", "Trends over epochs", part("figures", drawings))
+    return drawings

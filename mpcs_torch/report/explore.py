@@ -11,7 +11,7 @@ from markupsafe import Markup
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.checks import ConcernError, Problem
+from mpcs_torch.concern.checks import ConcernError, problem
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.files.matched_rows import HeldRows
@@ -41,9 +41,7 @@ def write_explorer(
     """
     spec = ConcernSpec(rows.class_names) if concern is None else concern
     if isinstance(spec.refer, tuple):
-        raise ConcernError(
-            [Problem(("refer",), "must be one cost for all classes to be explored")]
-        )
+        raise ConcernError([problem("one_cost", "refer")])
     columns = [
         (printable(name), groups.names, groups.codes)
         for name, groups in rows.groups.items()

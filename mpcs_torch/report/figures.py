@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
-from markupsafe import Markup
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
@@ -16,12 +15,9 @@ from mpcs_torch.evaluation.outcomes import number_text
 from mpcs_torch.functional import risk_coverage_curve
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.plots import confusion_matrix, reliability, risk_coverage_figure
-from mpcs_torch.report.harm import TERMS, harm_table
-from mpcs_torch.report.render import Drawing, draw, part
+from mpcs_torch.report.harm import harm_table
+from mpcs_torch.report.render import MAX_CONFUSIONS, Drawing, draw
 from mpcs_torch.tables import Table, in_percent
-
-MAX_CONFUSIONS = 8
-"""The maximum number of confusions in a table."""
 
 
 class ClassifierSections(NamedTuple):
@@ -38,78 +34,58 @@ class ClassifierSections(NamedTuple):
         """Return the end of a title, such as `` of NAME``; it is empty if the page is about a single model."""
         return f" of {name}" if len(self.scores) > 1 or self.system != "model" else ""
 
-    def sections(self, caption: str, *between: Markup) -> list[Markup]:
-        """Return the sections: results by class, a table with ``caption``; then ``between``; then all others."""
-        table = harm_table(self.scores, self.concern, system=self.system)
-        work = [
-            f"{printable(name)}: {sentence}" if len(self.scores) > 1 else sentence
-            for name, each in self.scores.items()
-            for sentence in each.remarks_of_referrals()
-        ]
-        heading = (
-            "Costliest confusions"
-            if self.concern is not None
-            else "Most frequent confusions"
-        )
-        confusions = {
-            name: each.confusion
-            for name, each in self.scores.items()
-            if each.confusion is not None
-        }
-        names = next(iter(self.scores.values())).class_names
-        costs = (
-            costliest(confusions, self.concern, names, refers=bool(work))
-            if confusions
-            else Markup()
-        )
-        every_risk = {printable(name): rows.risks() for name, rows in self.rows.items()}
-        risks = {name: kept for name, kept in every_risk.items() if kept is not None}
-        every = self.concern is None or not bool(self.concern.released().any())
-        saved = (
-            [draw_referral(risks, counted="errors" if every else "dangerous errors")]
-            if risks
-            else []
-        )
-        return [
-            part(
-                "section",
-                "By class",
-                part("table", table, caption, terms=TERMS),
-                part("sentences", work),
-            ),
-            *between,
-            part(
-                "section",
-                "What referring samples to a person saves",
-                part("figures", saved),
-            ),
-            part("section", heading, costs),
-            part("section", "Where the errors lie", self.matrices()),
-            part(
-                "folded",
-                "h2",
-                "How sure decisions are",
-                part("figures", self.reliability_diagrams()),
-            ),
-        ]
+    @property
+    def class_names(self) -> Sequence[str]:
+        """The names of the classes."""
+        return next(iter(self.scores.values())).class_names
 
-    def matrices(self) -> Markup:
-        """Return HTML with all confusion matrices, or if there are more than 30 classes, a note instead."""
-        drawings, notes = list[Drawing](), set[str]()
+    @property
+    def has_readable_classes(self) -> bool:
+        """Whether a confusion matrix of so many classes can be read."""
+        return len(self.class_names) <= MAX_READABLE_CLASSES
+
+    @property
+    def confusions(self) -> dict[str, Tensor]:
+        """The confusion matrix of each classifier that has one."""
+        matrices = {name: scores.confusion for name, scores in self.scores.items()}
+        return {name: matrix for name, matrix in matrices.items() if matrix is not None}
+
+    def harm_table(self) -> Table | None:
+        """Return the table of errors by class."""
+        return harm_table(self.scores, self.concern, system=self.system)
+
+    def remarks_of_referrals(self) -> list[str]:
+        """Return sentences on referrals, each with the name of its classifier if there are several."""
+        remarks = list[str]()
         for name, scores in self.scores.items():
-            if len(scores.class_names) > MAX_READABLE_CLASSES:
-                notes = {
-                    f"A confusion matrix of more than {MAX_READABLE_CLASSES} classes is not drawn."
-                }
-            elif scores.confusion is not None:
-                of = (
-                    scores.confusion,
-                    self.concern,
-                    scores.class_names,
-                    f"Confusion matrix{self.about(name)}",
-                )
-                drawings.append(draw_confusion(*of, decisions=scores.decision_names))
-        return part("figures", drawings) + part("notes", notes)
+            start = f"{printable(name)}: " if len(self.scores) > 1 else ""
+            remarks += [f"{start}{remark}" for remark in scores.remarks_of_referrals()]
+        return remarks
+
+    def costliest_table(self) -> Table:
+        """Return the table of the costliest confusions."""
+        return costliest_table(self.confusions, self.concern, self.class_names)
+
+    def referral_curves(self) -> list[Drawing]:
+        """Return the figure of errors against coverage, if there are probabilities."""
+        by_name = {printable(name): rows.risks() for name, rows in self.rows.items()}
+        risks = {name: kept for name, kept in by_name.items() if kept is not None}
+        every = self.concern is None or not bool(self.concern.released().any())
+        counted = "errors" if every else "dangerous errors"
+        return [draw_referral(risks, counted=counted)] if risks else []
+
+    def matrices(self) -> list[Drawing]:
+        """Return the confusion matrix of each classifier."""
+        return [
+            draw_confusion(
+                matrix,
+                self.concern,
+                self.class_names,
+                f"Confusion matrix{self.about(name)}",
+                decisions=self.scores[name].decision_names,
+            )
+            for name, matrix in self.confusions.items()
+        ]
 
     def reliability_diagrams(self) -> list[Drawing]:
         """Return the reliability diagram of each classifier for which calibration was measured."""
@@ -132,104 +108,46 @@ class ClassifierSections(NamedTuple):
         return drawings
 
 
-def costliest(
-    confusions: Mapping[str, Tensor],
-    concern: ConcernSpec | None,
-    names: Sequence[str],
-    *,
-    refers: bool = False,
-) -> Markup:
-    """Return HTML with a table of the costliest confusions, each a pair of a true and a predicted class.
-
-    ``confusions`` has a confusion matrix ``(C, C)`` for each classifier, with true classes as rows. A pair is ranked by
-    its cost in the classifier in which it costs most. Without a concern, each error costs 1. If ``refers`` is true, a
-    note says that referrals are left out.
-    """
-    table = costliest_table(confusions, concern, names)
-    if not table.rows:
-        return part(
-            "notes",
-            ["There is no error." if concern is None else "No error costs anything."],
-        )
-    caption = (
-        "Most frequent first"
-        if concern is None
-        else "Most expensive first; cost: errors times concern"
-    )
-    caption += (
-        f"; others than these {MAX_CONFUSIONS} are left out"
-        if len(table.rows) == MAX_CONFUSIONS
-        else ""
-    )
-    return part(
-        "table",
-        table,
-        f"{caption}; referrals, which cost too, are left out" if refers else caption,
-        bars=True,
-    )
-
-
 def costliest_table(
     confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str]
 ) -> Table:
     """Return a table of the costliest confusions, a row for each: numbers by classifier, kind and cost per error."""
-    size, share = (
-        len(names),
-        "share of the errors" if concern is None else "share of the cost",
-    )
-    costs = (
-        torch.ones(size, size, dtype=torch.float64)
-        if concern is None
-        else concern.mpcs_weights()
-    )
-    costs = costs.clone().fill_diagonal_(0)
-    weighted = torch.stack(
-        [counts[:, :size].double() * costs for counts in confusions.values()]
-    )
-    shares = weighted / weighted.sum(dim=(1, 2), keepdim=True).clamp(
-        min=torch.finfo(torch.float64).tiny
-    )
+    size = len(names)
+    costs = torch.ones(size, size, dtype=torch.float64)
+    share, further = "share of the errors", list[str]()
+    if concern is not None:
+        costs = concern.mpcs_weights()
+        share, further = "share of the cost", ["kind", "concern"]
+    counts = torch.stack([matrix[:, :size].double() for matrix in confusions.values()])
+    weighted = counts * costs.fill_diagonal_(0)
+    tiny = torch.finfo(torch.float64).tiny
+    shares = weighted / weighted.sum(dim=(1, 2), keepdim=True).clamp(min=tiny)
     highest = weighted.amax(dim=0).flatten()
     rows = list[list[str]]()
     for place in highest.argsort(descending=True, stable=True)[:MAX_CONFUSIONS].tolist():
-        row, column = divmod(place, size)
-        if highest[place] > 0:
-            rows.append([f"{printable(names[row])} → {printable(names[column])}"])
-            for counts, of_cost in zip(confusions.values(), shares, strict=True):
-                rows[-1] += [
-                    number_text(counts[row, column].item()),
-                    f"{100 * of_cost[row, column].item():.1f} %",
-                ]
-            rows[-1] += (
-                []
-                if concern is None
-                else [error_kind(concern, row, column), f"{costs[row, column].item():g}"]
-            )
-    systems = (
-        ["errors"]
-        if len(confusions) == 1
-        else [printable(f"errors, {name}") for name in confusions]
-    )
-    further = [] if concern is None else ["kind", "concern"]
-    return Table(
-        [
-            "true → predicted",
-            *(cell for name in systems for cell in (name, share)),
-            *further,
-        ],
-        rows,
-    )
+        if not highest[place] > 0:
+            break
+        true, other = divmod(place, size)
+        row = [f"{printable(names[true])} → {printable(names[other])}"]
+        for count, part in zip(counts[:, true, other], shares[:, true, other], strict=True):
+            row += [number_text(count.item()), f"{100 * part.item():.1f} %"]
+        if concern is not None:
+            row += [error_kind(concern, true, other), f"{costs[true, other].item():g}"]
+        rows.append(row)
+    header = ["true → predicted"]
+    for name in confusions:
+        errors = "errors" if len(confusions) == 1 else printable(f"errors, {name}")
+        header += [errors, share]
+    return Table([*header, *further], rows)
 
 
 def error_kind(concern: ConcernSpec, true: int, predicted: int) -> str:
     """Return "dangerous" for a dangerous error, otherwise "costs 0.2" (its weight), or without weights, "released"."""
     if concern.dangerous_pairs()[true, predicted]:
         return "dangerous"
-    return (
-        "released"
-        if concern.weights is None
-        else f"costs {concern.weights[true][predicted]:g}"
-    )
+    if concern.weights is None:
+        return "released"
+    return f"costs {concern.weights[true][predicted]:g}"
 
 
 def draw_confusion(
@@ -241,32 +159,30 @@ def draw_confusion(
     decisions: Sequence[str] = (),
 ) -> Drawing:
     """Draw a matrix with the classes ``names`` as rows; its columns are ``decisions``, by default ``names``."""
-    further = confusion.shape[1] - len(names)
-    severity = severity_matrix(concern, len(names))[:, : confusion.shape[1]]
-    errors, dangerous = (
-        confusion[severity > 0].sum().item(),
-        confusion[severity == DANGEROUS].sum().item(),
-    )
-    of_concern = "" if concern is None else f", {number_text(dangerous)} of them dangerous"
-    alt = f"{title}: {number_text(confusion.sum().item())} samples, {number_text(errors)} errors{of_concern}."
-    alt += f" {number_text(confusion[:, -1].sum().item())} are referred." if further else ""
+    size, further = len(names), confusion.shape[1] - len(names)
+    severity = severity_matrix(concern, size)[:, : confusion.shape[1]]
+    errors = confusion[severity > 0].sum().item()
+    alt = f"{title}: {number_text(confusion.sum().item())} samples, {number_text(errors)} errors"
+    released, costs = None, None
+    if concern is not None:
+        dangerous = confusion[severity == DANGEROUS].sum().item()
+        alt += f", {number_text(dangerous)} of them dangerous"
+        released = severity != DANGEROUS if further else concern.released()
+        if concern.weights is not None:  # only errors have costs
+            costs = torch.nn.functional.pad(concern.mpcs_weights(), (0, further))
+    alt += "."
+    if further:
+        alt += f" {number_text(confusion[:, -1].sum().item())} are referred."
     if errors:
-        wrong = confusion[:, : len(names)].clone().fill_diagonal_(0)
-        row, column = divmod(int(wrong.argmax()), len(names))
+        wrong = confusion[:, :size].clone().fill_diagonal_(0)
+        row, column = divmod(int(wrong.argmax()), size)
         times = number_text(wrong[row, column].item())
         alt += f" Most often, {names[row]} is taken for {names[column]}: {times} times."
-    released = None if concern is None else concern.released()
-    costs = None if concern is None or concern.weights is None else concern.mpcs_weights()
-    if further and concern is not None:
-        released = severity != DANGEROUS
-        costs = (
-            None if costs is None else torch.nn.functional.pad(costs, (0, further))
-        )  # only errors have costs
     columns = decisions if further else ()
-    return draw(
-        confusion_matrix(confusion, released, names, title, costs=costs, columns=columns),
-        printable(alt),
+    figure = confusion_matrix(
+        confusion, released, names, title, costs=costs, columns=columns
     )
+    return draw(figure, printable(alt))
 
 
 def draw_referral(

@@ -53,17 +53,12 @@ TERMS = {
 
 def explanations(result: Result[Any]) -> dict[str, str]:
     """Return an explanation of each metric in ``result`` and of other terms on its page, by metric or term."""
-    entries = {
-        entry.name: entry for scores in result.models.values() for entry in scores.entries
-    }
-    texts = {
-        name: getattr(entry, "metric", None).__doc__ or ""
-        for name, entry in entries.items()
-    }
-    first_lines = {
-        name: text.strip().partition("\n")[0].removeprefix("Compute ")
-        for name, text in texts.items()
-    }
+    first_lines = dict[str, str]()
+    for scores in result.models.values():
+        for entry in scores.entries:
+            text = getattr(entry, "metric", None).__doc__ or ""
+            line, _, _ = text.strip().partition("\n")
+            first_lines[entry.name] = line.removeprefix("Compute ")
     return {**first_lines, **TERMS}
 
 
@@ -76,26 +71,21 @@ def max_danger_costs(
     dangerous errors. Without a concern, all errors are dangerous and cost 1.
     """
     names = scores.class_names
-    costs = dangerous_pair_mask(concern, len(names)) * (
-        1.0 if concern is None else concern.mpcs_weights()
-    )
+    costs = dangerous_pair_mask(concern, len(names)).double()
     members = {name: [label] for label, name in enumerate(names)}
-    members |= (
-        {} if concern is None else {name: list(of) for name, of in concern.class_groups}
-    )
-    max_costs = {
-        name: costs.amax(dim=1)[members[name]].max().item()
-        for name in scores.named_outcomes()
-    }
+    if concern is not None:
+        costs = costs * concern.mpcs_weights()
+        members |= {name: list(labels) for name, labels in concern.class_groups}
+    highest = costs.amax(dim=1)
 
     def order(name: str) -> tuple[bool, float, float]:
-        of = scores.outcomes[name]
-        return (
-            name not in names,
-            -max_costs[name],
-            -(of.dangerous / of.true.clamp(min=1)).item(),
-        )
+        outcomes = scores.outcomes[name]
+        share = (outcomes.dangerous / outcomes.true.clamp(min=1)).item()
+        return name not in names, -max_costs[name], -share
 
+    max_costs = {
+        name: highest[members[name]].max().item() for name in scores.named_outcomes()
+    }
     return {name: max_costs[name] for name in sorted(max_costs, key=order)}
 
 
@@ -119,14 +109,13 @@ def count_and_share(
     if clusters is None:
         return [f"{share.counts} {what}", share.phrase]
     part, whole = int(getattr(clusters, field)), int(clusters.true)
-    units = Share(
-        part, whole, clopper_pearson(part, whole) if ends is not None and whole else None
-    )
+    exact = clopper_pearson(part, whole) if ends is not None and whole else None
+    units = Share(part, whole, exact)
     whose = scores.cluster_name if of == EVERY else f"{scores.cluster_name} with {what}"
-    of_units = (
-        "" if scores.is_weighted else f"{units.phrase}; "
-    )  # the weighted share of clusters is not known
-    return [f"{units.counts} {whose}", f"{of_units}{share.counts} rows: {share.phrase}"]
+    of_rows = f"{share.counts} rows: {share.phrase}"
+    if not scores.is_weighted:  # the weighted share of clusters is not known
+        of_rows = f"{units.phrase}; {of_rows}"
+    return [f"{units.counts} {whose}", of_rows]
 
 
 def outcome_tiles(
@@ -176,46 +165,33 @@ def harm_sentence(
 
     If rows have clusters, such as patients, clusters are counted, too. ``what`` is the word for rows.
     """
-    what, costs = what or row_unit(scores), max_danger_costs(scores, concern)
-    classes = [
-        name for name, cost in costs.items() if cost > 0 and name in scores.class_names
-    ]
-    absent = [name for name in classes if not scores.outcomes[name].true]
-    verb, rate = (
-        ("is wrong", "misclassification_rate")
-        if concern is None
-        else ("makes dangerous errors", "dangerous_rate")
-    )
-
-    def in_words(name: str, what: str, ends: Interval | None) -> str:
-        return "{} ({})".format(
-            *count_and_share(scores, "dangerous", ends, of=name, what=what)
-        )
-
-    parts = [
-        in_words(
-            name,
-            _class_rows(name),
-            scores.class_intervals.get(name, {}).get("dangerous_rate"),
-        )
-        for name in classes
-        if name not in absent
-    ]
-    of_classes = (", ".join(parts[:MAX_SENTENCES]) or "none") + (
-        " and on others" if len(parts) > MAX_SENTENCES else ""
-    )
-    names = " or ".join(map(_class_rows, absent[:MAX_SENTENCES]))
-    unknown = (
-        f" No {what.removesuffix('s')} is {names}: errors there are not known."
-        if absent
-        else ""
-    )
-    in_all = (
-        ""
-        if len(parts) == 1
-        else f"; {in_words(EVERY, what, scores.intervals.get(rate))} in all"
-    )
-    return f"{verb} on {of_classes}{in_all}.{unknown}"
+    what = what or row_unit(scores)
+    verb, rate = "makes dangerous errors", "dangerous_rate"
+    if concern is None:
+        verb, rate = "is wrong", "misclassification_rate"
+    counted, absent = list[str](), list[str]()
+    for name, cost in max_danger_costs(scores, concern).items():
+        if cost == 0 or name not in scores.class_names:
+            continue
+        rows = _class_rows(name)
+        if scores.outcomes[name].true:
+            ends = scores.class_intervals.get(name, {}).get("dangerous_rate")
+            count, share = count_and_share(scores, "dangerous", ends, of=name, what=rows)
+            counted.append(f"{count} ({share})")
+        else:
+            absent.append(rows)
+    sentence = f"{verb} on {', '.join(counted[:MAX_SENTENCES]) or 'none'}"
+    if len(counted) > MAX_SENTENCES:
+        sentence += " and on others"
+    if len(counted) != 1:
+        ends = scores.intervals.get(rate)
+        count, share = count_and_share(scores, "dangerous", ends, what=what)
+        sentence += f"; {count} ({share}) in all"
+    sentence += "."
+    if absent:
+        names = " or ".join(absent[:MAX_SENTENCES])
+        sentence += f" No {what.removesuffix('s')} is {names}: errors there are not known."
+    return sentence
 
 
 def _class_rows(name: str) -> str:
@@ -230,24 +206,19 @@ def harm_table(
     system: str = "model",
 ) -> Table | None:
     """Return a table of errors, a row for each class and model, the worst class first; None for soft labels."""
-    max_costs = max_danger_costs(next(iter(by_model.values())), concern)
-    listed, rows = (
-        [*max_costs][: max(MAX_SENTENCES, MAX_LISTED // len(by_model))],
-        list[dict[str, str]](),
-    )
+    names = list(max_danger_costs(next(iter(by_model.values())), concern))
+    listed = names[: max(MAX_SENTENCES, MAX_LISTED // len(by_model))]
+    rows = list[dict[str, str]]()
     for name in listed:
         for model, scores in by_model.items():
-            of_model = {system: printable(model)} if len(by_model) > 1 else {}
-            rows.append(
-                {"class": shown(name, 40), **of_model, **scores.outcome_cells(name)}
-            )
+            row = {"class": shown(name, 40)}
+            if len(by_model) > 1:
+                row[system] = printable(model)
+            row |= scores.outcome_cells(name)
             if concern is None:
-                del rows[-1][DANGEROUS_ERRORS]
-    if len(max_costs) > len(listed):
-        rows.append(
-            {
-                **dict.fromkeys(rows[0], ""),
-                "class": f"and {len(max_costs) - len(listed)} others",
-            }
-        )
+                del row[DANGEROUS_ERRORS]
+            rows.append(row)
+    if len(names) > len(listed):
+        others = f"and {len(names) - len(listed)} others"
+        rows.append({**dict.fromkeys(rows[0], ""), "class": others})
     return Table.from_records(rows) if rows else None

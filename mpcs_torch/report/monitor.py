@@ -9,7 +9,7 @@ from mpcs_torch.evaluation.outcomes import number_text
 from mpcs_torch.learning.rule_estimate import Estimate, estimate_lines
 from mpcs_torch.monitoring.watch import CHANGE, RISK, Alarm, Watch
 from mpcs_torch.plots.forest import MonitoredMean, watched_means
-from mpcs_torch.report.render import draw, part, write_page
+from mpcs_torch.report.render import draw, render
 from mpcs_torch.tables import Table, in_percent
 
 EVIDENCE = "evidence of an excess"
@@ -122,36 +122,23 @@ def write_monitor_report(
     watch: Watch, path: Path, estimates: Sequence[Estimate] = (), *, command: str = ""
 ) -> None:
     """Write an HTML page to ``path`` with the verdict, a figure of the rates, all tables, and the ``estimates``."""
-    about = f"Each interval holds the true rate at all times with confidence {watch.settings.confidence:g}, however "
-    about += f"often one looks. {assumptions(watch)}"
-    titles = {
-        RISK: "Rates of labelled rows",
-        CHANGE: f"Started again and again: a false alarm in {watch.settings.run_length or 0:g} labels on average",
-    }
-    tables = [
-        part("table", monitor_table(watch, kind), titles[kind], terms=TERMS)
-        for kind in watch.monitors
-    ]
     means, title = watch.monitors[RISK].shown_means(), "Rates against their limits"
     beyond = [mean.name for mean in means if mean.is_alarm]
-    alt = printable(f"{title}: {f'alarm for {beyond}' if beyond else 'no alarm'}.")
-    figure = part("figures", [draw(watched_means(means, title), alt)])
-    write_page(
+    alarms = f"alarm for {beyond}" if beyond else "no alarm"
+    logs = sorted({Path(log).name for log in watch.places})
+    render(
+        "monitor",
         path,
-        f"Monitor of {', '.join(sorted({Path(log).name for log in watch.places})) or 'no log'}",
-        [
-            risk_verdict(watch),
+        kind=f"Monitor of {', '.join(logs) or 'no log'}",
+        conclusions=[
+            risk_verdict(watch),  # which has the first alarm
             *(alarm_sentence(alarm) for alarm in watch.alarms[1:]),
-        ],  # the first is the title
-        [part("facts", {"rows with a label": f"{watch.labelled} of {watch.rows}"})],
-        [
-            part(
-                "section",
-                "Rates and their limits",
-                figure,
-                part("notes", [about, *estimate_lines(estimates)]),
-            ),
-            part("section", "All values", *tables),
-            part("repeated", command),
         ],
+        watch=watch,
+        chart=draw(watched_means(means, title), printable(f"{title}: {alarms}.")),
+        assumptions=assumptions(watch),
+        estimates=estimate_lines(estimates),
+        tables={kind: monitor_table(watch, kind) for kind in watch.monitors},
+        terms=TERMS,
+        command=command,
     )

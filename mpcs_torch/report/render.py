@@ -4,39 +4,41 @@ import base64
 import io
 import platform
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from importlib.metadata import version
 from math import isfinite, nan
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
+from mpcs_torch.concern.checks import MAX_READABLE_CLASSES
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import Result
-from mpcs_torch.evaluation.result import comparison_table
+from mpcs_torch.evaluation.decision_curve import DecisionCurves
+from mpcs_torch.evaluation.result import ABOUT_RANGES, comparison_table
 from mpcs_torch.evaluation.scores import GroupScores, Scores
-from mpcs_torch.functional.comparison.significance import Comparison
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, page_colours
-from mpcs_torch.plots.forest import MAX_ROWS, Effect, forest_figure
-from mpcs_torch.report.harm import explanations
+from mpcs_torch.plots.forest import MAX_ROWS, Effect, Panel, result_figure
+from mpcs_torch.report.harm import TERMS
 from mpcs_torch.tables import Table, numeric_columns
 
-SHOWN = (
-    f"A difference is called shown if its p-value, after Holm's correction for all rows, is at most {LEVEL}. Each "
-    "interval is for its row alone."
+ABOUT_CURVES = (
+    "Net benefit: found rows, minus needless actions times the odds of the threshold, for each row. Bands: "
+    f"{CONFIDENCE_TEXT} intervals at each threshold."
 )
 PIXELS = 96
 """The number of pixels in an inch in a browser."""
 WORD = re.compile(r"(\s+)")
 TIGHT = re.compile(r"(?<=[\d,]) %|(?<=\b[a-z]) = (?=\d)|<script(?s:.*?)</script>")
 """The texts in which lines must not break, such as 5 % and p = 0.5, and the scripts, which must not change."""
+MAX_CONFUSIONS = 8
+"""The maximum number of confusions in a table."""
 COLOUR = re.compile("|".join(ON_DARK))
 
 
@@ -75,30 +77,16 @@ def to_svg(figure: Figure) -> str:
     figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     head, tag, rest = buffer.getvalue().partition("<svg ")
     attributes, end, content = rest.partition(">")
-    return f"{head}{tag}{attributes}{end}{_theme()}{COLOUR.sub(lambda found: f'var({_name(found[0])})', content)}"
-
-
-def part(name: str, *content: object, **named: object) -> Markup:
-    """Call the macro ``name`` in ``parts.html.j2``, and return its HTML, which is empty if there is nothing to show."""
-    return Markup(
-        str(
-            getattr(environment().get_template("parts.html.j2").module, name)(
-                *content, **named
-            )
-        ).strip()
-    )
+    return f"{head}{tag}{attributes}{end}{_theme()}{COLOUR.sub(lambda colour: f'var({_name(colour[0])})', content)}"
 
 
 def render(template: str, path: Path, **content: object) -> None:
     """Write a page to ``path``: the template with the name ``template``, filled with the values ``content``."""
     page = environment().get_template(f"{template}.html.j2").render(content)
 
-    def tightened(found: re.Match[str]) -> str:
-        return (
-            found[0]
-            if found[0].startswith("<script")
-            else found[0].replace(" ", "\N{NO-BREAK SPACE}")
-        )
+    def tightened(match: re.Match[str]) -> str:
+        is_script = match[0].startswith("<script")
+        return match[0] if is_script else match[0].replace(" ", "\N{NO-BREAK SPACE}")
 
     replace_text(path, TIGHT.sub(tightened, page))
 
@@ -111,128 +99,74 @@ def environment() -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
     )
-    versions = {
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("torch", "mpcs_torch")},
+    packages = ("torch", "mpcs_torch")
+    made.globals |= {
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in packages},
+        },
+        "page_colours": page_colours,
+        "ABOUT_RANGES": ABOUT_RANGES,
+        "CONFIDENCE_TEXT": CONFIDENCE_TEXT,
+        "LEVEL": LEVEL,
+        "MAX_CONFUSIONS": MAX_CONFUSIONS,
+        "MAX_READABLE_CLASSES": MAX_READABLE_CLASSES,
+        "TERMS": TERMS,
     }
-    made.globals |= {"versions": versions, "page_colours": page_colours}
-    made.filters |= {
-        "numeric_columns": numeric_columns,
-        "whole": whole,
-        "breakable": breakable,
-        "in_parts": in_parts,
-    }
+    filters = (
+        numeric_columns,
+        whole,
+        breakable,
+        in_parts,
+        printable,
+        comparison_table,
+        groups_by_column,
+        draw_curves,
+    )
+    made.filters |= {function.__name__: function for function in filters}
     return made
 
 
-def write_page(
-    path: Path,
-    kind: str,
-    sentences: Sequence[str],
-    lead: Sequence[Markup],
-    sections: Sequence[Markup],
-) -> None:
-    """Write the HTML page ``path``, with the line ``kind`` above the title.
-
-    The first of ``sentences`` is the title. The other sentences, ``lead`` and ``sections`` follow in this order.
-    """
-    title, *rest = sentences
-    render(
-        "page",
-        path,
-        kind=kind,
-        verdict=title,
-        lead=[part("sentences", rest), *lead],
-        sections=sections,
-    )
+def draw_curves(curves: DecisionCurves) -> Drawing:
+    """Draw the decision curves of a result."""
+    alt = f"Decision curves. {printable(curves.sentences()[0])}"
+    return draw(curves.plot(), alt, ABOUT_CURVES)
 
 
-def last_sections(
-    result: Result[Any],
-    rows: str,
-    sentences: Sequence[str],
-    details: Sequence[Markup],
-    command: str,
-) -> list[Markup]:
-    """Return the last sections of a page: groups, comparison, ``details``, notes, and the ``command`` that repeats it.
+class GroupsOfColumn(NamedTuple):
+    """What a page shows of the groups of rows by a column, such as ``site``."""
 
-    ``rows`` says what is compared, such as "rows of models". ``sentences`` are in the section on the comparison.
-    """
-    terms = explanations(result)
-    columns: dict[str, list[GroupScores]] = {}
-    for groups in result.groups:
-        columns.setdefault(groups.column, []).append(groups)
-    return [
-        *(
-            _groups_section(name, models, drawn_models(result), terms)
-            for name, models in columns.items()
-        ),
-        comparison_section(result.comparisons, rows, sentences, terms),
-        *details,
-        part(
-            "section", "What to know about these numbers", part("notes", result.all_notes())
-        ),
-        part("repeated", command),
-    ]
+    column: str
+    about_worst: list[str]
+    """Sentences on which groups may be the worst."""
+    chart: Drawing
+    tables: list[tuple[str, Table]]
+    """The captions and the tables of metrics."""
 
 
-def comparison_section(
-    comparisons: Sequence[Comparison],
-    rows: str,
-    sentences: Sequence[str] = (),
-    terms: Mapping[str, str] = MappingProxyType({}),
-    note: str = SHOWN,
-) -> Markup:
-    """Return the section on ``comparisons``, or nothing without any; ``rows`` is "rows of models", for example."""
-    if not comparisons:
-        return Markup()
-    what, systems = rows.split(" of ")
-    table = part(
-        "table",
-        comparison_table(comparisons),
-        f"Differences of each pair of {systems}",
-        terms=terms,
-    )
-    return part(
-        "section",
-        f"Comparison on the same {what}",
-        part("sentences", sentences),
-        table,
-        part("notes", [note]),
-    )
-
-
-def _groups_section(
-    column: str,
-    models: Sequence[GroupScores],
-    drawn: Sequence[str],
-    terms: Mapping[str, str],
-) -> Markup:
-    values = list[Markup]()
-    for groups in models:
-        metrics = groups.main_metrics()
-        for first in range(
-            0, len(metrics), 3
-        ):  # three metrics fit the width of a printed page
-            about = "other metrics" if first else groups.order()
-            table = groups.table(metrics[first : first + 3])
-            values.append(
-                part("table", table, f"By {column}: {groups.model}, {about}", terms=terms)
-            )
-    chart = _draw_groups(column, [groups for groups in models if groups.model in drawn])
-    folded = part("folded", "h3", f"All values by {column}", *values)
-    worst = [
-        printable(f"{groups.model}: {sentence}")
-        for groups in models
-        for sentence in groups.about_worst()
-    ]
-    return part(
-        "section",
-        f"By {column}",
-        part("sentences", worst),
-        part("figures", [chart]),
-        folded,
-    )
+def groups_by_column(result: Result[Any]) -> list[GroupsOfColumn]:
+    """Return what a page about ``result`` shows of each column of groups."""
+    names_to_draw = drawn_models(result)
+    shown = []
+    for column in dict.fromkeys(groups.column for groups in result.groups):
+        models = [groups for groups in result.groups if groups.column == column]
+        tables = list[tuple[str, Table]]()
+        sentences = list[str]()
+        for groups in models:
+            metrics = groups.main_metrics()
+            for first in range(0, len(metrics), 3):  # as many fit a printed page
+                about = "other metrics" if first else groups.order()
+                caption = f"By {column}: {groups.model}, {about}"
+                tables.append((caption, groups.table(metrics[first : first + 3])))
+            about_worst = groups.about_worst()
+            sentences += [
+                printable(f"{groups.model}: {sentence}") for sentence in about_worst
+            ]
+        chart = _draw_groups(
+            column, [each for each in models if each.model in names_to_draw]
+        )
+        shown.append(GroupsOfColumn(column, sentences, chart, tables))
+    return shown
 
 
 def named(names: Collection[str], systems: str = "models") -> str:
@@ -254,8 +188,10 @@ def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
         printable(name): [_effect(model.groups[name], metric) for model in models]
         for name in names
     }
-    whole_values = {model.model: _effect(model.pooled, metric)[0] for model in models}
-    figure = forest_figure(effects, [metric], systems=whole_values, subject=column)
+    overall = [_effect(model.pooled, metric)[0] for model in models]
+    names_of_models = [model.model for model in models]
+    panel = Panel(metric, effects, overall=overall)
+    figure = result_figure([panel], names_of_models, subject=column)
     of_all = len(first.groups)
     worst = f"{names[0]} with {first.groups[names[0]].values[metric]:.4g} for {first.model}"
     alt = f"{metric} of each group of {column}, the worst first: {worst}."

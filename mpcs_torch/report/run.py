@@ -1,12 +1,11 @@
 """The reports of finished training runs, and of the paper's experiments."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from markupsafe import Markup
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
@@ -18,7 +17,6 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import EVERY
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional import Comparison, summarize_comparisons
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.io.atomic_files import save_figure
 from mpcs_torch.learning.selection import warn_of_pick
@@ -28,17 +26,8 @@ from mpcs_torch.plots.samples import kind_of_sample, samples_figure
 from mpcs_torch.plots.trends import figure_4
 from mpcs_torch.report.epochs import PICKED, trends
 from mpcs_torch.report.figures import ClassifierSections, error_kind
-from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
-from mpcs_torch.report.render import (
-    SHOWN,
-    Drawing,
-    comparison_section,
-    draw,
-    part,
-    render,
-    save_table,
-    write_page,
-)
+from mpcs_torch.report.harm import MAX_SENTENCES, harm_sentence, outcome_tiles
+from mpcs_torch.report.render import Drawing, draw, render, save_table
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.load import dump_config
 from mpcs_torch.trainer.config.parts import TEST
@@ -46,12 +35,6 @@ from mpcs_torch.trainer.result import TrainedRun
 
 DANGEROUS = "dangerous"
 """The metric that counts dangerous errors."""
-BY_CLASS = f"On test data, the class with the most expensive error first; {CONFIDENCE_TEXT} intervals in brackets"
-ABOUT = f"{SHOWN} Samples are assumed to be independent."
-NOT_KEPT = (
-    "No checkpoint of the picked epoch was kept, so its predictions cannot be shown. A run keeps one with "
-    "selector: {by: mpcs} in its config."
-)
 NOT_COMPARABLE = (
     "Runs are compared sample by sample if they share test samples and concern, and kept their checkpoints; else, a "
     "report of each run alone shows its errors by class."
@@ -80,12 +63,6 @@ class EpochPredictions(NamedTuple):
         return int(every.missed), int(every.dangerous)
 
 
-def predict_epochs(run: TrainedRun, epochs: Iterable[int]) -> dict[int, EpochPredictions]:
-    """Predict the test samples with the models of some epochs, as `predict_epoch`; epochs with None are left out."""
-    predicted = {epoch: predict_epoch(run, epoch) for epoch in epochs}
-    return {epoch: each for epoch, each in predicted.items() if each is not None}
-
-
 def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
     """Predict the test samples with the model of ``epoch``. None if it has no checkpoint, or logits are not finite."""
     logits = run.logits(run.test, epoch)
@@ -106,39 +83,44 @@ def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
     return EpochPredictions(probs, labels, run.test.inputs.cpu(), concern, scores, risks)
 
 
-def worst_samples(predicted: EpochPredictions) -> tuple[Table | None, Drawing | None]:
-    """Return a table and pictures of the (at most 12) worst wrong decisions, by confidence times cost.
+class WorstSamples(NamedTuple):
+    """Wrong decisions about test samples."""
 
-    Both are None if no wrong decision has a cost. Pictures are None if samples are neither images nor series.
-    """
+    table: Table
+    pictures: list[Drawing]
+    """A figure of the samples; none if they are neither images nor series."""
+
+
+def worst_samples(predicted: EpochPredictions) -> WorstSamples | None:
+    """Return the (at most 12) worst wrong decisions, by confidence times cost; None if no wrong decision has a cost."""
     labels, concern = predicted.labels, predicted.concern
     confidence, decisions = highest_class(predicted.probs)
     weights = concern.mpcs_weights()[labels, decisions]
     cost = confidence * weights * (decisions != labels)
     rows, pictures = list[dict[str, str]](), dict[str, Tensor]()
-    for place in cost.argsort(descending=True, stable=True)[: int((cost > 0).sum())][
-        :12
-    ].tolist():
+    for place in cost.argsort(descending=True, stable=True)[:12].tolist():
+        if not cost[place] > 0:
+            break
         pair = int(labels[place]), int(decisions[place])
-        true, decided = (
-            printable(concern.classes[pair[0]]),
-            printable(concern.classes[pair[1]]),
+        true, decided = [printable(concern.classes[label]) for label in pair]
+        rows.append(
+            {
+                "test sample": str(place),
+                "true": true,
+                "predicted": decided,
+                "confidence": f"{100 * confidence[place].item():.1f} %",
+                "kind": error_kind(concern, *pair),
+                "concern": f"{weights[place].item():g}",
+            }
         )
-        shown = {
-            "true": true,
-            "predicted": decided,
-            "confidence": f"{100 * confidence[place].item():.1f} %",
-        }
-        kind = {"kind": error_kind(concern, *pair), "concern": f"{weights[place].item():g}"}
-        rows.append({"test sample": str(place), **shown, **kind})
         pictures[f"{place}: {true}, predicted {decided}"] = predicted.inputs[place].float()
     if not rows:
-        return None, None
-    alt = f"The {len(rows)} samples of the table: {'; '.join(pictures)}."
-    is_drawn = kind_of_sample(tuple(predicted.inputs.shape[1:])) is not None
-    return Table.from_records(rows), draw(
-        samples_figure(pictures), alt
-    ) if is_drawn else None
+        return None
+    drawings = list[Drawing]()
+    if kind_of_sample(tuple(predicted.inputs.shape[1:])) is not None:
+        alt = f"The {len(rows)} samples of the table: {'; '.join(pictures)}."
+        drawings.append(draw(samples_figure(pictures), alt))
+    return WorstSamples(Table.from_records(rows), drawings)
 
 
 def other_pick(run: TrainedRun) -> tuple[str, int] | None:
@@ -159,20 +141,20 @@ def verdict_of_run(run: TrainedRun, predicted: Mapping[int, EpochPredictions]) -
     if run.result.diverged:
         return f"The run has diverged: epoch {epoch} gives NaN or infinite logits."
     errors = _dangerous(run, epoch, predicted.get(epoch))
-    sentence = (
-        f"Epoch {epoch} is picked"
-        if errors is None
-        else f"Epoch {epoch} makes {_errors(run, errors)}"
-    )
-    if other is None:
-        return f"{sentence}."
-    metric, number = other
-    if number == epoch:
-        return f"{sentence}; {metric} would have picked the same epoch."
-    sentence += f"; {metric} would have picked epoch {number}"
-    others = _dangerous(run, number, predicted.get(number))
-    if errors is not None and others is not None:
-        return f"{sentence}, which {'also ' if errors == others else ''}makes {others}."
+    sentence = f"Epoch {epoch} is picked"
+    if errors is not None:
+        sentence = f"Epoch {epoch} makes {_errors(run, errors)}"
+    if other is not None:
+        metric, number = other
+        sentence += f"; {metric} would have picked "
+        others = _dangerous(run, number, predicted.get(number))
+        if number == epoch:
+            sentence += "the same epoch"
+        else:
+            sentence += f"epoch {number}"
+            if errors is not None and others is not None:
+                also = "also " if errors == others else ""
+                sentence += f", which {also}makes {others}"
     return f"{sentence}."
 
 
@@ -233,21 +215,14 @@ def run_counts(
 
 def last_picked(run: TrainedRun) -> list[str]:
     """Return a remark, in a list, if the last epoch is picked and better than all before; else an empty list."""
-    selector, numbers = (
-        run.config.selector,
-        [int(record["epoch"]) for record in run.records],
-    )
-    if (
-        selector is None
-        or len(numbers) < 2
-        or run.result.epoch != numbers[-1]
-        or selector.by not in run.directions()
-    ):
+    selector, last = run.config.selector, int(run.records[-1]["epoch"])
+    if selector is None or len(run.records) < 2:
         return []
-    sign = -1 if run.directions()[selector.by] == "max" else 1
-    *before, last = [sign * record[selector.by] for record in run.records]
-    remark = f"The last epoch, {numbers[-1]}, was picked: {selector.by} was still getting better. More epochs may give "
-    return [f"{remark}a better model."] if last < min(before) else []
+    # Of equally good epochs, the first is picked by the metric alone.
+    if run.result.epoch != last or run.picks().get(selector.by) != last:
+        return []
+    remark = f"The last epoch, {last}, was picked: {selector.by} was still getting better. More epochs may give "
+    return [f"{remark}a better model."]
 
 
 def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path) -> None:
@@ -262,129 +237,97 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
     if len(set(names)) < len(names):
         names = [printable(str(run.folder)) for run in runs]
     by_name = dict(zip(names, runs, strict=True))
-    kind, sentences, facts, sections = (
-        _single_run_page(runs[0]) if len(runs) == 1 else _several_runs_page(by_name)
-    )
+    page = _single_run_page(runs[0]) if len(runs) == 1 else _several_runs_page(by_name)
     root = quote(str(data_root))
     configs = [quote(str(run.folder / "config.yaml")) for run in runs]
-    commands = [
-        printable(f"mpcs train {config} --data-root {root} --out again")
-        for config in configs
-    ]
-    metrics, texts = list[Markup](), list[Markup]()
-    for name, run in by_name.items():
-        metrics.append(
-            part(
-                "table",
-                run.result.table(),
-                f"Metrics of {name} at its picked epoch, on each split",
-            )
-        )
-        texts.append(
-            part(
-                "folded",
-                "h3",
-                f"Config of {name}",
-                part("config", name, dump_config(run.config)),
-            )
-        )
-    last = [
-        part("folded", "h2", "All metrics", *metrics),
-        part("repeated", "\n".join(commands)),
-        *texts,
-    ]
-    write_page(path, kind, sentences, [facts], [*sections, *last])
-
-
-def _single_run_page(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
-    """Return the top line, the sentences, the key numbers (HTML) and the sections of the page about one run."""
-    name, epoch, other, selector = (
-        run.config.name,
-        run.result.epoch,
-        other_pick(run),
-        run.config.selector,
+    render(
+        "run",
+        path,
+        runs=by_name,
+        commands=[
+            printable(f"mpcs train {config} --data-root {root} --out again")
+            for config in configs
+        ],
+        configs={name: dump_config(run.config) for name, run in by_name.items()},
+        **page,
     )
+
+
+def _single_run_page(run: TrainedRun) -> dict[str, Any]:
+    """Return what the template shows of one run, and of the epoch that another metric would have picked."""
+    config, epoch, other = run.config, run.result.epoch, other_pick(run)
     marked = {PICKED: epoch}
     if other is not None:
         marked[f"by {other[0]}"] = other[1]
-    predicted = predict_epochs(run, marked.values())
-    titles = {number: f"epoch\N{NO-BREAK SPACE}{number}" for number in predicted}
-    shown = _classifier_sections(
-        {titles[number]: each for number, each in predicted.items()}, "epoch"
-    )
-    picked = predicted.get(epoch)
+    by_epoch = {number: predict_epoch(run, number) for number in marked.values()}
+    predicted = {number: each for number, each in by_epoch.items() if each is not None}
     sentences = [
         verdict_of_run(run, predicted),
         *last_picked(run),
         f"Why epoch {epoch}: {run.result.reason}.",
     ]
-    if picked is not None:
-        sentences.insert(0, _harm_sentence(f"Epoch {epoch} of {name}", picked))
     if run.result.stopped is not None:
         sentences.append(f"The run stopped {run.result.stopped}.")
-    if selector is not None:
-        where = f"the {'training' if run.config.epochs.samples == 'train' else 'validation'} data"
-        sentences += map(str, warn_of_pick(len(run.records), selector.by, where))
-    sections = [part("notes", [] if picked is not None else [NOT_KEPT])]
-    if shown is not None and picked is not None:
-        sections += shown.sections(BY_CLASS)
-        table, pictures = worst_samples(picked)
-        worst = part(
-            "table", table, "Wrong decisions with the highest confidence times concern"
-        )
-        sections.append(
-            part(
-                "section",
-                "Worst test samples",
-                worst,
-                part("figures", [pictures] if pictures else []),
-            )
-        )
-    picks = part("table", _picks_table(run), "The epoch that each metric ranks first")
-    sections += [
-        part("section", "What each metric picks", picks),
-        _trends({name: run}, {name: marked}),
-    ]
-    facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}
-    facts["test samples"] = len(run.test.labels)
+    if config.selector is not None:
+        data = "training" if config.epochs.samples == "train" else "validation"
+        count = len(run.records)
+        sentences += map(str, warn_of_pick(count, config.selector.by, f"the {data} data"))
+    tiles: dict[str, object] = {
+        "epochs": len(run.records),
+        "classes": len(run.class_names),
+        "test samples": len(run.test.labels),
+    }
+    page: dict[str, Any] = {"shown": None, "worst": None}
+    picked = predicted.get(epoch)
     if picked is not None:
-        facts |= outcome_tiles(picked.scores, run.concern)
-    kind = f"Training run {name}: {run.config.data}, {run.config.model}, seed {run.config.seed}"
-    return kind, sentences, part("facts", facts, TERMS), sections
+        sentences.insert(0, _harm_sentence(f"Epoch {epoch} of {config.name}", picked))
+        tiles |= outcome_tiles(picked.scores, run.concern)
+        titled = {
+            f"epoch\N{NO-BREAK SPACE}{number}": each for number, each in predicted.items()
+        }
+        page["shown"] = _classifier_sections(titled, "epoch")
+        page["worst"] = worst_samples(picked)
+    return page | {
+        "kind": f"Training run {config.name}: {config.data}, {config.model}, seed {config.seed}",
+        "conclusions": sentences,
+        "tiles": tiles,
+        "picks": _picks_table(run),
+        "comparisons": [],
+        "trends": _trends({config.name: run}, {config.name: marked}),
+    }
 
 
-def _several_runs_page(
-    runs: Mapping[str, TrainedRun],
-) -> tuple[str, list[str], Markup, list[Markup]]:
-    """Return the top line, the sentences, no key numbers, and the sections of the page about several runs."""
+def _several_runs_page(runs: Mapping[str, TrainedRun]) -> dict[str, Any]:
+    """Return what the template shows of several runs."""
     of_picked = {name: predict_epoch(run, run.result.epoch) for name, run in runs.items()}
     predicted = {name: each for name, each in of_picked.items() if each is not None}
     comparisons = compare_runs(predicted) if len(predicted) == len(runs) else None
-    shown = None if comparisons is None else _classifier_sections(predicted, "run")
     verdict, *verdicts = summarize_comparisons(comparisons or []) or [
         run_counts(runs, predicted)
     ]
     sentences = [verdict]
     if len(runs) <= MAX_SENTENCES:
-        sentences += [
-            _harm_sentence(name, predictions) for name, predictions in predicted.items()
-        ]
+        sentences += [_harm_sentence(name, each) for name, each in predicted.items()]
     sentences += verdicts
     sentences += [
         f"{name}: {remark}" for name, run in runs.items() for remark in last_picked(run)
     ]
+    shown = None
     if comparisons is None:
         sentences.append(NOT_COMPARABLE)
-    sections = [] if shown is None else shown.sections(BY_CLASS)
-    picked = part(
-        "table", _runs_table(runs, predicted), "Picked epochs, and metrics on test data"
-    )
-    sections += [
-        part("section", "Picked epochs", picked),
-        comparison_section(comparisons or [], "test samples of runs", note=ABOUT),
-        _trends(runs, {name: {PICKED: run.result.epoch} for name, run in runs.items()}),
-    ]
-    return f"Training runs {', '.join(runs)}", sentences, Markup(), sections
+    else:
+        shown = _classifier_sections(predicted, "run")
+    marked = {name: {PICKED: run.result.epoch} for name, run in runs.items()}
+    return {
+        "kind": f"Training runs {', '.join(runs)}",
+        "conclusions": sentences,
+        "tiles": {},
+        "shown": shown,
+        "worst": None,
+        "picks": _runs_table(runs, predicted),
+        "comparisons": comparisons,
+        "trends": _trends(runs, marked),
+    }
 
 
 def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
@@ -395,10 +338,8 @@ def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
 
 def _classifier_sections(
     predicted: Mapping[str, EpochPredictions], system: str
-) -> ClassifierSections | None:
-    """Return the page sections about ``predicted`` (epochs or runs with one concern); None if it is empty."""
-    if not predicted:
-        return None
+) -> ClassifierSections:
+    """Return the parts of a page about ``predicted``, epochs or runs with one concern."""
     scores = {name: each.scores for name, each in predicted.items()}
     rows = {name: each.rows for name, each in predicted.items()}
     return ClassifierSections(scores, rows, next(iter(predicted.values())).concern, system)
@@ -468,7 +409,7 @@ def _cells(values: Mapping[str, float], columns: Sequence[str]) -> dict[str, str
 
 def _trends(
     runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]
-) -> Markup:
+) -> list[Drawing]:
     return trends({name: run.records for name, run in runs.items()}, _columns(runs), marked)
 
 

@@ -120,16 +120,12 @@ def _trials(path: Path, gap: float) -> Path:
 def _demonstration() -> Demonstration:
     seeds, target = [], torch.arange(200) % 10
     for _seed in range(10):
-        result = SeedResult(target, {}, {})
+        result = SeedResult(target, {})
         for way, share in zip(WAYS, (0.1, 0.09, 0.09, 0.07, 0.05), strict=True):
             wrong = torch.rand(200, generator=GENERATOR) < share
             decisions = torch.where(
                 wrong, torch.randint(0, 10, (200,), generator=GENERATOR), target
             )
             result.decisions[way] = decisions
-            result.risks[way] = (
-                decisions,
-                wrong.double() + torch.rand(200, generator=GENERATOR),
-            )
         seeds.append(result)
     return Demonstration(ConcernSpec(10, releases=[[1, 8], [8, 1]]), seeds)

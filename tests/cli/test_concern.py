@@ -6,6 +6,7 @@ import pytest
 
 from mpcs_torch.concern import load_concern
 from mpcs_torch.errors import Rule
+from mpcs_torch.messages import CONCERN_PROBLEMS
 from tests.cli.test_cli import one_line, run
 
 
@@ -22,7 +23,7 @@ def suggest(given: str | Path, source: str, out: Path, *options: str | int) -> i
         (
             "order",
             ("--dangerous", 5),
-            "dangerous must be above 0 and at most 1, the largest weight, but got 5.0.",
+            CONCERN_PROBLEMS["not_above_all"].format(highest=1.0, value=5.0),
         ),
         (
             "order",

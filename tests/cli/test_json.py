@@ -95,7 +95,7 @@ def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
     labels = torch.tensor([0, 1, 1, 0])
     told = Demonstration(
-        ConcernSpec(2), [SeedResult(labels, dict.fromkeys(WAYS, 1 - labels), {})]
+        ConcernSpec(2), [SeedResult(labels, dict.fromkeys(WAYS, 1 - labels))]
     )
     monkeypatch.setattr(
         "mpcs_torch.report.demonstration.demonstrate", lambda *_, **__: told

@@ -256,6 +256,11 @@ def test_wrong_input_is_named(arguments: dict[str, Any], message: str) -> None:
         ConcernSpec(**arguments)
 
 
+def test_the_place_of_a_problem_is_a_path() -> None:
+    with pytest.raises(ConcernError, match=r"^class_groups\.both: must leave out a class$"):
+        ConcernSpec(2, class_groups={"both": [0, 1]})
+
+
 def test_all_problems_are_reported_together() -> None:
     with pytest.raises(ConcernError) as error:
         ConcernSpec(LIGHTS, releases=[["red", "purple"], ["blue", "green"]], factor=2)

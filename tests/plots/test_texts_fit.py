@@ -25,17 +25,13 @@ from mpcs_torch.plots import (
     score_histograms,
 )
 from mpcs_torch.plots.bars import (
-    KINDS,
     class_bars,
-    decision_shares,
-    paired_counts,
     value_scale,
 )
 from mpcs_torch.plots.decisions import decision_curve_figure
 from mpcs_torch.plots.forest import (
     MonitoredMean,
     Panel,
-    forest_figure,
     result_figure,
     watched_means,
 )
@@ -90,16 +86,6 @@ def reliability_of(size: int, is_long: bool) -> Figure:
     return reliability(accuracy.bins(), accuracy.reported(), LONG if is_long else "t")
 
 
-def effects(
-    size: int, is_long: bool
-) -> dict[str, tuple[tuple[float, float, float], tuple[float, float, float]]]:
-    every = enumerate(names(size, is_long=is_long))
-    return {
-        name: ((0.001 - n / 9000, -0.01, 0.02), (n / size, n / size - 0.1, n / size + 0.1))
-        for n, name in every
-    }
-
-
 def trend(size: int, is_long: bool) -> Figure:
     runs = dict.fromkeys(names(size, is_long=is_long), RECORDS)
     return metric_trend(runs, "mpcs", {name: {"mpcs": 29, "accuracy": 3} for name in runs})
@@ -107,14 +93,6 @@ def trend(size: int, is_long: bool) -> Figure:
 
 def curves(size: int, *, is_long: bool) -> dict[str, ErrorRates]:
     return dict.fromkeys(names(size, is_long=is_long), CURVE)
-
-
-def paired(size: int, is_long: bool) -> Figure:
-    counts = torch.rand(2, size, generator=GENERATOR).mul(90).tolist()
-    return paired_counts(
-        dict(zip(names(2, is_long=is_long), counts, strict=True)),
-        ylabel="dangerous test errors",
-    )
 
 
 def conditions(size: int, is_long: bool) -> Figure:
@@ -125,9 +103,8 @@ def conditions(size: int, is_long: bool) -> Figure:
         group: [(v, v - 0.1, v + 0.1) for v in of_models]
         for group, of_models in zip(groups, values, strict=True)
     }
-    return forest_figure(
-        rows, ["equal error rate"], systems=dict.fromkeys(models, 0.5), subject=column
-    )
+    panel = Panel("equal error rate", rows, overall=[0.5] * len(models))
+    return result_figure([panel], models, subject=column)
 
 
 def results(size: int, is_long: bool) -> Figure:
@@ -212,29 +189,11 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
             ),
         )
     ],
-    decision_shares: [
-        (
-            ONE,
-            lambda _, is_long: decision_shares(
-                dict.fromkeys(KINDS, 123456.7), LONG * is_long
-            ),
-        )
-    ],
     reliability: [(ONE, reliability_of)],
     decision_curve_figure: [(SYSTEMS, decision_curve)],
     samples_figure: [((2, 12), thumbnails)],
-    forest_figure: [
-        (
-            (1, 14),
-            lambda size, is_long: forest_figure(
-                effects(size, is_long=is_long), ["errors, %", "points"]
-            ),
-        ),
-        ((1, 3, 40), conditions),
-    ],
-    result_figure: [((1, 2, 7), results), ((12, 40), by_group)],
+    result_figure: [((1, 2, 7), results), ((12, 40), by_group), ((1, 3, 40), conditions)],
     metric_trend: [(SYSTEMS, trend)],
-    paired_counts: [((2, 30), paired)],
     risk_coverage_figure: [(SYSTEMS, referral)],
     watched_means: [
         (

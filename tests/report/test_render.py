@@ -13,14 +13,20 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.plots import confusion_matrix, risk_coverage_figure
 from mpcs_torch.plots.canvas import ON_DARK
 from mpcs_torch.report.explore import TEMPLATES
-from mpcs_torch.report.figures import costliest, costliest_table, draw_confusion
-from mpcs_torch.report.render import breakable, to_svg, whole
+from mpcs_torch.report.figures import costliest_table, draw_confusion
+from mpcs_torch.report.render import breakable, environment, to_svg, whole
 from mpcs_torch.report.score import score_warnings
 from mpcs_torch.tables import Table, numeric_columns
 
 CONFUSION = torch.tensor([[50, 4, 1], [3, 40, 0], [0, 2, 30]])
 NAMES = ["red", "yellow", "green"]
 CONCERN = ConcernSpec(NAMES, releases=[["red", "yellow"]], factor=0.25)
+
+
+def costliest(table: Table, *, has_concern: bool) -> str:
+    """Return what a page shows of a table of confusions."""
+    parts = environment().get_template("parts.html.j2").module
+    return str(parts.costliest(table, has_concern))  # type: ignore[attr-defined]
 
 
 def test_every_colour_of_a_figure_changes_with_the_theme() -> None:
@@ -106,7 +112,7 @@ def test_the_costliest_confusions_come_first_with_their_shares() -> None:
         ["red → yellow", "4", "14.3 %", "released", "0.25"],
         ["red → green", "1", "14.3 %", "dangerous", "1"],
     ]
-    page = costliest({"one": CONFUSION}, CONCERN, NAMES)
+    page = costliest(table, has_concern=True)
     assert page.count("◥") == 3, "dangerous errors are marked"
     assert page.count('class="bar soft"') == 1
     assert 'style="--share:42.9%"' in page
@@ -117,9 +123,8 @@ def test_confusions_of_two_systems_are_ranked_by_the_worse_one() -> None:
     table = costliest_table({"one": CONFUSION, "two": other}, None, NAMES)
     assert table.header[1::2] == ["errors, one", "errors, two"]
     assert table.rows[0] == ["red → green", "1", "10.0 %", "9", "100.0 %"]
-    assert "There is no error." in costliest(
-        {"one": torch.eye(3, dtype=torch.int64)}, None, NAMES
-    )
+    none = costliest_table({"one": torch.eye(3, dtype=torch.int64)}, None, NAMES)
+    assert "There is no error." in costliest(none, has_concern=False)
 
 
 def test_a_confusion_matrix_is_described() -> None:

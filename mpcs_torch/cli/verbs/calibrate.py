@@ -37,10 +37,8 @@ def fit(
     _refuse_others(reading, method)
     if method != "logistic":
         options.refuse_given({"p_target": p_target}, f"is not for --method {method}")
-    if p_target is not None and not 0 < p_target < 1:
-        raise typer.BadParameter(
-            f"must be between 0 and 1, but is {p_target}", param_hint="--p-target"
-        )
+    is_prior = p_target is None or 0 < p_target < 1
+    options.demand(is_prior, f"must be between 0 and 1, but is {p_target}", "--p-target")
 
     from mpcs_torch.evaluation.calibration_files import (
         fit_to_predictions,

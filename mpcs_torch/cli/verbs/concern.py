@@ -1,5 +1,6 @@
 """``mpcs concern``: check and draft concern files."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,9 +9,10 @@ import typer
 from mpcs_torch.cli.app import group_of_commands
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, say
 from mpcs_torch.cli.options import (
+    demand,
     file_or_name,
-    option_name,
     path_of,
+    refuse_given,
     refused_values,
     shared,
 )
@@ -21,12 +23,6 @@ concern = group_of_commands(
 
 Source = Literal["tree", "costs", "order"]
 """The source from which ``mpcs concern suggest`` drafts a concern."""
-OPTIONS: dict[Source, set[str]] = {
-    "tree": set(),
-    "costs": {"dangerous"},
-    "order": {"under", "over", "dangerous"},
-}
-"""The options that each source takes. The other options in this dictionary are refused."""
 
 
 @concern.command()
@@ -66,12 +62,11 @@ def check(
 @concern.command()
 @shared("json", "quiet")
 def suggest(
-    context: typer.Context,
     source: Annotated[Source, typer.Option("--from")],
     out: Annotated[Path, typer.Option(dir_okay=False)],
     given: Annotated[str, typer.Argument(metavar="INPUT")],
-    under: float = 1.0,
-    over: float = 1.0,
+    under: Annotated[float | None, typer.Option(show_default="1.0")] = None,
+    over: Annotated[float | None, typer.Option(show_default="1.0")] = None,
     dangerous: Annotated[
         float | None, typer.Option(show_default="every error with a weight above 0")
     ] = None,
@@ -87,32 +82,43 @@ def suggest(
         over: order: the cost of a prediction that is too high, for each step in the order of classes.
         dangerous: costs and order: errors with at least this weight are dangerous; the largest weight is 1.
     """
-    _check_options(context, source)
-    given = given if source == "order" else str(path_of(given, "INPUT"))  # a file or a name
-    if source != "order" and not Path(given).is_file():
-        raise typer.BadParameter(f"{given}: no such file", param_hint="INPUT")
+    steps = {"under": under, "over": over}
+    if source != "order":
+        refuse_given(steps, f"only for --from order, but got {source}")
+        given = str(path_of(given, "INPUT"))
+        demand(Path(given).is_file(), f"{given}: no such file", "INPUT")
+    if source == "tree":
+        problem = f"only for --from costs or order, but got {source}"
+        refuse_given({"dangerous": dangerous}, problem)
 
-    from mpcs_torch.cli.drafts import DRAFTS
-    from mpcs_torch.concern import save_concern
+    from mpcs_torch.concern import save_concern, spec_from_tree
+    from mpcs_torch.concern.suggest import spec_from_costs, spec_from_order
+    from mpcs_torch.io.yaml_files import read_yaml_file
 
-    settings = {"under": under, "over": over, "dangerous": dangerous}
     with refused_values(f"{given}: "):
-        spec = DRAFTS[source](given, **{name: settings[name] for name in OPTIONS[source]})
-    save_concern(
-        spec,
-        out,
-        comment=f"Suggested from {source} of {given}. This is a draft: correct it.",
-    )
+        if source == "tree":
+            spec = spec_from_tree(read_yaml_file(Path(given)).value)
+        elif source == "costs":
+            spec = spec_from_costs(*_read_costs(Path(given)))
+        else:
+            names = [name.strip() for name in given.split(",")]
+            prices = {name: cost for name, cost in steps.items() if cost is not None}
+            spec = spec_from_order(names, **prices)
+        if dangerous is not None:
+            spec = replace(spec, dangerous=dangerous)
+    comment = f"Suggested from {source} of {given}. This is a draft: correct it."
+    save_concern(spec, out, comment=comment)
     released, size = int(spec.released().sum()), len(spec.classes)
     print_result({"concern": out, "classes": spec.classes, "released": released})
     note(f"wrote {out}: {released} of {size} x {size} pairs released")
 
 
-def _check_options(context: typer.Context, source: Source) -> None:
-    for name in set.union(*OPTIONS.values()) - OPTIONS[source]:
-        origin = context.get_parameter_source(name)
-        if origin is not None and origin.name == "COMMANDLINE":
-            takers = " or ".join(taker for taker, names in OPTIONS.items() if name in names)
-            raise typer.BadParameter(
-                f"only for --from {takers}, but got {source}", param_hint=option_name(name)
-            )
+def _read_costs(path: Path) -> tuple[list[list[float]], list[str]]:
+    """Return the costs in a table, and the names of the classes in its header or its first row."""
+    from mpcs_torch.evaluation.files.formats import open_table
+    from mpcs_torch.evaluation.files.tables import to_text
+
+    table = open_table(path)
+    costs = table.read(table.names).matrix(table.names).tolist()
+    names = table.names if table.has_names else [to_text(name) for name in costs.pop(0)]
+    return costs, list(names)

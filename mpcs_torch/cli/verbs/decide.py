@@ -143,8 +143,8 @@ def apply(
     plain: dict[str, object] = {
         "decisions": decided.decisions,
         "referrals": decided.referrals,
+        "estimated": [estimate._asdict() for estimate in decided.estimates],
     }
-    plain["estimated"] = [estimate._asdict() for estimate in decided.estimates]
     if decided.result is None:
         print_result(plain)
     else:
@@ -185,19 +185,15 @@ def plan(
             plan_limit, asked, chance=chance, share=share, cluster_size=sizes, shared=shared
         )
         plans = {rate: plan_for(rate) for rate in expected}
-    columns = ["expected", "given", "counted", "judging", "fewest"]
-    rows = [
-        [rate, one.given, one.counted, one.judging, one.fewest]
-        for rate, one in plans.items()
-    ]
-    plain = [
-        dict(zip([*columns, "plan"], [*row, str(plans[row[0]])], strict=True))
-        for row in rows
-    ]
-    sentences = "\n".join(
-        f"With {100 * rate:g} % of errors: {one}" for rate, one in plans.items()
-    )
-    print_result(plain, Table(columns, [list(map(str, row)) for row in rows]), sentences)
+    rows = list[dict[str, Any]]()
+    for rate, one in plans.items():
+        numbers = {"given": one.given, "counted": one.counted}
+        numbers |= {"judging": one.judging, "fewest": one.fewest}
+        rows.append({"expected": rate, **numbers})
+    plain = [{**row, "plan": str(plans[row["expected"]])} for row in rows]
+    texts = [{name: str(value) for name, value in row.items()} for row in rows]
+    sentences = [f"With {100 * rate:g} % of errors: {one}" for rate, one in plans.items()]
+    print_result(plain, Table.from_records(texts), "\n".join(sentences))
 
 
 def _guarantee(rule: "DecisionRule", cluster: str | None) -> str:

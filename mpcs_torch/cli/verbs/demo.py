@@ -17,14 +17,15 @@ def demo(out: Out = Path("runs")) -> None:
     if report.exists() and not COMMAND_LINE.overwrite:
         raise FileExistsError(f"{report} exists: choose another folder or pass --overwrite")
     with counting_bar("demo, seeds", len(SEEDS)) as advance:
-        found = demonstrate(advance)
+        shown = demonstrate(advance)
     folder.mkdir(parents=True, exist_ok=True)
-    write_demo_report(found, report)
-    tallies = {
-        name: [tally._asdict() for tally in found.tallies(name)]
-        for name in found.seeds[0].decisions
-    }
-    print_result({"report": report, "by_seed": tallies})
+    write_demo_report(shown, report)
+    by_seed = dict[str, list[dict[str, int]]]()
+    for way in shown.seeds[0].decisions:
+        counts = shown.counts(way)
+        rows = zip(*(numbers.long().tolist() for numbers in counts.values()), strict=True)
+        by_seed[way] = [dict(zip(counts, row, strict=True)) for row in rows]
+    print_result({"report": report, "by_seed": by_seed})
     if not COMMAND_LINE.json:
-        say(found.table(), f"{without_referral(found)}\n{with_referral(found)}\n")
+        say(shown.table(), f"{without_referral(shown)}\n{with_referral(shown)}\n")
     note(f"wrote {report}")

@@ -21,7 +21,7 @@ POINTS = ("0.5", "0.01", "0.001")
 def detect(
     scores: Annotated[list[Path], options.file_argument("SCORES...")],
     reading: ReadOptions,
-    llr: Annotated[bool, typer.Option("--llr")] = False,
+    llr: bool = False,
     point: Annotated[
         list[str] | None,
         typer.Option(metavar="P_TARGET[,C_MISS,C_FA]", show_default=", ".join(POINTS)),
@@ -34,10 +34,10 @@ def detect(
         list[float] | None, typer.Option(min=0, max=1, show_default="0.05 and 0.01")
     ] = None,
     max_false_alarm: Annotated[float | None, typer.Option(min=0, max=1)] = None,
-    at_minimum: Annotated[bool, typer.Option("--at-minimum")] = False,
+    at_minimum: bool = False,
     det: Annotated[Path | None, typer.Option(metavar="FILE", dir_okay=False)] = None,
     calibrate: Literal["logistic", "pav"] | None = None,
-    fuse: Annotated[bool, typer.Option("--fuse")] = False,
+    fuse: bool = False,
     intervals: options.Intervals = True,
     html: options.Html = None,
 ) -> None:
@@ -61,34 +61,34 @@ def detect(
         calibrate: Also measure scores calibrated on the development trials.
         fuse: Also measure the logistic fusion, fitted on the development trials.
     """
-    if development and len(development) != len(scores):
-        number = f"{len(scores)} files of scores, but is given {len(development)} times"
-        raise typer.BadParameter(
-            f"must be given once for each of the {number}", param_hint="--development"
-        )
+    development = development or []
+    number = f"{len(scores)} files of scores, but is given {len(development)} times"
+    options.demand(
+        len(development) in (0, len(scores)),
+        f"must be given once for each of the {number}",
+        "--development",
+    )
     if not development:
         learnt = {"at_minimum": at_minimum, "calibrate": calibrate, "fuse": fuse}
         options.refuse_given(learnt, "needs --development")
-    if fuse and len(scores) < 2:
-        raise typer.BadParameter("needs at least two files of scores", param_hint="--fuse")
-    if threshold is not None and isnan(threshold):
-        raise typer.BadParameter("must be a number, but is nan", param_hint="--threshold")
-    if max_false_alarm == 0:
-        raise typer.BadParameter(
-            "must be above 0, but is 0", param_hint="--max-false-alarm"
-        )
+    options.demand(
+        len(scores) > 1 or not fuse, "needs at least two files of scores", "--fuse"
+    )
+    is_number = threshold is None or not isnan(threshold)
+    options.demand(is_number, "must be a number, but is nan", "--threshold")
+    options.demand(max_false_alarm != 0, "must be above 0, but is 0", "--max-false-alarm")
     points = _read_points(point or POINTS)
 
     from mpcs_torch.evaluation.detector_files import score_detectors
     from mpcs_torch.evaluation.detectors import MISSES
 
-    with row_counter("read", [*scores, *(development or ())]) as advance:
+    with row_counter("read", [*scores, *development]) as advance:
         result = score_detectors(
             scores,
             reading,
             points,
             advance,
-            development=development or (),
+            development=development,
             development_labels=development_labels,
             is_llr=llr,
             threshold=threshold,

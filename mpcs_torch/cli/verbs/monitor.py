@@ -123,13 +123,12 @@ def monitor(
         "rows": watch.rows,
         "labelled": watch.labelled,
         "alarms": [alarm._asdict() for alarm in watch.alarms],
-    }
-    plain |= {"acknowledged": [alarm._asdict() for alarm in watch.acknowledged]}
-    plain |= {kind: table.records() for kind, table in tables.items()} | {
-        "cautions": watch.cautions()
+        "acknowledged": [alarm._asdict() for alarm in watch.acknowledged],
+        **{kind: table.records() for kind, table in tables.items()},
+        "cautions": watch.cautions(),
+        "estimated": [estimate._asdict() for estimate in estimates],
     }
     news = f"{watch.rows - before[0]} new rows, {watch.labelled - before[1]} of them with a label."
-    plain["estimated"] = [estimate._asdict() for estimate in estimates]
     lines = filter(None, ["\n".join(estimate_lines(estimates))])
     print_result(
         plain,
@@ -160,8 +159,7 @@ def _begin(
     from mpcs_torch.monitoring.watch import Settings, Watch, names_of_groups
 
     texts = given or [str(limit) for limit in loaded.limits]
-    if not texts:
-        raise typer.BadParameter("the rule has no limit: give one", param_hint="--limit")
+    options.demand(texts, "the rule has no limit: give one", "--limit")
     with options.refused_values(option="--limit"):
         limits = [Limit.parse(text) for text in texts]
         for one in limits:
@@ -169,20 +167,15 @@ def _begin(
     named = dict[str, list[str]]()
     for text in groups:
         column, separator, names = text.partition("=")
-        if not separator or not names:
-            raise typer.BadParameter(
-                f"must be COLUMN=A,B, but is {text!r}", param_hint="--groups"
-            )
+        is_named = separator and names
+        options.demand(is_named, f"must be COLUMN=A,B, but is {text!r}", "--groups")
         named[column] = [name.strip() for name in names.split(",")]
     for column in sorted({one.by for one in limits if one.by is not None} - set(named)):
         named[column] = sorted(
             {name for log in logs for name in names_of_groups(log, column)}
         )
-        if not named[column]:
-            raise typer.BadParameter(
-                f"no row names a group yet: pass --groups {column}=A,B",
-                param_hint="--limit",
-            )
+        problem = f"no row names a group yet: pass --groups {column}=A,B"
+        options.demand(named[column], problem, "--limit")
     numbers |= {"has_row_costs": loaded.has_row_costs}
     settings = Settings(
         sha256(rule.read_bytes()).hexdigest(),
@@ -192,11 +185,11 @@ def _begin(
     )
     is_clustered = loaded.report is not None and loaded.report.is_clustered
     if is_clustered and settings.cluster_size == settings.least_chance == 1:
-        told = "the rule was fitted to clusters, but a monitor takes rows as independent, and alarms too often if not"
+        doubt = "the rule was fitted to clusters, but a monitor takes rows as independent, and alarms too often if not"
         alone = "log one row of each, drawn at random, with `chance` 1 / (its rows) and --least-chance"
         why = "without the chance, limits are those of clusters, not of rows"
         warnings.warn(
-            EvaluationWarning("E2", f"{told}: give --cluster-size, or {alone}; {why}"),
+            EvaluationWarning("E2", f"{doubt}: give --cluster-size, or {alone}; {why}"),
             stacklevel=2,
         )
     with options.refused_values():

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_warnings, printed_warnings
-from mpcs_torch.cli.options import DataRoot, TrustCode, check_out, shared
+from mpcs_torch.cli.options import DataRoot, TrustCode, check_out, demand, shared
 from mpcs_torch.errors import printable
 
 
@@ -34,10 +34,7 @@ def report(
         out: HTML file to write.
     """
     if out is None:
-        if len(folders) > 1:
-            raise typer.BadParameter(
-                "name the file for several folders", param_hint="--out"
-            )
+        demand(len(folders) == 1, "name the file for several folders", "--out")
         out = folders[0] / "report.html"
     check_out(out)
 
@@ -47,8 +44,8 @@ def report(
     recorded = read_folders(folders)
     warned = [warning for folder in recorded for warning in folder.warnings()]
     settings = seeds_by_setting(recorded)
-    told = readings(settings)
-    note(*map(printable, told))
+    sentences = readings(settings)
+    note(*map(printable, sentences))
     print_warnings(*map(printable, warned))
     with printed_warnings():
         if recorded[0].kind == RUN and len(settings) == len(recorded):
@@ -64,6 +61,6 @@ def report(
             from mpcs_torch.report.epochs import write_epochs_report
 
             write_epochs_report(
-                settings, out, notes=[*told, *warned], command=str(COMMAND_LINE)
+                settings, out, notes=[*sentences, *warned], command=str(COMMAND_LINE)
             )
     note(f"wrote {out}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from mpcs_torch.cli.console import print_result
-from mpcs_torch.cli.options import DataRoot, Out, shared
+from mpcs_torch.cli.options import DataRoot, Out, demand, shared
 from mpcs_torch.paper.published_values import EXPERIMENTS, QUICK, RECORD_FILES
 
 Experiment = StrEnum("Experiment", {name: name for name in (*EXPERIMENTS, "figure6")})  # type: ignore[misc]
@@ -34,23 +34,17 @@ def reproduce(
         seeds: Also repeat each experiment with seeds 0 to SEEDS - 1; with --all, only the fast ones.
         records: Folder of the published per-epoch records, to compare with.
     """
-    if everything == bool(experiments):
-        raise typer.BadParameter(
-            f"name one or more experiments ({', '.join(Experiment)}) or pass --all"
-        )
+    one_way = f"name one or more experiments ({', '.join(Experiment)}) or pass --all"
+    demand(everything != bool(experiments), one_way)
     names = [str(name) for name in experiments or Experiment]
-    if len(set(names)) < len(names):
-        raise typer.BadParameter(f"{' '.join(names)}: name each experiment once")
+    demand(len(set(names)) == len(names), f"{' '.join(names)}: name each experiment once")
     published = (
         [records / RECORD_FILES[name] for name in names if name in RECORD_FILES]
         if records
         else []
     )
     missing = [str(path) for path in published if not path.is_file()]
-    if missing:
-        raise typer.BadParameter(
-            f"{', '.join(missing)}: no such file", param_hint="--records"
-        )
+    demand(not missing, f"{', '.join(missing)}: no such file", "--records")
 
     from mpcs_torch.cli import experiments as runs
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
@@ -48,15 +47,3 @@ class DangerousErrors(MeasureMetric):
         self.check_computable()
         counts: DangerousErrorCounts = self.named_sums()
         return counts
-
-    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the figure shows the counts
-        from mpcs_torch.plots.bars import decision_shares
-
-        dangerous, errors, decided, samples = torch.stack(self.details()).tolist()
-        counts = {
-            "correct": decided - errors,
-            "other error": errors - dangerous,
-            "dangerous error": dangerous,
-            "referred": samples - decided,
-        }
-        return decision_shares(counts, title, on=on)
