@@ -77,6 +77,8 @@ def test_values_are_those_of_scikit_learn() -> None:
     expected = confusion_matrix(TARGET, decided, sample_weight=WEIGHTS)
     torch.testing.assert_close(found.first.confusion, torch.from_numpy(expected))
     assert found.first.rows == 300
+    effective = WEIGHTS.sum().square() / WEIGHTS.square().sum()
+    assert f"effective sample size is {effective:.0f} rows" in "".join(found.all_notes())
 
 
 @pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
