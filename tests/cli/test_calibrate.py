@@ -138,18 +138,6 @@ def test_a_fit_without_an_optimum_is_a_warning(
     assert "temperature 1, cross entropy" in captured.out
 
 
-def test_existing_files_are_replaced_only_when_asked(dev: Path) -> None:
-    cal, out = dev.with_name("cal.pt"), dev.with_name("out.csv")
-    fit = ["calibrate", "fit", dev, "--method", "temperature", "--out", cal]
-    use = ["calibrate", "apply", cal, dev, "--out", out]
-    for command, path in ((fit, cal), (use, out)):
-        path.write_text("mine")
-        assert run(*command) == 2
-        assert path.read_text() == "mine"
-        assert run(*command, "--overwrite") == 0
-        assert path.read_bytes() != b"mine"
-
-
 @pytest.fixture
 def known(tmp_path: Path) -> Path:
     """Predictions with labels."""
@@ -358,50 +346,3 @@ def test_priors_that_must_not_be_used_are_not_offered(
         "DO NOT USE THESE PRIORS: the samples of a class do not look the same"
     )
     assert "--priors" not in captured.out
-
-
-def test_errors_name_the_file_that_breaks_a_rule(
-    known: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    deployed.write_text("".join(deployed.read_text().splitlines(keepends=True)[:2]))
-    assert run("calibrate", "priors", known, deployed) == 2
-    assert f"{deployed}: unlabelled must have" in one_line(capsys.readouterr().err)
-    known.write_text(known.read_text().replace("green\n", "red\n"))
-    assert run("calibrate", "priors", known, known) == 2
-    assert f"{known}: target must contain each class at least twice" in one_line(
-        capsys.readouterr().err
-    )
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--method", "pav", "--logits"], "--logits: is not for --method pav"),
-        (["--method", "pav", "--classes", "a,b"], "--classes: is not for --method pav"),
-        (["--method", "pav", "--p-target", "0.1"], "--p-target: is not for --method pav"),
-        (
-            ["--method", "vector", "--target-label", "a"],
-            "--target-label: is not for --method vector",
-        ),
-        (
-            ["--method", "temperature", "--lower-is-target"],
-            "--lower-is-target: is not for --method temperature",
-        ),
-        (
-            ["--method", "logistic", "--p-target", "1"],
-            "--p-target: must be between 0 and 1, but is 1.0",
-        ),
-    ],
-)
-def test_options_of_other_methods_are_refused(
-    options: list[str],
-    message: str,
-    dev: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(dev.parent)
-    assert run("calibrate", "fit", "dev.csv", *options, "--out", "cal.pt") == 2
-    words = one_line(capsys.readouterr().err)
-    assert message in words
-    assert not Path("cal.pt").exists()

@@ -5,42 +5,13 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.concern import load_concern
-from mpcs_torch.errors import Rule
-from mpcs_torch.messages import CONCERN_PROBLEMS
-from tests.cli.test_cli import one_line, run
+from tests.cli.test_cli import run
 
 
 def suggest(given: str | Path, source: str, out: Path, *options: str | int) -> int:
     return run(
         "concern", "suggest", given, "--from", source, "--out", out, *map(str, options)
     )
-
-
-@pytest.mark.parametrize(
-    ("source", "options", "message"),
-    [
-        ("tree", ("--under", 2), "only for --from order, but got tree"),
-        (
-            "order",
-            ("--dangerous", 5),
-            CONCERN_PROBLEMS["not_above_all"].format(highest=1.0, value=5.0),
-        ),
-        (
-            "order",
-            ("--under", -1),
-            f"under {Rule('finite_at_least', fields={'minimum': 0})}, but got -1",
-        ),
-    ],
-)
-def test_options_that_cannot_be_met_are_refused(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    source: str,
-    options: tuple[str | int, ...],
-    message: str,
-) -> None:
-    assert suggest("a,b", source, tmp_path / "out.yaml", *options) == 2
-    assert message in one_line(capsys.readouterr().err)
 
 
 def test_an_order_takes_costs_for_both_directions_and_a_threshold(tmp_path: Path) -> None:
@@ -93,19 +64,6 @@ def test_trees_costs_and_orders_give_files(
     assert load_concern(tmp_path / "tree-out.yaml").releases == ((0, 1), (1, 0))
     assert load_concern(tmp_path / "costs-out.yaml").classes == ("well", "ill")
     assert load_concern(tmp_path / "order-out.yaml").classes == ("low", "high")
-    assert (
-        run(
-            "concern",
-            "suggest",
-            "a,b",
-            "--from",
-            "order",
-            "--out",
-            tmp_path / "tree-out.yaml",
-        )
-        == 2
-    )
-    assert "exists: choose another file" in one_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
@@ -134,25 +92,3 @@ def test_costs_may_have_any_delimiter(tmp_path: Path, text: str) -> None:
         spec = load_concern(tmp_path / "out.yaml")
         assert spec.classes == (("0", "1") if text.startswith("0") else ("well", "ill"))
         assert spec.costs().tolist() == [[0, 0.25], [1, 0]]
-
-
-def test_wrong_input_is_one_message(tmp_path: Path) -> None:
-    (tmp_path / "costs.csv").write_text("well,ill\n0,two\n8,0\n")
-    for source, given in (
-        ("costs", tmp_path / "costs.csv"),
-        ("tree", tmp_path / "no.yaml"),
-    ):
-        assert (
-            run(
-                "concern",
-                "suggest",
-                given,
-                "--from",
-                source,
-                "--out",
-                tmp_path / "out.yaml",
-            )
-            == 2
-        )
-    assert not (tmp_path / "out.yaml").exists()
-    assert suggest("a,b", "order", tmp_path / "nowhere" / "out.yaml") == 2

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.errors import Rule
 from tests.cli.test_cli import one_line, run
 from tests.metrics.detection.cases import detections
 from tests.report.page import Page
@@ -51,24 +50,6 @@ def test_a_warning_of_reversed_scores_is_printed_once(
     assert "min_cost[p=0.5]" in told
     assert "--lower-is-target" in told
     assert f"mpcs detect {tmp_path / 's.txt'}" in told
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--point", "0.5,1"), "0.5,1: it must be P_TARGET or P_TARGET,C_MISS,C_FA."),
-        (
-            ("--point", "2"),
-            f"2: p_target {Rule('open_between', fields={'minimum': 0, 'maximum': 1})}, but got 2",
-        ),
-        (("--point", "x"), "x: could not convert"),
-    ],
-)
-def test_a_wrong_operating_point_is_refused(
-    options: tuple[str, ...], message: str, file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("detect", file, *options) == 2
-    assert message in one_line(capsys.readouterr().err)
 
 
 KINDS = {
@@ -136,51 +117,3 @@ def test_rows_that_share_a_patient_are_warned_of_unless_clusters_are_given(
     for options in (("--cluster", "patient_id"), ("--no-intervals",), ("--mute", "E2")):
         assert run("detect", tmp_path / "s.csv", *options) == 0
         assert "E2" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("text", "message", "step"),
-    [
-        (
-            "1 0\n0 1\n1 1\n",
-            "choose with --score-column and --label-column",
-            ("--score-column", "column 1"),
-        ),
-        (
-            "1 0\n0 1\n0 0\n",
-            "choose with --score-column and --label-column",
-            ("--label-column", "column 2"),
-        ),
-        ("cat .5\ndog .7\n", "--target-label dog", ("--target-label", "dog")),
-        (
-            "score,label\n.5,1\n.7,2\n",
-            "choose by --target-label 1 or --target-label 2",
-            ("--target-label", "2"),
-        ),
-        (
-            "score,label\n.5,1\n,0\n.3,0\n",
-            "--missing drop leaves such rows out",
-            ("--missing", "drop"),
-        ),
-        (
-            "a,b,label\n.5,.1,1\n.3,.2,0\n",
-            "choose with --score-column",
-            ("--score-column", "a"),
-        ),
-        ("a x .5\nb y .3\n", "give --labels FILE", ("--labels", "key.txt")),
-    ],
-)
-def test_the_next_step_of_a_refusal_helps(
-    text: str,
-    message: str,
-    step: tuple[str, str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("s.txt").write_text(text.replace("cat .5\ndog .7", "cat .5\ndog .7\ndog .9"))
-    Path("key.txt").write_text("a x 1\nb y 0\n")
-    assert run("detect", "s.txt", "--no-intervals") == 2
-    assert message in one_line(capsys.readouterr().err)
-    assert run("detect", "s.txt", *step, "--no-intervals") == 0

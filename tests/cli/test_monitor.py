@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.errors import ExitStatus, Rule
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.learning import DecisionRule, Limit
 from tests.cli.printed import printed_tables
 from tests.cli.test_cli import one_line, run
@@ -89,10 +89,6 @@ def test_an_alarm_stays_until_it_is_acknowledged(
     bad, page = rows(400, rate=0.4), tmp_path / "page.html"
     log, state = write(tmp_path / "log.csv", bad), tmp_path / "state.json"
     limits = ("--limit", "any <= 5 %", "--limit", "any <= 5 % of bad")
-    assert run("monitor", rule, log, "--state", state, *limits, "--acknowledge", "all") == 2
-    assert "has no alarms yet, because it does not exist" in one_line(
-        capsys.readouterr().err
-    )
     assert run("monitor", rule, log, "--state", state, *limits) == ExitStatus.ALARM
     write(log, [*bad, *rows(4000, rate=0.0, seed=1)])
     assert run("monitor", rule, log, "--state", state) == ExitStatus.ALARM
@@ -125,77 +121,6 @@ def test_an_alarm_stays_until_it_is_acknowledged(
         [],
         ["errors of bad", "errors of samples"],
     )
-
-
-def test_settings_are_those_of_the_first_run(
-    rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log, state = write(tmp_path / "log.csv", rows(20)), tmp_path / "state.json"
-    assert run("monitor", rule, log, "--state", state) == 2
-    assert "the rule has no limit: give one" in one_line(capsys.readouterr().err)
-    assert run("monitor", rule, log, "--state", state, "--limit", "any <= 0.2") == 0
-    assert run("monitor", rule, log, "--state", state, "--limit", "any <= 0.3") == 2
-    assert "are fixed" in one_line(capsys.readouterr().err)
-    other = tmp_path / "other.pt"
-    DecisionRule(ConcernSpec(["good", "bad"], refer=0.4), calibration=None).save(other)
-    assert run("monitor", other, log, "--state", state) == 2
-    assert "is not the rule that the state was begun with" in one_line(
-        capsys.readouterr().err
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--limit", "any <= x"), "limit 'any <= x'"),
-        (("--limit", "any <= 0.1 of ugly"), "of must be one of"),
-        (
-            ("--limit", "any <= 0.1 by site", "--groups", "site"),
-            "must be COLUMN=A,B, but is 'site'",
-        ),
-        (
-            ("--limit", "any <= 0.1 by ward"),
-            "has no column 'ward' of --limit; it has time, site",
-        ),
-        (
-            ("--limit", "any <= 0.1", "--confidence", "1"),
-            "confidence must be above 0 and below 1",
-        ),
-        (
-            ("--limit", "any <= 0.1", "--confidence", "0"),
-            "confidence must be above 0 and below 1",
-        ),
-        (
-            ("--limit", "any <= 0.1", "--least-chance", "0"),
-            "least_chance must be above 0 and at most 1",
-        ),
-        (
-            ("--limit", "any <= 0.1", "--cluster-size", "0"),
-            f"cluster_size {Rule('finite_at_least', fields={'minimum': 1})}",
-        ),
-        (("--limit", "any <= 0.1", "--run-length", "3"), "run_length must be at least 100"),
-        (
-            ("--limit", "any <= 0.1", "--html", "OUT/state.json"),
-            "is written by another option, too",
-        ),
-        (
-            ("--limit", "any <= 0.1", "--html", "OUT/log.csv", "--overwrite"),
-            "is a file to read: choose another",
-        ),
-    ],
-)
-def test_wrong_settings_are_refused_and_leave_no_state(
-    rule: Path,
-    tmp_path: Path,
-    arguments: tuple[str, ...],
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    log, state = write(tmp_path / "log.csv", rows(20)), tmp_path / "state.json"
-    arguments = tuple(argument.replace("OUT", str(tmp_path)) for argument in arguments)
-    assert run("monitor", rule, log, "--state", state, *arguments) == 2
-    assert message in one_line(capsys.readouterr().err)
-    assert not state.exists()
 
 
 def test_names_of_groups_are_no_markup(rule: Path, tmp_path: Path) -> None:

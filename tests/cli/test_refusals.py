@@ -1,33 +1,29 @@
 """Refusals of each command are those of its file: one file for each command, so that rewording changes one file.
 
-A file has commands, each with what it prints on stderr and its exit status. `MPCS_REWRITE=1 pytest` writes the files.
+A file has commands, each with what it prints on stderr and its exit status; a command that succeeds shows that the way
+out works which the refusal before it names. A refused command writes nothing. `MPCS_REWRITE=1 pytest` writes the files.
 """
 
 import os
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
+from mpcs_torch import ConcernSpec
 from mpcs_torch.cli.app import VERBS
+from mpcs_torch.errors import ExitStatus
+from mpcs_torch.learning import DecisionRule
 from tests.cli.test_cli import one_line, run
 
 REFUSALS = Path(__file__).parent / "refusals"
-FILES = {
-    "p.csv": "target,a,b\na,0.9,0.1\nb,0.2,0.8\n",
-    "sums.csv": "target,a,b\na,0.9,0.1\nb,0.2,0.9\n",
-    "gaps.csv": "target,a,b\na,0.9,\nb,0.2,0.8\n",
-    "labels.csv": "target,a,b\na,0.9,0.1\nc,0.2,0.8\n",
-    "weights.csv": "target,a,b,w\na,0.9,0.1,1\nb,0.2,0.8,-1\n",
-    "trials.csv": "score,target\n0.5,1\n0.2,1\n",
-    "concern.yaml": "classes: [a, b]\nweights: [[0, 1], [2, 0]]\n",
-    "broken.yaml": "classes: [a, b]\nweights: [[0, -1], [2, 0]]\nfactor: 2\n",
-    "run.yaml": "name: mine\ndata: {name: iris}\nmodel: {name: none}\nscheduler: {power: -1}\n",
-    "file.pt": "text",
-    "demo/report.html": "",
-    "log.csv": "decision,target\na,a\n",
-}
+
+
+def contents() -> dict[Path, bytes]:
+    """Return the files of the current folder with what they hold."""
+    return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 
 def said(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
@@ -35,7 +31,9 @@ def said(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     blocks = []
     for line in path.read_text().splitlines():
         if line.startswith("$ mpcs "):
+            before = contents()
             status = run(*shlex.split(line.removeprefix("$ mpcs ")))
+            assert status != ExitStatus.REFUSED or contents() == before, line
             printed = one_line(
                 re.sub("[╭─╮╰╯]", " ", capsys.readouterr().err)
             )  # the box of usage errors
@@ -53,9 +51,10 @@ def test_a_command_refuses_as_its_file_shows(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    Path("demo").mkdir()
-    for name, text in FILES.items():
-        Path(name).write_text(text)
+    shutil.copytree(REFUSALS / "files", tmp_path, dirs_exist_ok=True)
+    for name, classes in (("fitted.pt", ["a", "b"]), ("refer.pt", ["refer", "b"])):
+        DecisionRule(ConcernSpec(classes), calibration=None).save(Path(name))
+    DecisionRule(ConcernSpec(2, refer=0.4), calibration=None).save(Path("other.pt"))
     path = REFUSALS / f"{verb}.txt"
     shown = said(path, capsys)
     if os.environ.get("MPCS_REWRITE"):

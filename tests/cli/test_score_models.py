@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.cli.test_cli import one_line, run
+from tests.cli.test_cli import run
 
 CONCERN = "classes: [red, green]\nweights: [[0, 5], [1, 0]]\ndangerous: 5\n"
 
@@ -67,44 +67,6 @@ def test_models_have_a_column_each_and_a_verdict_for_each_metric(
     assert "Intervals of groups are each of one group alone." in out
 
 
-def test_json_holds_everything(
-    files: list[Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert grouped(files, "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert list(told) == [
-        "read",
-        "rows",
-        "classes",
-        "models",
-        "notes",
-        "warnings",
-        "comparisons",
-        "verdicts",
-        "groups",
-    ]
-    model = told["models"]["B"]
-    assert (len(told["comparisons"]), len(told["verdicts"])) == (12, 4)
-    assert [groups["model"] for groups in told["groups"]] == ["A", "B", "C"]
-    north = told["groups"][0]["groups"]["north"]
-    assert north["rows"] == 45
-    assert {*north["intervals"], *north["without_interval"]} == {*north["metrics"]}
-    assert north["intervals"]["mpcs"] != model["intervals"]["mpcs"]
-    assert "The worst of many groups" in told["notes"][-1]
-    assert set(told["groups"][0]) == {
-        "model",
-        "column",
-        "groups",
-        "worst",
-        "mean of groups",
-        "spread",
-        "may_be_worst",
-    }
-    assert (
-        told["groups"][0]["worst"]["calibration_slope"] is None
-    )  # neither high nor low slopes are better
-
-
 def test_the_report_shows_each_model(files: list[Path], tmp_path: Path) -> None:
     page = tmp_path / "r.html"
     assert grouped(files, "--html", page) == 0
@@ -158,30 +120,6 @@ def test_npy_files_share_the_file_of_labels(
         run("score", *paths, "--labels", tmp_path / "t.npy", "--metrics", "accuracy") == 0
     )
     assert "a difference in accuracy between A and B" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--confusion",), "Invalid value for --confusion: is for one file of predictions"),
-        (("--seen", "A.csv"), "Invalid value for --seen: is for one file of predictions"),
-        (
-            ("--by", "patient", "--by", "nothing"),
-            "A.csv: has no column 'nothing' of --by; it has patient,",
-        ),
-    ],
-)
-def test_options_that_do_not_fit_several_files_are_refused(
-    options: tuple[str, ...],
-    message: str,
-    files: list[Path],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(files[0].parent)
-    given = ("--cluster", "site", *options) if "--by" in options else options
-    assert run("score", *files, *given) == 2
-    assert message in one_line(capsys.readouterr().err)
 
 
 def test_names_of_groups_are_texts_alone(

@@ -1,14 +1,9 @@
 """Soft labels as shares of annotators: values are means over their labels, and laws tie intervals to weighted rows."""
 
-import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, log_loss
 from torch import Tensor
 from torchmetrics.classification import (
@@ -18,10 +13,7 @@ from torchmetrics.classification import (
 )
 from torchmetrics.regression import MeanSquaredError
 
-from mpcs_torch import ConcernRange, ConcernSpec, Evaluation, evaluate
-from mpcs_torch.errors import ExitStatus
-from mpcs_torch.evaluation import model_sums
-from tests.cli.test_cli import run
+from mpcs_torch import ConcernRange, ConcernSpec, evaluate
 from tests.evaluation.means import MEANS
 from tests.refused import Refused
 
@@ -144,27 +136,6 @@ def test_annotators_who_agree_are_one_class_for_each_row() -> None:
     assert measured(one_hot).first.confusion.equal(measured(TRUTH).first.confusion.double())
 
 
-@pytest.mark.slow
-@settings(max_examples=15, deadline=None)
-@given(st.lists(st.integers(1, 239), unique=True, max_size=3), st.sampled_from([2**17, 60]))
-def test_parts_of_any_size_merge(cuts: list[int], waiting: int) -> None:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(model_sums, "PENDING", waiting)
-        parts = [
-            Evaluation(NAMES, concern=CONCERN, is_soft=True) for _ in range(len(cuts) + 1)
-        ]
-        for part, rows in zip(
-            parts, torch.arange(240).tensor_split(sorted(cuts)), strict=True
-        ):
-            part.update({"A": A[rows], "B": B[rows]}, SHARES[rows])
-        for part in parts[1:]:
-            parts[0].merge(part)
-        found, expected = parts[0].result(), measured(preds={"A": A, "B": B})
-    assert_same(found, expected)
-    for one, other in zip(found.comparisons, expected.comparisons, strict=True):
-        assert one.paired == pytest.approx(other.paired)
-
-
 def test_degrees_of_truth_keep_their_meaning() -> None:
     degrees = evaluate({"A": A, "B": B}, SHARES)
     assert "soft_f1_macro" in degrees.models["A"].values
@@ -225,93 +196,6 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     with refusal:
         measured(target, **arguments)
-
-
-def written(path: Path, probs: Tensor, target: Tensor) -> Path:
-    lines = [",".join([*NAMES, *(f"target_{name}" for name in NAMES), "site"])]
-    rows = zip(probs.tolist(), target.tolist(), SITES, strict=True)
-    lines += [
-        ",".join(map(str, [*scores, *degrees, site])) for scores, degrees, site in rows
-    ]
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-@pytest.fixture
-def concern(tmp_path: Path) -> Path:
-    path = tmp_path / "concern.yaml"
-    path.write_text(
-        f"classes: {NAMES}\nweights: [[0, 1, 1], [1, 0, 1], [20, 2, 0]]\ndangerous: 5\n".replace(
-            "'", ""
-        )
-        + "class_groups: {seen: [unclear, ill]}\n"
-    )
-    return path
-
-
-def test_the_command_says_that_it_read_shares(
-    concern: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = [
-        written(tmp_path / f"{name}.csv", probs, SHARES)
-        for name, probs in (("A", A), ("B", B))
-    ]
-    assert run("score", *files, "--concern", concern, "--by", "site", "--json") == 0
-    found, expected = (
-        json.loads(capsys.readouterr().out),
-        measured(preds={"A": A, "B": B}, groups={"site": SITES}),
-    )
-    assert found["read"][0].startswith(
-        "A.csv: shares of annotators target_well, target_unclear, target_ill; scores"
-    )
-    assert found["models"]["B"]["metrics"] == pytest.approx(expected.models["B"].values)
-    assert found["models"]["B"]["intervals"]["expected_concern"] == pytest.approx(
-        expected.interval("expected_concern", "B")
-    )
-    differences = [row["difference"] for row in found["comparisons"]]
-    assert differences == pytest.approx(
-        [row.paired.difference for row in expected.comparisons]
-    )
-    gate = (
-        "--require",
-        "dangerous_rate < 50 %",
-        "--require",
-        "recall[seen] > 0.1",
-        "--require",
-        "dangerous_rate <= 0",
-    )
-    assert run("score", files[0], "--concern", concern, *gate) == ExitStatus.NOT_MET
-    assert "1 of 3 tests of requirements failed" in capsys.readouterr().err
-    assert (
-        run("score", files[0], "--concern", concern, "--html", tmp_path / "page.html") == 0
-    )
-    assert "expected_concern" in (tmp_path / "page.html").read_text()
-    capsys.readouterr()
-    assert run("score", files[0]) == 0
-    assert "degrees of truth target_well" in capsys.readouterr().out
-
-
-def test_the_command_names_the_row_whose_shares_have_another_sum(
-    concern: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    target = SHARES.clone()
-    target[3] *= 0.5
-    path = written(tmp_path / "A.csv", A, target)
-    assert run("score", path, "--concern", concern) == 2
-    error = " ".join(capsys.readouterr().err.split())
-    assert re.search("row 4: .* must hold shares of annotators that sum to 1", error)
-    assert "degrees of truth need metrics such as soft_f1_macro" in error
-    assert run("score", path, "--metrics", "soft_f1_macro") == 0
-
-
-def test_probabilities_of_a_file_are_those_of_classes(
-    concern: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = written(tmp_path / "A.csv", 0.6 * A, SHARES)
-    assert run("score", path, "--concern", concern) == 2
-    assert "must be probabilities >= 0 that sum to 1" in " ".join(
-        capsys.readouterr().err.split()
-    )
 
 
 def test_shares_of_thirds_have_no_negative_rates() -> None:

@@ -1,8 +1,5 @@
 """Any Metric has the value of torchmetrics, and an interval where one holds: in `evaluate` and in `WithInterval`."""
 
-import json
-import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,12 +23,9 @@ from torchmetrics.classification import (
 from torchmetrics.regression import MeanSquaredError, PearsonCorrCoef, R2Score
 
 from mpcs_torch import Evaluation, WithInterval, evaluate
-from mpcs_torch.errors import ExitStatus
-from mpcs_torch.evaluation.reasons import NO_RANGE
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.metrics import MetaPatternConcernScore
 from mpcs_torch.metrics.register import MetricEntry
-from tests.cli.test_cli import run
 from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -113,44 +107,6 @@ def test_the_interval_is_near_that_of_the_jackknife_of_single_rows() -> None:
     assert (low, high) == pytest.approx(ours, abs=0.2 * (ours[1] - ours[0]))
 
 
-def test_swapped_models_differ_with_the_other_sign() -> None:
-    one, other = (
-        evaluate(preds, TARGET, metrics=[MulticlassCohenKappa(3)]).comparisons[0].paired
-        for preds in ({"A": PROBS, "B": OTHER}, {"B": OTHER, "A": PROBS})
-    )
-    assert (one.difference, one.low, one.high) == pytest.approx(
-        (-other.difference, -other.high, -other.low)
-    )
-    assert one.p_value == pytest.approx(other.p_value)
-
-
-def test_a_group_of_all_rows_has_the_value_of_all() -> None:
-    found = measured(groups={"site": ["all"] * 900})
-    for name in OURS:
-        assert found.value(name, "A", ("site", "all")) == pytest.approx(
-            found.value(name, "A")
-        )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("clusters", [None, [f"patient {row // 3}" for row in range(900)]])
-def test_halves_merge(clusters: list[str] | None) -> None:
-    whole = measured(clusters=clusters)
-    parts = []
-    for rows in (slice(0, 450), slice(450, 900)):
-        parts.append(Evaluation(3, metrics={name: make() for name, make in OURS.items()}))
-        units = None if clusters is None else clusters[rows]
-        parts[-1].update({"A": PROBS[rows], "B": OTHER[rows]}, TARGET[rows], clusters=units)
-    parts[0].merge(pickle.loads(pickle.dumps(parts[1])))
-    merged = parts[0].result()
-    for name in OURS:
-        assert merged.value(name, "A") == pytest.approx(whole.value(name, "A"))
-        expected = whole.interval(name, "A")
-        # Rows of the second half have other numbers, and so other parts, unless they have clusters.
-        room = 1e-9 if clusters else 0.4 * (expected[1] - expected[0])
-        assert merged.interval(name, "A") == pytest.approx(expected, abs=room)
-
-
 @pytest.mark.parametrize(
     ("metric", "codes"),
     [
@@ -220,22 +176,6 @@ def test_metrics_take_what_there_is() -> None:
 def test_bad_metrics_are_refused(metrics: Any, refusal: Refused) -> None:
     with refusal:
         evaluate(PROBS, TARGET, metrics=metrics)
-
-
-def test_the_command_takes_metrics_with_settings(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    np.savez(tmp_path / "p.npz", preds=PROBS.numpy(), target=TARGET.numpy())
-    kappa = "kappa=torchmetrics.classification:MulticlassCohenKappa(weights=quadratic, ignore_index=-1)"
-    options = ("--metrics", f"{kappa},mpcs", "--json", "--require", "kappa > 0.2")
-    status = run("score", tmp_path / "p.npz", *options)
-    assert (
-        status == ExitStatus.NOT_MET
-    )  # what a row adds to a metric of others is not known
-    assert json.loads(capsys.readouterr().out)["requirements"][0]["reason"] == str(NO_RANGE)
-    assert run("score", tmp_path / "p.npz", *options, "--approximate") == 0
-    found = json.loads(capsys.readouterr().out)["metrics"]
-    assert found["kappa"] == pytest.approx(value(OURS["kappa"]))
 
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")

@@ -1,11 +1,9 @@
 """Groups of classes, such as referable grades: rates are those of the union of their classes."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from scipy.stats import binomtest
@@ -15,10 +13,8 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.concern import ConcernError, load_concern
 from mpcs_torch.concern.files import save_concern
-from mpcs_torch.errors import ExitStatus
 from mpcs_torch.evaluation import RequirementError
 from mpcs_torch.functional import clopper_pearson
-from tests.cli.test_cli import run
 
 GRADES = ["none", "mild", "moderate", "severe", "proliferative"]
 REFERABLE = ["moderate", "severe", "proliferative"]
@@ -62,40 +58,6 @@ def test_rates_are_those_of_scikit_learn_for_the_union(clinic: str | None) -> No
             found.interval("specificity[proliferative]")
         )
         assert "referable" in str(found)
-
-
-def test_gates_and_weights_take_groups(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    save_concern(CONCERN, tmp_path / "grades.yaml")
-    np.savez(tmp_path / "p.npz", preds=PROBS.numpy(), target=TARGET.numpy())
-    gate = ("--require", "sensitivity[referable] > 0.3")
-    assert (
-        run(
-            "score",
-            tmp_path / "p.npz",
-            "--concern",
-            tmp_path / "grades.yaml",
-            *gate,
-            "--json",
-        )
-        == 0
-    )
-    found = json.loads(capsys.readouterr().out)["per_class"]["referable"]
-    weighted = evaluate(PROBS, TARGET, concern=CONCERN, weights=torch.ones(400))
-    for rate in ("precision", "recall", "specificity"):
-        assert found[rate] == pytest.approx(weighted.value(f"{rate}[referable]"))
-    assert (
-        run(
-            "score",
-            tmp_path / "p.npz",
-            "--concern",
-            tmp_path / "grades.yaml",
-            "--require",
-            "recall[referable] > 0.99",
-        )
-        == ExitStatus.NOT_MET
-    )
 
 
 OTHER = (

@@ -1,16 +1,12 @@
 """Check the intervals of crossed clusters, such as patients and readers."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation import evaluate
-from tests.cli.test_cli import run
 from tests.refused import Refused
 
 METRICS = ["accuracy", "cross_entropy", "macro_recall"]
@@ -139,35 +135,6 @@ def test_crossed_clusters_take_units_and_frequencies() -> None:
         assert repeated.interval(name, "first") == pytest.approx(
             plain.interval(name, "first"), rel=near
         )
-
-
-def test_the_command_has_a_second_column_of_clusters(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    models, target, columns = scores(40, 12, seed=0)
-    probs = {f"prob_{label}": models["first"][:, label].tolist() for label in range(2)}
-    path = tmp_path / "reads.csv"
-    pd.DataFrame({"label": target.tolist(), **probs, **columns}).to_csv(path, index=False)
-    assert (
-        run(
-            "score",
-            path,
-            "--cluster",
-            "patient",
-            "--crossed",
-            "reader",
-            "--json",
-            "--metrics",
-            ",".join(METRICS),
-        )
-        == 0
-    )
-    intervals = json.loads(capsys.readouterr().out)["intervals"]
-    expected = evaluate(models["first"], target, clusters=columns, metrics=METRICS)
-    for name in METRICS:
-        assert intervals[name] == pytest.approx(expected.interval(name), rel=1e-6), name
-    assert run("score", path, "--crossed", "reader") == 2
-    assert "needs --cluster" in capsys.readouterr().err
 
 
 def test_a_metric_that_one_column_cannot_compare_is_named() -> None:

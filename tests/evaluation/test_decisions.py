@@ -15,7 +15,7 @@ from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.concern import save_concern
 from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.functional import clopper_pearson
 from tests.cli.test_cli import run
 from tests.refused import Refused
@@ -156,17 +156,9 @@ def test_each_class_has_its_rates_and_groups_of_rows_have_metrics() -> None:
     )
 
 
-def test_halves_merge_and_rules_are_compared() -> None:
+def test_rules_are_compared() -> None:
     first, target = drawn(400, 2)
     whole = evaluate({"A": first, "B": target}, target, concern=SPEC)
-    halves = [
-        Evaluation(SPEC.classes, concern=SPEC, is_decided=True, refers=True)
-        for _ in range(2)
-    ]
-    for half, rows in zip(halves, (slice(200), slice(200, 400)), strict=True):
-        half.update({"A": first[rows], "B": target[rows]}, target[rows])
-    halves[0].merge(halves[1])
-    assert repr(halves[0].result().to_dict()) == repr(whole.to_dict())  # which has NaN
     better = {row.measure: row.better for row in whole.comparisons}
     assert better == {
         "rate of dangerous errors": None,
@@ -233,39 +225,6 @@ def write(path: Path, decisions: Tensor, target: Tensor) -> None:
         for n, (d, t) in enumerate(zip(decisions, target, strict=True))
     ]
     path.write_text("\n".join(["decision,target,patient", *rows]) + "\n")
-
-
-def test_files_of_decisions_give_the_values_of_tensors(tmp_path: Path) -> None:
-    decisions, target = drawn(300, 5)
-    write(tmp_path / "A.csv", decisions, target)
-    write(tmp_path / "B.csv", target, target)
-    reading = ReadOptions(cluster="patient")
-    result = score_models(
-        open_models([tmp_path / "A.csv", tmp_path / "B.csv"], reading, SPEC), SPEC
-    )
-    patients = [str(row % 7) for row in range(300)]
-    expected = evaluate(
-        {"A": decisions, "B": target}, target, concern=SPEC, clusters=patients
-    )
-    for name in ("A", "B"):
-        assert result.models[name].values == pytest.approx(
-            dict(expected.models[name].values)
-        )
-        for metric, interval in expected.models[name].intervals.items():
-            assert result.models[name].intervals[metric] == pytest.approx(interval)
-
-
-def test_referrals_need_a_concern_and_decisions_known_words(tmp_path: Path) -> None:
-    path = tmp_path / "A.csv"
-    path.write_text("decision,target\nbenign,benign\nrefer,malignant\n")
-    with pytest.raises(PredictionsError, match=r"has referrals: --concern FILE"):
-        open_models([path], ReadOptions())
-    path.write_text("decision,target\nbenign,benign\nperhaps,malignant\n")
-    with pytest.raises(
-        PredictionsError,
-        match=r"row 2, column decision: must be one of .*refer, but is 'perhaps'",
-    ):
-        score_models(open_models([path], ReadOptions(), SPEC), SPEC)
 
 
 @pytest.mark.parametrize(

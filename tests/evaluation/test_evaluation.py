@@ -74,47 +74,6 @@ def test_what_was_not_measured_is_refused(asked: dict[str, Any], refusal: Refuse
         result.value(**{"model": "A", **asked})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("clusters", [None, PATIENTS])
-def test_halves_merge_to_the_whole(clusters: torch.Tensor | None) -> None:
-    whole, halves = (
-        Evaluation(CONCERN.classes, concern=CONCERN),
-        [Evaluation(CONCERN.classes, concern=CONCERN) for _ in range(2)],
-    )
-    for half, rows in zip(halves, (slice(120), slice(120, 240)), strict=True):
-        given = {
-            "target": TARGET[rows],
-            "groups": {"site": SITES[rows]},
-            "clusters": None if clusters is None else clusters[rows],
-        }
-        half.update({name: own[rows] for name, own in MODELS.items()}, **given)  # type: ignore[arg-type]
-        whole.update({name: own[rows] for name, own in MODELS.items()}, **given)  # type: ignore[arg-type]
-    halves[0].merge(halves[1])
-    for name, [sums] in whole._models.items():
-        sums.flush()
-        for column, table in sums.tables.items():
-            merged = halves[0]._models[name][0].tables[column]
-            assert merged.ids.equal(table.ids)
-            torch.testing.assert_close(merged.sums, table.sums, rtol=1e-14, atol=0)
-    found, expected = halves[0].result().to_dict(), whole.result().to_dict()
-    assert found["notes"] == expected["notes"]
-    for name in MODELS:
-        assert found["models"][name]["metrics"] == pytest.approx(
-            expected["models"][name]["metrics"]
-        )
-        assert found["models"][name]["confusion"] == expected["models"][name]["confusion"]
-    models = (
-        Evaluation(CONCERN.classes, concern=CONCERN),
-        Evaluation(CONCERN.classes, concern=CONCERN),
-    )
-    for evaluation, (name, preds) in zip(models, MODELS.items(), strict=True):
-        evaluation.update({name: preds}, TARGET, groups={"site": SITES}, clusters=clusters)
-    models[0].merge(models[1])
-    assert [row.paired.p_value for row in models[0].result().comparisons] == pytest.approx(
-        [row.paired.p_value for row in whole.result().comparisons]
-    )
-
-
 def test_units_that_are_folded_tell_nearly_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

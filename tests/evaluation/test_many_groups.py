@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, evaluate
-from mpcs_torch.evaluation import Evaluation, Result, evaluation
+from mpcs_torch.evaluation import Result, evaluation
 from mpcs_torch.evaluation.scores import Scores
 
 CONCERN = ConcernSpec(
@@ -80,22 +80,6 @@ def test_a_group_has_the_values_of_its_rows_alone(
         assert_same(scores, alone)
         for rate in of_site.pooled.class_group_rates:
             assert scores.find(rate)[0] == pytest.approx(alone.find(rate)[0], nan_ok=True)  # type: ignore[index]
-
-
-@pytest.mark.parametrize("intervals", [False, True])
-def test_groups_of_merged_parts_are_those_of_all_rows(intervals: bool) -> None:
-    probs, target = drawn(90, 3, seed=0)
-    groups = [f"s{(7 * row) % 11}" for row in range(90)]
-    whole, *parts = (Evaluation(3, intervals=intervals) for _ in range(3))
-    whole.update(probs, target, groups={"site": groups})
-    for first, last, part in ((0, 40, parts[1]), (40, 47, parts[0]), (47, 90, parts[0])):
-        part.update(
-            probs[first:last], target[first:last], groups={"site": groups[first:last]}
-        )
-    parts[1].merge(parts[0])
-    [of_whole], [of_parts] = whole.result().groups, parts[1].result().groups
-    for name, scores in of_whole.groups.items():
-        assert_same(scores, of_parts.groups[name])
 
 
 @pytest.mark.parametrize("number", [4, 5])

@@ -1,7 +1,5 @@
 """Metrics by name that readers of a field expect: kappa, balanced accuracy, and rates and areas of one class."""
 
-import json
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
@@ -20,14 +18,12 @@ from torch import Tensor
 from torchmetrics.classification import BinaryAUROC
 
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate, evaluate_detectors
-from mpcs_torch.concern import save_concern
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.quality.roc_area import RocArea
 from mpcs_torch.functional.quality.scores import ClassRate
 from mpcs_torch.metrics.measure_metric import MeasureMetric
-from tests.cli.test_cli import run
 from tests.refused import Refused
 
 GRADES = ["none", "mild", "moderate", "severe"]
@@ -238,28 +234,6 @@ def test_what_cannot_be_scoresis_refused(
 ) -> None:
     with refusal:
         measured(metrics=[name], **arguments)
-
-
-def test_the_command_takes_them_with_gates(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    comma = ConcernSpec(
-        ["none", "mild", "moderate", "severe, active"], class_groups={"referable": [2, 3]}
-    )
-    save_concern(comma, tmp_path / "concern.yaml")
-    np.savez(tmp_path / "p.npz", preds=PROBS.numpy(), target=TARGET.numpy())
-    names = "quadratic_weighted_kappa, auroc[severe, active],recall[referable]"
-    flags = ("--concern", tmp_path / "concern.yaml", "--metrics", names, "--json")
-    assert (
-        run("score", tmp_path / "p.npz", *flags, "--require", "auroc[severe, active] > 0.5")
-        == 0
-    )
-    found = json.loads(capsys.readouterr().out)["metrics"]
-    expected = measured(
-        preds=PROBS,
-        metrics=["quadratic_weighted_kappa", "auroc[severe]", "recall[referable]"],
-    )
-    assert list(found.values()) == pytest.approx(list(expected.first.values.values()))
 
 
 KAPPA = "quadratic_weighted_kappa"

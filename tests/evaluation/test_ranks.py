@@ -3,12 +3,11 @@
 from statistics import NormalDist
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from scipy.stats import binomtest
 
-from mpcs_torch import Evaluation, evaluate
+from mpcs_torch import evaluate
 
 CLASSES = 3
 
@@ -85,21 +84,3 @@ def test_p_values_of_areas_are_near_those_of_delong(positives: int) -> None:
     variance = change.mean(1).var() / positives + change.mean(0).var() / (500 - positives)
     z = abs(change.mean().item()) / variance.sqrt().item()
     assert row.paired.p_value == pytest.approx(2 * NormalDist().cdf(-z), rel=0.1, abs=0.01)
-
-
-def test_parts_and_groups_have_the_values_of_their_rows() -> None:
-    probs, target = drawn(200, 4)
-    sites = np.array(["x", "y"])[np.arange(200) % 2]
-    whole = evaluate(probs, target, metrics=["auroc"], groups={"site": sites})
-    parts = [Evaluation(CLASSES, metrics=["auroc"]) for _ in range(2)]
-    for part, rows in zip(parts, (slice(0, 90), slice(90, 200)), strict=True):
-        part.update(probs[rows], target[rows], groups={"site": sites[rows]})
-    parts[0].merge(parts[1])
-    for result in (whole, parts[0].result()):
-        assert result.value("auroc") == pytest.approx(whole.value("auroc"))
-        assert result.interval("auroc") == pytest.approx(whole.interval("auroc"))
-        for name in ("x", "y"):
-            alone = evaluate(probs[sites == name], target[sites == name], metrics=["auroc"])
-            assert result.value("auroc", group=("site", name)) == pytest.approx(
-                alone.value("auroc")
-            )

@@ -1,7 +1,6 @@
 """Units of decision, such as patients: the rows of each become one row, by rules that are computed by hand here."""
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpcs_torch import ConcernSpec, evaluate, evaluate_detectors
+from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.evaluation.units import DecisionUnits, order_of_severity
-from tests.cli.test_cli import one_line, run
+from tests.cli.test_cli import run
 from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -237,72 +236,6 @@ def concern(tmp_path: Path) -> Path:
     return path
 
 
-def test_score_combines_rows_that_are_anywhere_in_the_files(
-    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = (
-        written(tmp_path / "a.csv", PROBS, ORDER, SEEN),
-        written(tmp_path / "b.csv", OTHER, ORDER.flip(0), SEEN),
-    )
-    options = (
-        "--concern",
-        concern,
-        "--id-column",
-        "id",
-        "--by",
-        "site",
-        "--unit",
-        "patient",
-        "--combine",
-        "worst",
-    )
-    assert run("score", *files, *options, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    expected = evaluate(
-        {"a": PROBS, "b": OTHER},
-        SEEN,
-        concern=CONCERN,
-        unit=PATIENTS,
-        combine="worst",
-        groups={"site": SITES},
-    )
-    for model in "ab":
-        for name, value in expected.models[model].values.items():
-            assert found["models"][model]["metrics"][name] == pytest.approx(value)
-        for name, ends in expected.models[model].intervals.items():
-            assert found["models"][model]["intervals"][name] == pytest.approx(ends)
-    p_values = [each["adjusted_p_value"] for each in found["comparisons"]]
-    assert p_values == pytest.approx(
-        [each.adjusted_p_value for each in expected.comparisons]
-    )
-    assert "units patient, combined by worst" in found["read"][0]
-    assert "60 units of decision (patient) of 240 rows, combined by worst" in "".join(
-        found["notes"]
-    )
-    assert (
-        run("score", files[0], "--unit", "patient", "--html", tmp_path / "page.html") == 2
-    )
-    assert (
-        "labels must be the same in all rows of a unit, but those of unit 'p"
-        in one_line(capsys.readouterr().err)
-    )
-    assert run("score", files[0], *options, "--html", tmp_path / "page.html") == 0
-    assert (
-        "60 units of decision (patient) of 240 rows" in (tmp_path / "page.html").read_text()
-    )
-
-
-def test_files_with_fewer_rows_are_refused_as_without_units(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = (
-        written(tmp_path / "a.csv", PROBS, torch.arange(240)),
-        written(tmp_path / "b.csv", OTHER, torch.arange(230)),
-    )
-    assert run("score", *files, "--unit", "patient") != 0
-    assert "has 230 rows, but" in one_line(capsys.readouterr().err)
-
-
 def test_decide_fits_and_applies_rules_to_units(
     tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -398,40 +331,3 @@ def test_a_unit_with_a_row_without_label_has_none(tmp_path: Path, concern: Path)
         == 0
     )
     assert len((tmp_path / "d.csv").read_text().splitlines()) == 241
-
-
-@pytest.mark.parametrize("combine", ["mean", "worst"])
-def test_detect_combines_scores(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], combine: str
-) -> None:
-    scores = torch.randn(240, generator=GENERATOR).double() + (LABELS == 2)
-    labels = LABELS == 2 if combine == "mean" else SEEN == 2
-    path = tmp_path / "s.csv"
-    lines = [
-        f"p{PATIENTS[row]},{scores[row].item()!r},{int(labels[row])}"
-        for row in ORDER.tolist()
-    ]
-    path.write_text("\n".join(["patient,score,label", *lines]) + "\n")
-    assert run("detect", path, "--unit", "patient", "--combine", combine, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    of_units = [scores[each == PATIENTS] for each in range(60)]
-    reduced = torch.stack(
-        [each.mean() if combine == "mean" else each.max() for each in of_units]
-    )
-    is_target = torch.stack([labels[each == PATIENTS].any() for each in range(60)])
-    expected = evaluate_detectors(reduced, is_target)
-    for name, value in expected.first.values.items():
-        assert found["metrics"][name] == pytest.approx(value), name
-    assert "60 units of decision (patient) of 240 rows" in found["read"][0]
-
-
-def test_options_of_units_are_refused_where_they_mean_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = written(tmp_path / "a.csv", PROBS, ORDER)
-    for options, message in (
-        (("--combine", "worst"), "needs --unit"),
-        (("--unit", "person"), "has no column 'person' of --unit"),
-    ):
-        assert run("score", path, *options) != 0
-        assert message in one_line(capsys.readouterr().err)

@@ -1,6 +1,5 @@
 """Weights of rows and shares of classes: values are those of scikit-learn, and laws tie intervals to repeated rows."""
 
-import json
 import re
 from dataclasses import replace
 from itertools import product
@@ -30,15 +29,12 @@ from torchmetrics.classification import (
 
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
 from mpcs_torch.concern.files import save_concern
-from mpcs_torch.errors import ExitStatus, Rule
 from mpcs_torch.evaluation.metric_states import takes_weights
 from mpcs_torch.evaluation.reasons import OPEN_WEIGHTS
 from mpcs_torch.evaluation.rows import Rows
-from mpcs_torch.functional.inputs.labels import WEIGHT_RULE
 from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
 from mpcs_torch.metrics.register import ENTRIES
 from tests.cli.test_cli import run
-from tests.evaluation.means import MEANS
 from tests.refused import Refused
 from tests.report.page import Page
 
@@ -81,6 +77,8 @@ def test_values_are_those_of_scikit_learn() -> None:
     expected = confusion_matrix(TARGET, decided, sample_weight=WEIGHTS)
     torch.testing.assert_close(found.first.confusion, torch.from_numpy(expected))
     assert found.first.rows == 300
+    effective = WEIGHTS.sum().square() / WEIGHTS.square().sum()
+    assert f"effective sample size is {effective:.0f} rows" in "".join(found.all_notes())
 
 
 @pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
@@ -169,72 +167,6 @@ def test_areas_keep_their_interval_with_weights_of_1_and_with_annotators_who_agr
             **{"target": few, **given}, metrics=["auroc[c]"], clusters=clusters
         )
         assert found.interval("auroc[c]") == pytest.approx(plain)
-
-
-def test_weights_of_1_change_nothing_but_rates_have_bounds_of_sums() -> None:
-    plain, weighted = measured(), measured(weights=np.ones(300))
-    for name, value in weighted.first.values.items():
-        assert value == pytest.approx(plain.value(name)), name
-        ends = plain.interval(name)
-        if ends is not None:
-            assert weighted.interval(name) == pytest.approx(ends, rel=1e-4), name
-
-
-def test_whole_weights_are_repeated_rows_clustered_by_the_row() -> None:
-    repeats = torch.arange(300) % 3 + 1
-    weighted = measured(weights=repeats.double(), preds={"A": PROBS, "B": OTHER})
-    rows = torch.arange(300).repeat_interleave(repeats)
-    repeated = measured(
-        preds={"A": PROBS[rows], "B": OTHER[rows]}, target=TARGET[rows], clusters=rows
-    )
-    names = [
-        name
-        for name in weighted.models["A"].intervals
-        if name in repeated.models["A"].intervals
-    ]
-    assert len(names) > 12
-    for name in names:
-        assert weighted.value(name, "A") == pytest.approx(repeated.value(name, "A")), name
-        ends, of_repeated = weighted.interval(name, "A"), repeated.interval(name, "A")
-        if (
-            name in MEANS
-        ):  # which allow for one more bad row, not for as many as its weight says
-            assert min(map(abs, np.subtract(ends, of_repeated))) == pytest.approx(
-                0, abs=1e-5
-            )
-        else:
-            assert ends == pytest.approx(of_repeated, rel=1e-6), name
-    for one, other in zip(weighted.comparisons, repeated.comparisons, strict=True):
-        assert one.paired.difference == pytest.approx(other.paired.difference)
-
-
-@pytest.mark.parametrize("scale", [0.01, 100.0])
-def test_only_ratios_of_weights_count(scale: float) -> None:
-    one, other = measured(weights=WEIGHTS), measured(weights=scale * WEIGHTS)
-    for name, ends in one.first.intervals.items():
-        if name != "dangerous":  # a count
-            assert other.interval(name) == pytest.approx(ends, rel=1e-6), name
-
-
-def test_rows_of_weight_0_say_nothing() -> None:
-    weights = torch.where(torch.arange(300) < 200, WEIGHTS, 0)
-    one, other = (
-        measured(weights=weights),
-        measured(preds=PROBS[:200], target=TARGET[:200], weights=WEIGHTS[:200]),
-    )
-    for name, ends in one.first.intervals.items():
-        assert other.value(name) == pytest.approx(one.value(name))
-        assert other.interval(name) == pytest.approx(ends, rel=1e-9)
-
-
-def test_parts_merge() -> None:
-    parts = [Evaluation(3, concern=CONCERN, is_weighted=True) for _ in range(2)]
-    for part, rows in zip(parts, (slice(0, 100), slice(100, 300)), strict=True):
-        part.update(PROBS[rows], TARGET[rows], weights=WEIGHTS[rows])
-    parts[0].merge(parts[1])
-    whole = measured(weights=WEIGHTS)
-    for name, ends in parts[0].result().first.intervals.items():
-        assert ends == pytest.approx(whole.interval(name)), name
 
 
 def test_shares_of_classes_weight_an_enriched_set_back() -> None:
@@ -413,35 +345,6 @@ def written(path: Path, probs: Any, rows: Any, **columns: Any) -> Path:
     return path
 
 
-def test_the_command_weights_rows_of_several_files(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = torch.arange(300)
-    one = written(tmp_path / "a.csv", PROBS, rows, w=WEIGHTS.tolist())
-    other = written(tmp_path / "b.csv", OTHER, rows.flip(0))
-    options = ("--weight", "w", "--id-column", "id", "--json")
-    assert run("score", one, other, *options, "--metrics", "accuracy,mpcs,macro_f1") == 0
-    found = json.loads(capsys.readouterr().out)
-    expected = measured(
-        preds={"a": PROBS, "b": OTHER},
-        concern=None,
-        weights=WEIGHTS,
-        metrics=["accuracy", "mpcs", "macro_f1"],
-    )
-    for model in "ab":
-        for name, value in expected.models[model].values.items():
-            assert found["models"][model]["metrics"][name] == pytest.approx(value)
-            assert found["models"][model]["intervals"][name] == pytest.approx(
-                expected.interval(name, model)
-            )
-    assert "weights w" in found["read"][0]
-    gate = ("score", one, "--weight", "w", "--require", "accuracy > 0.2")
-    assert run(*gate) == ExitStatus.NOT_MET
-    assert "--max-weight" in capsys.readouterr().out
-    assert run(*gate, "--max-weight", "3") == 0
-    assert "effective sample size" in capsys.readouterr().out
-
-
 def test_bounds_of_weighted_rows_need_the_largest_weight_of_any_row() -> None:
     weighted = measured(weights=WEIGHTS, metrics=["accuracy", "macro_f1", "mpcs", "auroc"])
     largest = float(WEIGHTS.max())
@@ -469,60 +372,6 @@ def test_bounds_of_weighted_rows_need_the_largest_weight_of_any_row() -> None:
         weighted.check("accuracy > 0.1", max_weight=0)
 
 
-@pytest.mark.parametrize("by_id", [False, True])
-def test_the_command_repeats_rows_of_several_files(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, by_id: bool
-) -> None:
-    rows = torch.arange(300)
-    one = written(tmp_path / "a.csv", PROBS, rows, n=FREQUENCIES.tolist())
-    other = written(tmp_path / "b.csv", OTHER, rows.flip(0) if by_id else rows)
-    options = ("--frequency", "n", "--json", *(("--id-column", "id") if by_id else ()))
-    assert (
-        run("score", one, other, *options, "--metrics", "accuracy,mpcs,risk_coverage_area")
-        == 0
-    )
-    found = json.loads(capsys.readouterr().out)
-    expected = measured(
-        preds={"a": PROBS[REPEATED], "b": OTHER[REPEATED]},
-        target=TARGET[REPEATED],
-        concern=None,
-        metrics=["accuracy", "mpcs", "risk_coverage_area"],
-    )
-    for model in "ab":
-        for name, value in expected.models[model].values.items():
-            assert found["models"][model]["metrics"][name] == pytest.approx(value)
-            if ends := expected.interval(name, model):
-                assert found["models"][model]["intervals"][name] == pytest.approx(ends)
-    p_values = [each["adjusted_p_value"] for each in found["comparisons"]]
-    assert p_values == pytest.approx(
-        [each.adjusted_p_value for each in expected.comparisons]
-    )
-    assert "frequencies n" in found["read"][0]
-
-
-def test_the_command_takes_shares_of_classes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = written(tmp_path / "a.csv", PROBS, torch.arange(300), w=WEIGHTS.tolist())
-    for options, weights in ((), None), (("--weight", "w"), WEIGHTS):
-        assert (
-            run("score", path, "--prevalence", "a=0.9, b=0.08,c=0.02", *options, "--json")
-            == 0
-        )
-        found = json.loads(capsys.readouterr().out)
-        expected = measured(
-            concern=None,
-            class_names=list("abc"),
-            prevalence={"a": 0.9, "b": 0.08, "c": 0.02},
-            weights=weights,
-        )
-        for name, value in expected.first.values.items():
-            assert found["metrics"][name] == pytest.approx(value)
-        for name, ends in expected.first.intervals.items():
-            assert found["intervals"][name] == pytest.approx(ends)
-        assert "prevalence a 0.9, b 0.08, c 0.02" in found["read"][0]
-
-
 def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
     path, page = (
         written(tmp_path / "a.csv", PROBS, torch.arange(300), w=WEIGHTS.tolist()),
@@ -545,44 +394,3 @@ def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
         "the interval of weighted rows, not Clopper and Pearson's of counts"
     )
     assert "What referring samples" in text
-
-
-NAMES_ALL = Rule("names_all_classes", fields={"classes": ["a", "b", "c"]})
-
-
-@pytest.mark.parametrize(
-    ("weight", "options", "message"),
-    [
-        (-1, (), f"row 300, column w: {WEIGHT_RULE}, but is -1"),
-        ("", (), f"row 300, column w: {WEIGHT_RULE}, but is missing"),
-        ("heavy", (), "column w: must be a number, but is 'heavy'"),
-        (1, ("--weight", "v"), "--weight: is given more than once"),
-        (1, ("--frequency", "v"), "has no column 'v' of --frequency"),
-        (
-            0,
-            ("--frequency", "w"),
-            f"column w: {Rule('whole_at_least', fields={'minimum': 1})}, but is 0",
-        ),
-        (
-            1,
-            ("--prevalence", "a=0.5"),
-            f"prevalence {Rule('names_all_classes', fields={'classes': ['a', 'b', 'c']})}, but got ['a']",
-        ),
-        (
-            1,
-            ("--prevalence", "a,b"),
-            "must be a share for each class, such as ill=0.01,healthy=0.99",
-        ),
-        (1, ("--prevalence", "a=x"), "could not convert string to float"),
-    ],
-)
-def test_the_command_refuses_bad_weights(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    weight: Any,
-    options: Any,
-    message: str,
-) -> None:
-    path = written(tmp_path / "a.csv", PROBS, torch.arange(300), w=[1] * 299 + [weight])
-    assert run("score", path, *("--weight", "w"), *options) != 0
-    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())

@@ -25,6 +25,7 @@ from mpcs_torch.functional import (
     detection_curve,
     equal_error_rate,
     false_alarm_at_miss,
+    h_measure,
     half_total_error_rate,
     min_cllr,
     min_detection_cost,
@@ -91,6 +92,24 @@ class TestOracle:
             nearest == near(value)
             for value in expected["eer_nearest"]["values_at_the_minimisers_of_abs_gap"]
         )
+
+    def test_discrimination_and_calibration(self, case: dict[str, Any]) -> None:
+        scores, expected = scores_of(case), case["expected"]
+        for function, name in (
+            (cllr, "cllr"),
+            (min_cllr, "min_cllr"),
+            (partial_auc, "auc"),
+            (precision_recall_break_even, "prbep_error_count"),
+        ):
+            assert function(*scores).item() == near(expected[name]), name
+        assert h_measure(*scores).item() == near(H_MEASURE[case["name"]])
+        partial = expected["pauc_mcclish_max_fpr_0.1"].get("value")
+        if isinstance(partial, float):
+            assert partial_auc(*scores, max_p_fa=0.1).item() == near(partial)
+        if "rocch_vertices" in expected:
+            hull, vertices = hull_of(*scores), expected["rocch_vertices"]
+            assert hull.p_miss.tolist() == pytest.approx(vertices["pmiss"], abs=1e-9)
+            assert hull.p_fa.tolist() == pytest.approx(vertices["pfa"], abs=1e-9)
 
     def test_minimum_costs_at_every_operating_point(self, case: dict[str, Any]) -> None:
         for point, row in points_of(case["expected"].get("min_dcf", [])):

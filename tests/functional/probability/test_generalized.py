@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mpcs_torch.functional import (
+    accuracy,
     calibration_slope,
+    cross_entropy,
     decisiveness,
     geometric_accuracy,
     probability_accuracy,
@@ -57,7 +59,11 @@ def test_every_case_of_the_oracle(case: dict[str, Any], expected: dict[str, Any]
         torch.tensor(case["preds"], dtype=torch.float64),
         torch.tensor(case["target"]),
     )
-    settings = {"num_classes": preds.shape[1], "from_logits": False}
+    settings: dict[str, Any] = {"num_classes": preds.shape[1], "from_logits": False}
+    entropy = cross_entropy(preds, target, **settings).item()
+    assert entropy == pytest.approx(float(case["minus_log_likelihood_mean"]), abs=1e-5)
+    right = accuracy(preds, target, num_classes=preds.shape[1]).item()
+    assert right == pytest.approx(case["prediction_accuracy"])
     binning = {key: expected[key] for key in ("epsilon", "n_bins", "delta", "span")}
     measured = bins_of(preds, target, **settings, **binning)
     reported = ProbabilityMeans(
