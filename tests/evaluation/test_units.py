@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpcs_torch import ConcernSpec, evaluate, evaluate_detectors
+from mpcs_torch.evaluation.evaluation import INDEPENDENT, INDEPENDENT_UNITS
 from mpcs_torch.evaluation.units import DecisionUnits, order_of_severity
 from tests.cli.test_cli import one_line, run
 from tests.refused import Refused
@@ -237,6 +238,13 @@ def concern(tmp_path: Path) -> Path:
     return path
 
 
+def test_without_clusters_units_are_said_to_be_independent() -> None:
+    found = evaluate(PROBS, LABELS, unit=PATIENTS)
+    assert INDEPENDENT_UNITS in found.notes
+    assert INDEPENDENT not in found.notes
+    assert INDEPENDENT in evaluate(PROBS, LABELS).notes
+
+
 def test_score_combines_rows_that_are_anywhere_in_the_files(
     tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -276,9 +284,10 @@ def test_score_combines_rows_that_are_anywhere_in_the_files(
         [each.adjusted_p_value for each in expected.comparisons]
     )
     assert "units patient, combined by worst" in found["read"][0]
-    assert "60 units of decision (patient) of 240 rows, combined by worst" in "".join(
-        found["notes"]
-    )
+    notes = "".join(found["notes"])
+    assert "60 units of decision (patient) of 240 rows, combined by worst" in notes
+    assert "intervals assume independent units; units that share something" in notes
+    assert "such as a patient" not in notes
     assert (
         run("score", files[0], "--unit", "patient", "--html", tmp_path / "page.html") == 2
     )
