@@ -143,7 +143,15 @@ def write_monitor_report(
             risk_verdict(watch),
             *(alarm_sentence(alarm) for alarm in watch.alarms[1:]),
         ],  # the first is the title
-        [part("facts", {"rows with a label": f"{watch.labelled} of {watch.rows}"})],
+        [
+            part(
+                "facts",
+                {
+                    "rows with a label": f"{watch.labelled} of {watch.rows}",
+                    "referrals": f"{watch.referred} of {watch.rows}",
+                },
+            )
+        ],
         [
             part(
                 "section",
