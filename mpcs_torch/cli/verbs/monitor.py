@@ -134,8 +134,9 @@ def monitor(
     rows, labelled, referred = (new - old for new, old in zip(now, before, strict=True))
     news = f"{rows} new rows, {labelled} of them with a label."
     if rows:
-        news += f" {in_percent(referred / rows)} of them are referrals"
-        news += f", {in_percent(watch.referred / watch.rows)} of all {watch.rows} rows."
+        of_all = f", {in_percent(watch.referred / watch.rows)} of all {watch.rows} rows"
+        share = f" {in_percent(referred / rows)} of them are referrals"
+        news += f"{share}{of_all if before[0] else ''}."
     plain["estimated"] = [estimate._asdict() for estimate in estimates]
     lines = filter(None, ["\n".join(estimate_lines(estimates))])
     print_result(
