@@ -130,9 +130,8 @@ def monitor(
     plain |= {kind: table.records() for kind, table in tables.items()} | {
         "cautions": watch.cautions()
     }
-    now = (watch.rows, watch.labelled, watch.referred)
-    rows, labelled, referred = (new - old for new, old in zip(now, before, strict=True))
-    news = f"{rows} new rows, {labelled} of them with a label."
+    rows, referred = watch.rows - before[0], watch.referred - before[2]
+    news = f"{rows} new rows, {watch.labelled - before[1]} of them with a label."
     if rows:
         of_all = f", {in_percent(watch.referred / watch.rows)} of all {watch.rows} rows"
         share = f" {in_percent(referred / rows)} of them are referrals"
