@@ -77,14 +77,13 @@ def draw(
 KAPPA = 2.5
 
 CONCERN = """\
-# malignant for any other class is about 10 times as bad as benign for malignant
 classes: [benign, cyst, inflamed, malignant]
-weights: # rows are true classes
+weights:             # rows are true classes, columns decisions
   - [0, 1, 1, 1]
   - [1, 0, 1, 1]
-  - [1, 1, 0, 1]
-  - [10, 10, 10, 0]
-dangerous: 10
+  - [1, 1, 0, 1]     # the last: a needless biopsy
+  - [10, 10, 10, 0]  # a missed tumour
+dangerous: 10        # errors that cost at least this
 refer: 0.5
 """
 

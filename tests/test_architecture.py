@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "processes": {"errors"},
     "tables": {"errors"},
     "concern": {"errors", "io", "messages", "tables"},
-    "functional": {"errors"},
+    "functional": {"errors", "messages"},
     "metrics": {"concern", "functional", "errors", "io", "plots"},
     "calibration": {"functional", "errors"},
     "plots": {"errors", "functional"},
@@ -44,7 +44,7 @@ MAY_IMPORT = {
         "metrics",
         "plots",
     },
-    "cli": TRAINER | {"plots", "evaluation", "monitoring", "paper", "report"},
+    "cli": TRAINER | {"plots", "evaluation", "messages", "monitoring", "paper", "report"},
 }
 """Part by part; each may import itself."""
 FAMILIES = {"concern", "quality", "soft", "probability", "detection"}

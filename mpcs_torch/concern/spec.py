@@ -428,9 +428,11 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
         if len(one_way) > MAX_PAIRS:
             yield f"... and {len(one_way) - MAX_PAIRS} more pairs are released in one direction only"
     if spec.refer is not None:
-        highest = float(spec.mpcs_weights().fill_diagonal_(0).max())
-        costs = spec.refer if isinstance(spec.refer, Sequence) else [spec.refer]
-        if min(costs) >= highest:
-            yield f"a referral costs at least as much as the worst error ({highest:g}), so no sample is referred"
-        if max(costs) == 0:
+        *decisions, referral = spec.costs().T
+        is_never_dearer = [bool((costs <= referral).all()) for costs in decisions]
+        if any(is_never_dearer):
+            place = is_never_dearer.index(True)
+            name = [*names, *(answer for answer, _ in spec.answers)][place]
+            yield f"deciding {name} never costs more than a referral, so no sample is referred to save costs"
+        if not referral.any():
             yield "a referral costs nothing, so every sample that could be an error is referred"

@@ -189,6 +189,7 @@ def score_models(
             refers=any(each.refers for each in opened.values()),
             intervals=intervals,
         )
+        evaluation.has_units = matched.units is not None
         if check is not None:
             trial, weights = (
                 deepcopy(evaluation),

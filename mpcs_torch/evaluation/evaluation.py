@@ -55,6 +55,10 @@ INDEPENDENT = (
     f"{CONFIDENCE_TEXT} intervals assume independent rows; rows that share something, such as a patient, need clusters "
     "(clusters=, or --cluster COLUMN)."
 )
+INDEPENDENT_UNITS = (
+    f"{CONFIDENCE_TEXT} intervals assume independent units; units that share something, such as a hospital or a "
+    "reader, need clusters (clusters=, or --cluster COLUMN)."
+)
 POSITIONS = "samples"
 """The name of the clusters if samples have several positions, such as the pixels of an image."""
 MANY_GROUPS = 500
@@ -184,6 +188,8 @@ class Evaluation:
         """For each column of groups: the code of each group, by name of the group."""
         self.default_cluster = POSITIONS if has_positions else None
         """The name of the clusters of rows for which none are given; None if such rows are independent."""
+        self.has_units = False
+        """Whether each row is a unit of decision, such as a patient, into which rows were combined."""
         self._cluster: str | None = None
         self._crossed: Sequence[str] = ()
         """The names of both columns of crossed clusters; empty if clusters are not crossed."""
@@ -517,7 +523,7 @@ class Evaluation:
             names = " and ".join(self._crossed)
             return f"{CONFIDENCE_TEXT} intervals: {names} are crossed clusters: neither is nested in the other."
         if self._cluster is None:
-            return INDEPENDENT
+            return INDEPENDENT_UNITS if self.has_units else INDEPENDENT
         table = next(iter(self._models.values()))[0].tables[ALL]
         number = (
             f"{len(table.ids)} {_clusters(self._cluster)}"

@@ -169,6 +169,7 @@ def evaluate(
             name: units.combined(each, classes, is_clustered=is_clustered)
             for name, each in rows.items()
         }
+        evaluation.has_units = True
         notes.append(units.note(evaluation.class_names))
     if prevalence is not None:
         repeated = next(iter(rows.values())).repeated(is_clustered=is_clustered)

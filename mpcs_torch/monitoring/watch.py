@@ -236,6 +236,11 @@ class Watch:
         """The number of rows with a label so far."""
         return int(self.counts[1].sum())
 
+    @property
+    def referred(self) -> int:
+        """The number of rows that were referred so far."""
+        return int(self.counts[0, -1])
+
     def read(
         self, path: str | Path, reading: ReadOptions, tell: Callable[[str], object]
     ) -> list[Alarm]:

@@ -10,6 +10,7 @@ import torch
 from mpcs_torch import ConcernSpec
 from mpcs_torch.errors import ExitStatus
 from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.tables import in_percent
 from tests.cli.printed import printed_tables
 from tests.cli.test_cli import one_line, run
 from tests.monitoring.test_watch import HEADER, rows, write
@@ -65,7 +66,12 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
         file.writelines(",".join(row) + "\n" for row in rows(600, rate=0.5, seed=1))
     assert run("monitor", rule, log, "--state", state, *outputs) == ExitStatus.ALARM
     told = capsys.readouterr()
-    assert "600 new rows" in told.out
+    first, later = rows(300, rate=0.01), rows(600, rate=0.5, seed=1)
+    old, new = ([row[2] for row in part].count("refer") for part in (first, later))
+    labelled = sum(row[4] != "" for row in later)
+    assert f"600 new rows, {labelled} of them with a label. " in told.out
+    share, of_all = in_percent(new / 600), in_percent((old + new) / 900)
+    assert f"{share} of them are referrals, {of_all} of all 900 rows." in told.out
     assert re.search(
         r"Alarm: 'errors of samples' is above its limit, known from row 3\d\d of .*log.csv \(day \d+\) on",
         told.err,
@@ -74,11 +80,12 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
         "an alarm stays"
     )
     plain = json.loads(capsys.readouterr().out)
-    assert plain["rows"] == 900
+    assert (plain["rows"], plain["referred"]) == (900, new + old)
     assert plain["read"] == [read]
     assert {alarm["kind"] for alarm in plain["alarms"]} == {"risk", "change"}
     shown = Page(page)
     assert "is above its limit" in shown.text
+    assert f"{old + new} of 900" in shown.text
     assert "Evidence is what a bet that the limit is exceeded has won" in shown.text
     check(shown)
 

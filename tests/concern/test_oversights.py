@@ -29,10 +29,29 @@ BOTH = [["a", "b"], ["b", "a"]]
         ({"weights": [[0, 1, 2], [3, 0, 1], [3, 3, 0]], "dangerous": 3}, []),
         (
             {"releases": BOTH, "refer": 1.0},
-            ["a referral costs at least as much as the worst error (1)"],
+            ["deciding a never costs more than a referral"],
+        ),
+        (
+            {"classes": ["a", "b"], "weights": [[0, 1], [50, 0]], "dangerous": 50}
+            | {"refer": 1},
+            ["deciding b never costs more than a referral"],
+        ),
+        (
+            {"classes": ["a", "b"], "weights": [[0, 1], [50, 0]], "dangerous": 50}
+            | {"refer": 0.9},
+            [],
+        ),
+        (
+            {"weights": [[0, 1, 9], [9, 0, 9], [0.2, 0.2, 0]], "dangerous": 9}
+            | {"refer": 0.9, "answers": {"a or b": 0.3}},
+            ["deciding a or b never costs more than a referral"],
         ),
         ({"releases": BOTH, "refer": 0}, ["a referral costs nothing"]),
-        ({"releases": BOTH, "refer": [0.1, 2, 3]}, []),
+        ({"releases": BOTH, "refer": [0.1, 0.1, 3]}, []),
+        (
+            {"releases": BOTH, "refer": [0.1, 2, 3]},
+            ["deciding a never costs more than a referral"],
+        ),
     ],
 )
 def test_an_oversight_is_named(settings: dict[str, Any], expected: list[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import mpcs_torch
+from examples import biopsies
 from mpcs_torch import load_concern_range
 from mpcs_torch.cli.app import VERBS
 from mpcs_torch.trainer.config import sections
@@ -270,11 +271,9 @@ def test_the_costs_on_pages_are_valid(tmp_path: Path) -> None:
     assert len(texts) >= 3
     for text in texts:
         (tmp_path / "concern.yaml").write_text(text)
-        assert load_concern_range(tmp_path / "concern.yaml").classes == (
-            "red",
-            "yellow",
-            "green",
-        )
+        known = tuple(yaml.safe_load(text)["classes"])
+        assert load_concern_range(tmp_path / "concern.yaml").classes == known
+    assert biopsies.CONCERN.strip() in {text.strip() for text in texts}
 
 
 WIDE = {

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpcs_torch import ConcernSpec, evaluate
+from mpcs_torch.evaluation.evaluation import INDEPENDENT, INDEPENDENT_UNITS
 from mpcs_torch.evaluation.units import DecisionUnits, order_of_severity
 from tests.cli.test_cli import run
 from tests.refused import Refused
@@ -234,6 +235,13 @@ def concern(tmp_path: Path) -> Path:
         )
     )
     return path
+
+
+def test_without_clusters_units_are_said_to_be_independent() -> None:
+    found = evaluate(PROBS, LABELS, unit=PATIENTS)
+    assert INDEPENDENT_UNITS in found.notes
+    assert INDEPENDENT not in found.notes
+    assert INDEPENDENT in evaluate(PROBS, LABELS).notes
 
 
 def test_decide_fits_and_applies_rules_to_units(

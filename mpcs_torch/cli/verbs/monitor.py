@@ -19,6 +19,7 @@ from mpcs_torch.cli.console import (
 )
 from mpcs_torch.errors import ExitStatus
 from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.tables import in_percent
 
 if TYPE_CHECKING:
     from mpcs_torch.learning import DecisionRule
@@ -109,7 +110,7 @@ def monitor(
             )
             given = {name: value for name, value in numbers.items() if value is not None}
             watch = _begin(rule, loaded, logs, limit, groups or (), given)
-        before.extend((watch.rows, watch.labelled))
+        before.extend((watch.rows, watch.labelled, watch.referred))
         return watch
 
     before = list[int]()
@@ -122,13 +123,19 @@ def monitor(
     plain = {
         "rows": watch.rows,
         "labelled": watch.labelled,
+        "referred": watch.referred,
         "alarms": [alarm._asdict() for alarm in watch.alarms],
         "acknowledged": [alarm._asdict() for alarm in watch.acknowledged],
         **{kind: table.records() for kind, table in tables.items()},
         "cautions": watch.cautions(),
         "estimated": [estimate._asdict() for estimate in estimates],
     }
-    news = f"{watch.rows - before[0]} new rows, {watch.labelled - before[1]} of them with a label."
+    rows, referred = watch.rows - before[0], watch.referred - before[2]
+    news = f"{rows} new rows, {watch.labelled - before[1]} of them with a label."
+    if rows:
+        of_all = f", {in_percent(watch.referred / watch.rows)} of all {watch.rows} rows"
+        share = f" {in_percent(referred / rows)} of them are referrals"
+        news += f"{share}{of_all if before[0] else ''}."
     lines = filter(None, ["\n".join(estimate_lines(estimates))])
     print_result(
         plain,

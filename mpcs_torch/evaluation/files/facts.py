@@ -252,14 +252,17 @@ def numbered_families(
 
 
 def affixes(names: Iterable[str], class_name: str) -> list[tuple[str, str]]:
-    """Return what stands before and after ``class_name`` in ``names`` that have it as a word, shortest first."""
+    """Return what stands before and after ``class_name`` in ``names`` that have it as a word, shortest first.
+
+    Those of one length stay in the order of ``names``.
+    """
     pattern = re.compile(f"{BEFORE}{re.escape(class_name)}{AFTER}")
-    around = {
+    around = [
         (name[: at.start()], name[at.end() :])
         for name in names
         for at in pattern.finditer(name)
-    }
-    return sorted(around, key=lambda pair: len(pair[0]) + len(pair[1]))
+    ]
+    return sorted(dict.fromkeys(around), key=lambda pair: len(pair[0]) + len(pair[1]))
 
 
 def shared_start(names: Sequence[Sequence[str]]) -> int:

@@ -34,15 +34,21 @@ def side_by_side(readings: Sequence[Roles]) -> list[str]:
     if start and start + end in map(len, words):  # deep_pred beside deep_wide_pred
         start -= 1
     for each, roles in zip(words, readings, strict=True):
-        name, own = roles.scores[0], each[start : len(each) - end]
-        models.append(
-            name[name.find(own[0]) : name.rfind(own[-1]) + len(own[-1])] if own else ""
-        )
+        own = each[start : len(each) - end]
+        models.append(_between(roles.scores[0], own[0], own[-1]) if own else "")
     return models if all(models) and len({*models}) == len(models) else []
 
 
 Source = tuple[FileTable, ReadOptions]
 """A table, and the options by which it is read."""
+
+
+def _between(name: str, first: str, last: str) -> str:
+    """Return ``name`` from the word ``first`` to the word ``last``, with the separators between."""
+    words = SEPARATOR.split(name)
+    before, until = words[: words.index(first)], len(words) - words[::-1].index(last)
+    start = sum(len(word) + 1 for word in before)  # a separator is one character
+    return name[start : len("_".join(words[:until]))]
 
 
 def split_models(table: FileTable, options: ReadOptions) -> dict[str, Source]:

@@ -501,6 +501,13 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         {},
         [1.0, 0.667, 0.333, 1.0, 0.667, 0.333],
     ),
+    "models of a letter that also ends in a word beside it": (
+        "y,a_healthy,a_ill,b_healthy,b_ill\n"
+        "ill,.1,.9,.6,.4\nhealthy,.8,.2,.7,.3\nill,.4,.6,.2,.8\n",
+        "several",
+        {},
+        [1.0, 0.667, 1.0, 0.667],
+    ),
 }
 """By what it is: the content, the code of the refusal, the options, and the accuracies that it offers."""
 
