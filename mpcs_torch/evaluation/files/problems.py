@@ -34,6 +34,7 @@ Code = Literal[
     "referral",
     "disjoint",
     "other_truth",
+    "cost_order",
 ]
 SENTENCES: Mapping[Code, str] = {
     "several": "can be read in several ways",
@@ -69,6 +70,8 @@ SENTENCES: Mapping[Code, str] = {
     "referral": "{column} has referrals: --concern FILE says what they cost, and names the classes and answers",
     "disjoint": "the predicted labels {decisions} of {column} and the labels {labels} have none in common",
     "other_truth": "the degrees of truth are for {truth}, and the scores for {classes}",
+    "cost_order": "--cost-columns are in the order of the classes, which nothing in the file says: --classes or "
+    "--concern names {classes} in the order of {columns}",
 }
 
 
