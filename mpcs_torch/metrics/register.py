@@ -382,7 +382,6 @@ ENTRIES: tuple[MetricEntry, ...] = (
         "mean_severity",
         MeanSeverity,
         computes="mean cost of wrong decisions",
-        settings={"normalize": False},
         is_default=False,
         in_group_tables=True,
     ),
