@@ -162,7 +162,9 @@ RULES: Mapping[str, str] = {
     "below_highest_cost": "must be below the highest cost, {highest}",
     "comparable_costs": "must be 0 or at least a millionth of the highest, {highest}",
     "no_whole": "must be False for a concern with coarse answers, which are of one position",
-    "costs_as_fitted": "must be given if they were in the fit (--cost-columns), and only then if there are limits",
+    "costs_as_fitted": (
+        "must be given if they were in the fit (--cost-columns); a rule with limits takes none if they were not"
+    ),
     "no_limit_of_costs": "must not be on costs where each sample has costs of its own, whose highest is not known",
     "columns_of_limits": "must have the columns of the limits, {columns}",
     "clusters_of_limits": "must be given for limits per cluster, {limits}",
@@ -275,6 +277,7 @@ RULES: Mapping[str, str] = {
     "same_costs_in_unit": "must be the same in all rows of a unit, but those of unit {unit} differ",
     "computes_tensor": "must compute a tensor",
     "computes_scalar": "must compute a scalar",
+    "with_interval": "must have an interval, but {metric} has none: {reason}",
     "merges": "must have states that merge, but {reason}",
     "metric_of_sums": "needs a metric of sums, but {metric} has other states",
     "directed_metric": "must be a Metric whose higher_is_better is True or False",
@@ -333,6 +336,10 @@ RULES: Mapping[str, str] = {
     "kinds": "{column} has values of several kinds, {labels}",
     "referral": "{column} has referrals: --concern FILE says what they cost, and names the classes and answers",
     "disjoint": "the predicted labels {decisions} of {column} and the labels {labels} have none in common",
+    "cost_order": (
+        "--cost-columns are in the order of the classes, which nothing in the file says: --classes or --concern names "
+        "{classes} in the order of {columns}"
+    ),
     "two_codes": (
         "{column} has predicted labels {decisions}, and the labels are {labels}: if these are two codes of the same "
         "classes, write them alike; if they are not, --classes names all classes"

@@ -228,10 +228,10 @@ class ClassifierScores(Scores):
             if self.refers:
                 cells.append({"class": name, **self.outcome_cells(name)})
                 continue
-            of_class = {
-                "class": name,
-                "weight" if self.is_weighted else "samples": in_table(row["samples"]),
-            }
+            counted = "weight" if self.is_weighted else "samples"
+            if counted == self.cluster_name:
+                counted = "rows"  # such as pixels, whose samples are the clusters
+            of_class = {"class": name, counted: in_table(row["samples"])}
             if self.clusters:
                 of_class[self.cluster_name] = f"{self.clusters[name].true.item():.0f}"
             intervals = self.class_intervals.get(name, {})

@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.evaluation.reasons import NO_RANGE, NO_VALUE, NOT_FINITE, Reason
 from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.confidence_intervals import (
@@ -227,7 +228,10 @@ def of_sums(measure: Measure, sums: Any, units: Units) -> Estimate:
     ``sums`` has the sums of the units: a ``sums_type`` of the measure, with tensors (U, ...).
     """
     whole = total_sums(sums, units)
-    value = measure.value(whole).item()
+    computed = measure.value(whole)
+    is_scalar = isinstance(computed, Tensor) and computed.numel() == 1
+    require(is_scalar, "computes_scalar", "metric", computed)
+    value = computed.item()
     if not isfinite(value):
         return Unknown(value, NO_VALUE)
     if measure.interval_rule != "smooth":
@@ -490,7 +494,8 @@ def _student_interval(influences: Influences) -> Interval | Reason:
         )
     [slope] = torch.autograd.grad(on_scale, at)
     middle, to_end = on_scale.detach(), half * slope
-    return backward(middle - to_end).item(), backward(middle + to_end).item()
+    low, high = backward(middle - to_end).item(), backward(middle + to_end).item()
+    return influences.clipped(low), influences.clipped(high)
 
 
 def standard_error(of_units: Tensor, units: Units) -> float:

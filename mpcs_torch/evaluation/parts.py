@@ -9,7 +9,7 @@ To detect them, parts are joined into at most 32 folds. The method fails if
 - the mean of the values on a quarter of the rows differs from the value, as for binned calibration errors.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -123,8 +123,25 @@ def of_parts(left: LeftOut, unit: str, limits: Limits = (None, None)) -> Estimat
     return Influences(value, of_units, units, limits=limits, scale=scale_of(limits))
 
 
+TRUE_LIMITS: Mapping[str, Limits] = {
+    "CohenKappa": (-1.0, 1.0),
+    "MatthewsCorrCoef": (-1.0, 1.0),
+    "KendallRankCorrCoef": (-1.0, 1.0),
+    "CosineSimilarity": (None, None),
+    "ExplainedVariance": (None, 1.0),
+    "AdjustedMutualInfoScore": (None, 1.0),
+    "NormalizedMutualInfoScore": (0.0, 1.0),
+}
+"""The limits of torchmetrics' Metrics whose bounds for plots are not their limits, by the end of the name: most state
+0 to 1, but are below 0 for predictions worse than chance. An interval on the scale of wrong limits never contains 0."""
+
+
 def limits_of(metric: Any) -> Limits:
-    """Return the lowest and the highest value that a torchmetrics Metric states for plots."""
+    """Return the lowest and the highest value that a torchmetrics Metric states for plots, unless these are wrong."""
+    for kind in type(metric).__mro__:  # also of a subclass with a name of its own
+        for name, limits in TRUE_LIMITS.items():
+            if kind.__name__.endswith(name):
+                return limits
     return getattr(metric, "plot_lower_bound", None), getattr(
         metric, "plot_upper_bound", None
     )

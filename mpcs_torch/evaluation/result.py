@@ -378,7 +378,7 @@ class Result(Generic[ScoresT]):
         hidden = [entry for entry in self.first.entries if entry.name not in shown]
         families = [family for family in by_family(hidden) if family != "detectors"]
         of = f" of {', '.join(families)}" if families else ""
-        way = "--all shows" if self.read else "to_frame() has"
+        way = "--all shows" if self.read else "to_frame(), or mpcs score --all, has"
         return f"{len(hidden)} more metrics{of}: {way} them."
 
     def _explained(self, names: Sequence[str]) -> Table:

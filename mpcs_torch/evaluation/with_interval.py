@@ -31,6 +31,7 @@ from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.functional.measure import fingerprint
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.measure_metric import MeasureMetric
+from mpcs_torch.metrics.register import WITHOUT_INTERVAL, identity_of
 
 NO_CLUSTER = -1
 PARTS, MAX_UPDATES = 2**BITS, 16
@@ -52,8 +53,8 @@ class WithInterval(Metric):
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
-        ValueError: If the states of the metric do not merge. `update` raises it if the metric refuses the batch, or if
-            only some batches have ``clusters``. `compute` raises it if there was no batch.
+        ValueError: If the metric has no interval, or if its states do not merge. `update` raises it if the metric
+            refuses the batch, or if only some batches have ``clusters``. `compute` raises it if there was no batch.
 
     Example:
         >>> import torch
@@ -89,6 +90,10 @@ class WithInterval(Metric):
             raise InvalidValueError(
                 "instance", "metric", metric, type="torchmetrics.Metric"
             )
+        why = WITHOUT_INTERVAL.get(identity_of(type(metric)))
+        if why is not None:
+            name = type(metric).__name__
+            raise InvalidValueError("with_interval", "metric", metric=name, reason=why)
         self.metric: Any = metric
         self._prefix = type(metric).__name__.lower() if prefix is None else prefix
         settings = metric.settings if isinstance(metric, SumMetric) else None

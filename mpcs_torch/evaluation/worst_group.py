@@ -163,8 +163,14 @@ class WorstGroup(WrapperMetric):
         is_whole = groups.shape == target.shape[:1] and not (
             groups.is_floating_point() or groups.is_complex()
         )
-        is_whole = is_whole and bool(groups.eq(groups.long().remainder(number)).all())
         require(is_whole, "group_of_each_row", "groups", groups, last=number - 1)
+        is_group = groups.eq(groups.long().remainder(number))
+        if not is_group.all():
+            row = int(is_group.logical_not().nonzero()[0])
+            value = groups[row].item()
+            raise InvalidValueError(
+                "group_of_each_row", "groups", value, sample=row, last=number - 1
+            )
         return groups.to(target.device, torch.int64)
 
     def _joined(self, values: dict[int, Any]) -> Tensor:

@@ -11,6 +11,7 @@ from mpcs_torch.metrics.register import (
     OF_CLASS,
     PUBLISHED,
     TAKES,
+    WITHOUT_INTERVAL,
     MetricEntry,
     Takes,
     identity_of,
@@ -73,7 +74,14 @@ def entry_of_path(path: str) -> MetricEntry:
         raise InvalidValueError("metric_settings", "settings", path)
     settings = {setting.strip(): _parse_value(value.strip()) for setting, _, value in pairs}
     name = custom_name.strip() or metric.__name__
-    return MetricEntry(name, metric, _takes_of(metric), settings, compared_as=name)
+    return MetricEntry(
+        name,
+        metric,
+        _takes_of(metric),
+        settings,
+        compared_as=name,
+        no_interval=WITHOUT_INTERVAL.get(identity_of(metric), ""),
+    )
 
 
 def entry_of_metric(metric: "Metric", name: str | None = None) -> MetricEntry:
@@ -83,7 +91,14 @@ def entry_of_metric(metric: "Metric", name: str | None = None) -> MetricEntry:
     if takes == "probabilities" and getattr(metric, "from_logits", False):
         takes = "log_probabilities"  # log-probabilities are also logits
     name = kind.__name__ if name is None else name
-    return MetricEntry(name, kind, takes, made=metric, compared_as=name)
+    return MetricEntry(
+        name,
+        kind,
+        takes,
+        made=metric,
+        compared_as=name,
+        no_interval=WITHOUT_INTERVAL.get(identity_of(kind), ""),
+    )
 
 
 def _takes_of(metric: "type[Metric]") -> Takes:

@@ -230,7 +230,8 @@ class MetricEntry:
         """
         if self.made is not None:
             measure = getattr(self.made, "measure", None)
-            return measure if isinstance(measure, Measure) else deepcopy(self.made)
+            is_scalar = isinstance(measure, Measure) and not measure.is_wide
+            return measure if is_scalar else deepcopy(self.made)
         available = {
             "num_classes": num_classes,
             **_INPUT_SETTINGS.get(self.takes, {}),
@@ -382,7 +383,6 @@ ENTRIES: tuple[MetricEntry, ...] = (
         "mean_severity",
         MeanSeverity,
         computes="mean cost of wrong decisions",
-        settings={"normalize": False},
         is_default=False,
         in_group_tables=True,
     ),
@@ -796,3 +796,7 @@ TAKES: Mapping[Any, Takes] = {
     entry.of: entry.takes for entry in reversed((*ENTRIES, *OF_CLASS.values()))
 }
 """The input of each registered measure or Metric: that of its first entry."""
+WITHOUT_INTERVAL: Mapping[Any, str] = {
+    entry.of: entry.no_interval for entry in ENTRIES if entry.no_interval
+}
+"""The reason why each registered measure or Metric without an interval has none."""

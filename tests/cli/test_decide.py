@@ -743,6 +743,9 @@ def test_the_estimate_is_compared_with_labels(
     assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
     printed = capsys.readouterr().out
     assert "CALIBRATION ALARM" in printed
+    assert "to_frame(), or mpcs score --all, has them" in one_line(printed)
+    assert run("score", out, "--concern", concern, "--all") == 0
+    assert "destructive_rate" in capsys.readouterr().out
     assert (
         run("decide", "apply", rule, new, "--out", out, "--logits", "--json", "--overwrite")
         == 0

@@ -22,9 +22,15 @@ from torchmetrics.classification import (
 )
 from torchmetrics.regression import MeanSquaredError, PearsonCorrCoef, R2Score
 
-from mpcs_torch import Evaluation, WithInterval, evaluate
+from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.metrics import MetaPatternConcernScore
+from mpcs_torch.metrics import (
+    MetaPatternConcernScore,
+    MulticlassQualityMetrics,
+    ProbabilityAccuracy,
+    RiskAtCoverage,
+    RiskCoverageArea,
+)
 from mpcs_torch.metrics.register import MetricEntry
 from tests.refused import Refused
 
@@ -107,6 +113,39 @@ def test_the_interval_is_near_that_of_the_jackknife_of_single_rows() -> None:
     assert (low, high) == pytest.approx(ours, abs=0.2 * (ours[1] - ours[0]))
 
 
+@pytest.mark.parametrize("kind", [MulticlassCohenKappa, MulticlassMatthewsCorrCoef])
+def test_intervals_of_predictions_by_chance_contain_0(kind: Any) -> None:
+    """For plots, torchmetrics states 0 to 1: on this logit scale, the interval of a positive value was all above 0."""
+
+    class Named(kind):  # type: ignore[misc]
+        """A subclass has the same limits."""
+
+    contained = list[bool]()
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        target = torch.randint(3, (300,), generator=generator)
+        probs = torch.randn(300, 3, generator=generator).softmax(1)
+        found = evaluate(probs, target, metrics={"chance": Named(3)})
+        low, high = found.first.intervals["chance"]
+        assert low < found.value("chance") < high
+        contained.append(low < 0 < high)
+    assert sum(contained) >= 17
+
+
+def test_an_interval_lies_within_the_limits_of_its_metric() -> None:
+    """The symmetric interval of 8 errors in 400 rows would begin below 0."""
+    missed = [["severe", "well"], ["severe", "mild"]]
+    concern = ConcernSpec(["well", "mild", "severe"], dangerous=missed)
+    generator = torch.Generator().manual_seed(0)
+    shares = torch.tensor([0.6, 0.3, 0.1])
+    target = torch.multinomial(shares, 400, replacement=True, generator=generator)
+    logits = 1.5 * torch.eye(3)[target] + torch.randn(400, 3, generator=generator)
+    name = "generalized_risk_coverage_area"
+    found = evaluate(logits.softmax(1), target, concern=concern, metrics=[name])
+    low, high = found.first.intervals[name]
+    assert low == 0 < found.value(name) < high
+
+
 @pytest.mark.parametrize(
     ("metric", "codes"),
     [
@@ -170,12 +209,37 @@ def test_metrics_take_what_there_is() -> None:
             [MulticlassRecall(3, average=None)],
             Refused("recorded_scalar", "metric MulticlassRecall"),
         ),
+        (
+            [ProbabilityAccuracy(3)],
+            Refused("recorded_scalar", "metric ProbabilityAccuracy"),
+        ),
+        ([MulticlassQualityMetrics(3)], Refused("computes_scalar", "metric")),
         ([BinaryAUROC()], Refused("two_probabilities", "a metric of two classes", 3)),
     ],
 )
 def test_bad_metrics_are_refused(metrics: Any, refusal: Refused) -> None:
     with refusal:
         evaluate(PROBS, TARGET, metrics=metrics)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("risk_coverage_area", RiskCoverageArea), ("risk_at_coverage", RiskAtCoverage)],
+)
+def test_a_metric_without_an_interval_has_none_however_it_is_passed(
+    name: str, kind: Any
+) -> None:
+    metrics = {
+        "named": name,
+        "made": kind(3, from_logits=False),
+        "of path": f"mpcs_torch.metrics:{kind.__name__}(from_logits=False)",
+    }
+    result = evaluate(PROBS, TARGET, class_names=3, metrics=metrics)
+    named = result.find("named")
+    assert (named[1], named[2].code) == (None, "no_method")
+    assert result.find("made") == result.find("of path") == named
+    with Refused("with_interval", "metric", metric=kind.__name__):
+        WithInterval(kind(3))
 
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")

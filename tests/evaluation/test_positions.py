@@ -64,6 +64,15 @@ def test_pixels_are_rows_in_the_clusters_of_their_images() -> None:
     )
 
 
+def test_the_table_of_classes_counts_pixels_and_the_images_that_have_them() -> None:
+    table = evaluate(PROBS, TARGET, class_names=NAMES).first.class_table()
+    assert table is not None
+    for number, row in enumerate(table.records()):
+        is_of_class = number == TARGET
+        assert row["rows"] == str(int(is_of_class.sum()))
+        assert row["samples"] == str(int(is_of_class.flatten(1).any(1).sum()))
+
+
 def test_intervals_are_not_those_of_independent_pixels() -> None:
     low, high = evaluate(PROBS, TARGET, class_names=NAMES, metrics=["accuracy"]).interval(
         "accuracy"

@@ -234,6 +234,37 @@ def test_a_row_without_a_cost_is_left_out_if_asked(
     assert any(note.startswith("1 row without a label") for note in found["notes"])
 
 
+@pytest.mark.parametrize("scores", ["decision", "prob_ok"])
+def test_costs_are_refused_if_only_labels_name_the_classes(
+    scores: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the order of the alphabet, fraud and ok, the costs of one class would be those of the other."""
+    path = tmp_path / "p.csv"
+    cells = {"decision": ["ok", "fraud", "ok"], "prob_ok": [0.9, 0.2, 0.7]}[scores]
+    rows = zip(["ok", "fraud", "fraud"], cells, [100, 300, 500], strict=True)
+    lines = [f"{label},{cell},{amount},10" for label, cell, amount in rows]
+    path.write_text("\n".join([f"label,{scores},amount,look", *lines]) + "\n")
+    options = ("score", path, "--cost-columns", "amount,look", "--costs-if-wrong")
+    options = (*options, "--metrics", "mean_cost", "--json")
+    assert run(*options) == 2
+    message = " ".join(capsys.readouterr().err.split())
+    assert "--classes or --concern names fraud, ok in the order of amount, look" in message
+    assert run(*options, "--classes", "ok,fraud") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["metrics"]["mean_cost"] == pytest.approx(500 / 3)
+
+
+def test_numbered_classes_have_an_order_for_costs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("label,decision,amount,look\n0,0,100,10\n1,1,300,10\n1,0,500,10\n")
+    options = ("--cost-columns", "amount,look", "--costs-if-wrong", "--json")
+    assert run("score", path, *options, "--metrics", "mean_cost") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["metrics"]["mean_cost"] == pytest.approx(500 / 3)
+
+
 def test_large_costs_are_shown_without_exponents() -> None:
     found = measured(
         {"A": A, "B": B}, costs=1e6 * COSTS, groups={"site": SITES}, metrics=NAMES

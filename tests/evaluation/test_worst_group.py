@@ -242,6 +242,12 @@ def test_groups_of_a_batch_are_checked(groups: Tensor) -> None:
         wrapper.compute()
 
 
+def test_the_row_of_a_wrong_group_is_named() -> None:
+    wrapper, labels = WorstGroup(Accuracy(2), groups=2), torch.tensor([0, 1, 1])
+    with Refused("group_of_each_row", "groups", 2, sample=1):
+        wrapper.update(labels, labels, groups=torch.tensor([0, 2, 5]))
+
+
 def test_a_metric_of_several_values_has_no_worst() -> None:
     wrapper = updated(ClassErrorRates(CLASSES))
     with Refused("computes_scalar", "metric"):

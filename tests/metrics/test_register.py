@@ -1,5 +1,6 @@
 """The register: every public metric is in it, under laws, with a direction; and users add their own by import path."""
 
+import inspect
 from contextlib import nullcontext
 
 import pytest
@@ -249,3 +250,12 @@ def test_the_table_of_the_register_says_what_each_metric_computes() -> None:
         entry.name for entry in (*ENTRIES, *OF_CLASS.values())
     ]
     assert all(row[-1] for row in rows)
+
+
+def test_people_can_make_each_public_metric_with_the_settings_that_the_table_shows() -> (
+    None
+):
+    for entry in ENTRIES:
+        kind = getattr(metrics, entry.class_name, None)
+        if kind is not None:
+            assert {*entry.settings} <= {*inspect.signature(kind).parameters}, entry.name

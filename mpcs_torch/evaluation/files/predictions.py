@@ -32,6 +32,7 @@ from mpcs_torch.evaluation.files.tables import (
     is_gap,
     listed,
     take_rows,
+    to_number,
     to_text,
 )
 from mpcs_torch.evaluation.rows import checked_scores
@@ -150,6 +151,8 @@ class Predictions:
         )
         self.roles = choose(facts, self._measured if offers else None)
         self._check_classes()
+        if facts.class_names is None:
+            self._check_cost_order()
         self.class_names = list(self.roles.classes)
         self.decides = self.roles.form == "decisions"
         """Whether `rows` returns decisions (class indices): for a file of scores, the most probable classes."""
@@ -275,6 +278,14 @@ class Predictions:
             raise PredictionsError(
                 self.path, f"{rule}, but has {count}: {listed(self.roles.classes)}"
             )
+
+    def _check_cost_order(self) -> None:
+        """Refuse costs of classes whose order is that of the alphabet, because only labels name them."""
+        columns, classes = self.reading.cost_columns, self.roles.classes
+        has_order = self.roles.form == "columns" or None not in map(to_number, classes)
+        if columns and not has_order:
+            problem = Problem("cost_order", classes=classes, columns=columns)
+            raise PredictionsError(self.path, str(problem))
 
     def _read(self) -> tuple[Tensor, PredictedRows]:
         """Return the scores as they are in the file, and the checked rows. Neither has rows that are left out."""

@@ -299,13 +299,16 @@ def mean_severity(
         >>> mean_severity(torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 2, 1]), num_classes=3, concern=concern)
         tensor(2., dtype=torch.float64)
     """
-    return MeanSeverity(num_classes, concern, normalize=False, ignore_index=ignore_index)(
+    return MeanSeverity(num_classes, concern, ignore_index=ignore_index)(
         preds, target, sample_weight
     )
 
 
+@dataclass(eq=False)
 class MeanSeverity(ExpectedConcern):
-    """The measure of `mean_severity`, without ``normalize``: the samples of its sums are the wrong decisions."""
+    """The measure of `mean_severity`: the samples of its sums are the wrong decisions."""
+
+    normalize: bool = False
 
     def terms(self, rows: Samples | Decisions) -> Sequence[Term]:
         """Return the cost of each wrong decision for a class, and 1, at the true class."""

@@ -93,7 +93,7 @@ class MeanSeverity(ExpectedConcern):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        measure = self.of(num_classes, concern, normalize=False, ignore_index=ignore_index)
+        measure = self.of(num_classes, concern, ignore_index=ignore_index)
         MeasureMetric.__init__(self, measure, validate_args, kwargs)
 
 
