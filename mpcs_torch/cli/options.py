@@ -4,12 +4,12 @@ import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
+from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-import click
 import typer
 from typer.models import ArgumentInfo, ParameterInfo
 
@@ -197,14 +197,14 @@ OF_COSTS = ("cost_columns", "costs_if_wrong")
 """The names of the options of verbs that take costs of rows."""
 OF_UNITS = ("unit", "combine")
 """The names of the options of verbs that can combine rows, such as those of a patient."""
+Code = StrEnum("Code", {code: code for code in WARNINGS})  # type: ignore[misc]  # mypy asks for a literal
+"""The codes of warnings, which docs/how-to/misleading-evaluations.md explains."""
 PRINTING: Mapping[str, Any] = {
     "everything": _flag(
         "--all", "Show all metrics by family, and tables of more than 20 classes."
     ),
     "overwrite": _flag("--overwrite", "Replace existing files or runs."),
-    "mute": Annotated[
-        list[str] | None, typer.Option(help=_MUTE, click_type=click.Choice([*WARNINGS]))
-    ],
+    "mute": Annotated[list[Code] | None, typer.Option(help=_MUTE)],
     "json": _flag(
         "--json", "Print JSON instead of a table, with null for NaN and infinity."
     ),

@@ -311,7 +311,7 @@ def test_a_result_prints_its_warnings_which_can_be_muted() -> None:
         groups={"patient": torch.arange(len(rare(10)[0])) // 200},
     )  # type: ignore[type-arg]
     assert [warning.code for warning in result.cautions] == ["E2", "E4"]
-    few = "few samples of classes that are dangerous to miss, malignant (10): with fewer than 59"
+    few = "few samples of classes that are dangerous to miss, malignant (10): it takes 59 without a miss"
     assert f"warning: E4: {few}" in str(result)
     assert result.to_dict()["warnings"][1]["code"] == "E4"
     assert (

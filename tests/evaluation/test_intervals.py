@@ -161,7 +161,9 @@ def test_a_worse_unit_never_raises_the_p_value(seed: int, units: int, place: int
             nearly = 1 + (1e-9 if units <= 36 else 0.03)
             if getattr(MEASURES[metric], "interval_rule", "") not in SUMS:
                 nearly = 1.5  # what a unit adds depends on the other units
-            assert after[metric].paired.p_value <= row.paired.p_value * nearly, metric
+            # Nobody decides by differences between p-values that are as low as this.
+            most = max(row.paired.p_value * nearly, 1e-9)
+            assert after[metric].paired.p_value <= most, metric
 
 
 @settings(max_examples=40)

@@ -84,7 +84,7 @@ class PredictedRows(NamedTuple):
     def spread(self, columns: Mapping[str, Column], read: ReadColumns) -> dict[str, Column]:
         """Expand ``columns`` of N values to all rows of ``read``; in left-out rows, values are missing."""
         places = np.full(read.rows, -1, dtype=np.int32)
-        places[self.numbers - 1] = np.arange(len(self.numbers))
+        places[self.numbers.numpy() - 1] = np.arange(len(self.numbers))
         return {name: take_rows(values, places) for name, values in columns.items()}
 
 
