@@ -56,7 +56,7 @@ docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m tests.benchmarks.bench
+	$(BIN)/python -m benchmarks.bench
 
 $(VENV)/.train: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -1,6 +1,6 @@
 """Print the size of each folder of Python files, counted in nodes of the syntax tree.
 
-Usage: ``python -m tests.sizes [FOLDER ...]``; by default, the folders of the package, then tests and examples.
+Usage: ``python -m tests.sizes [FOLDER ...]``; by default, the package, tests, benchmarks and examples.
 
 A line can be made dense, a node cannot: three plain lines and one clever line have about as many nodes. So nodes show
 how much there is to understand, and nodes for each line of code show how dense the lines are.
@@ -96,7 +96,7 @@ def main(folders: list[str]) -> None:
     print(
         f"{'folder':32}{'files':>7}{'nodes':>9}{'definitions':>13}{'comments':>10}{'lines':>8}{'nodes/line':>12}"
     )
-    for folder in folders or ["mpcs_torch", "tests", "examples"]:
+    for folder in folders or ["mpcs_torch", "tests", "benchmarks", "examples"]:
         for name, one in sizes((ROOT / folder).resolve()):
             counts = f"{one.files:7}{one.nodes:9}{one.definitions:13}{one.comments:10}{one.lines:8}"
             print(f"{name:32}{counts}{one.density:12.1f}")

@@ -35,7 +35,7 @@ MIN_EFFECTIVE, MAX_STEPS, MAX_BIAS = 0.25, 0.01, 1.0
 relative to the squared spread; and the maximum bias, in standard errors.
 
 Smooth metrics have about 0.6, 0.001 and 0.1 to 0.4. Beyond the limits, 95 % intervals of medians, thresholds, maxima
-and calibration errors contain the true value in only 0 to 90 % of cases (`tests/benchmarks/any_metric.py`).
+and calibration errors contain the true value in only 0 to 90 % of cases (`benchmarks/any_metric.py`).
 """
 Limits = tuple[float | None, float | None]
 

@@ -6,7 +6,7 @@ import torch
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import StandardScaler
 
-from tests.benchmarks.calibrated_decisions import (
+from benchmarks.calibrated_decisions import (
     HEADER,
     Predicted,
     costs,
@@ -15,7 +15,7 @@ from tests.benchmarks.calibrated_decisions import (
     summarize,
     tumour_costs,
 )
-from tests.benchmarks.tabular_models import MODELS, TREES, UNDER_FITTED, Train
+from benchmarks.tabular_models import MODELS, TREES, UNDER_FITTED, Train
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -3,8 +3,8 @@
 import pytest
 import typer
 
+from benchmarks.start_up import HELP
 from mpcs_torch.cli.app import VERBS, app
-from tests.benchmarks.start_up import HELP
 from tests.cli.test_cli import one_line, run
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import start_up
 from mpcs_torch.cli.app import VERBS
-from tests.benchmarks import start_up
 
 HEAVY = {"torch", "numpy", "torchmetrics", "matplotlib"}
 HELP = [[*verb, "--help"] for verb in start_up.HELP]

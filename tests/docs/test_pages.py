@@ -184,8 +184,8 @@ DRAWN_BY = {
     "examples/worst_group.py": {"worst-group"},
     "mpcs_torch/report/run.py": {"figure4"},
     "mpcs_torch/report/demo.py": {"demo"},
-    "tests/benchmarks/broken_promises.py": {"promises"},
-    "tests/benchmarks/planned_limits.py": {"plan"},
+    "benchmarks/broken_promises.py": {"promises"},
+    "benchmarks/planned_limits.py": {"plan"},
     "tests/browser/pictures.py": {"explore", "is-b-better", "score-report"},
 }
 """The pictures that each file of code draws."""

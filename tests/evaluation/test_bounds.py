@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from benchmarks.rare_failures import DESIGNS, measured, true_differences
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.evaluation import Requirement, RequirementError, Result
 from mpcs_torch.evaluation.influence import End, Influences, Units, of_sums
 from mpcs_torch.evaluation.reasons import NO_RANGE, ONE_LOOK, Reason
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.register import BY_NAME, ENTRIES
-from tests.benchmarks.rare_failures import DESIGNS, measured, true_differences
 from tests.refused import Refused
 
 SPEC = ConcernSpec(

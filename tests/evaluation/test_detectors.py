@@ -15,6 +15,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score, roc_curve
 from torch import Tensor
 
+from benchmarks import coverage
 from mpcs_torch import functional
 from mpcs_torch.evaluation import evaluate_detectors
 from mpcs_torch.evaluation.fixed_thresholds import (
@@ -24,7 +25,6 @@ from mpcs_torch.evaluation.fixed_thresholds import (
     point_key,
 )
 from mpcs_torch.functional import OperatingPoint, clopper_pearson, sign_flip_test
-from tests.benchmarks import coverage
 from tests.oracles import naive_detection
 from tests.refused import Refused
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import Tensor
 
+from benchmarks.coverage import DESIGNS, coverage
 from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.evaluation import evaluate_confusion
 from mpcs_torch.functional import bounded_mean_interval, meta_pattern_concern_score
 from mpcs_torch.functional.comparison.means import MAX_DISTINCT, distinct_pairs
 from mpcs_torch.metrics.find_entry import find_entry
 from mpcs_torch.metrics.register import ENTRIES
-from tests.benchmarks.coverage import DESIGNS, coverage
 from tests.metrics.batches import random_batch
 
 LOGITS, TARGET = random_batch(150, seed=2)

@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from mpcs_torch.learning import Limit
-from tests.benchmarks.held_out import digits
-from tests.benchmarks.limits import (
+from benchmarks.held_out import digits
+from benchmarks.limits import (
     Case,
     Pool,
     cells,
@@ -14,6 +13,7 @@ from tests.benchmarks.limits import (
     simulated,
     with_ties,
 )
+from mpcs_torch.learning import Limit
 
 FITS = 60
 MAX_ABOVE = 8

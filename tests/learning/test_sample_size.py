@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import betabinom, binom
 
+from benchmarks import planned_limits
 from mpcs_torch.learning import Limit, UnattainableLimitError, plan_limit
 from mpcs_torch.learning.limited_rate import LimitedRate
 from mpcs_torch.learning.rule_fit import calibration_units, total_units
-from tests.benchmarks import planned_limits
 from tests.refused import Refused
 
 OF_CLASS = Limit(0.01, of="malignant")

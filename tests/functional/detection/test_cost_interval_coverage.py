@@ -1,9 +1,9 @@
-"""A short form of `tests.benchmarks.cost_intervals`."""
+"""A short form of `benchmarks.cost_intervals`."""
 
 import pytest
 
+from benchmarks import cost_intervals
 from mpcs_torch.functional import OperatingPoint
-from tests.benchmarks import cost_intervals
 from tests.oracles import naive_detection
 
 

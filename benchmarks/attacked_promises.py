@@ -1,0 +1,398 @@
+"""Count again how often promises of intervals and gates hold in designs that once broke them.
+
+Run: python -m benchmarks.attacked_promises [DRAWS]
+
+A row fails where the exact binomial test rejects, at 0.001, that intervals hold the true value in 95 % of the draws
+that give one, or that gates at the true value pass in at most 2.5 %; ``given`` is the share of draws with an interval.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from scipy.stats import binomtest
+from torch import Tensor
+
+from mpcs_torch import Evaluation, evaluate, evaluate_detectors
+from mpcs_torch.cli.console import counting_bar
+from mpcs_torch.evaluation import Result
+from mpcs_torch.tables import Table
+
+
+class Promise(NamedTuple):
+    """A metric of a design, with its true value."""
+
+    metric: str
+    truth: float
+    before: str
+    """The share of intervals that held it before, in percent."""
+
+
+class Design(NamedTuple):
+    """A way to draw rows, and what was promised of them."""
+
+    name: str
+    draw: Callable[[torch.Generator], Result]
+    promises: list[Promise]
+
+
+def decided(
+    recalls: Tensor, counts: Tensor, alarms: Tensor
+) -> Callable[[torch.Generator], Result]:
+    """Draw decisions by the recall of each class; misses are decided as other classes by the weights of alarms."""
+    target = torch.arange(len(counts)).repeat_interleave(counts)
+    weights = alarms.repeat(len(counts), 1).fill_diagonal_(0)
+
+    def draw(generator: torch.Generator) -> Result:
+        others = torch.multinomial(weights[target], 1, generator=generator).squeeze(1)
+        is_right = torch.rand(len(target), generator=generator) < recalls[target]
+        metrics = ["balanced_error_rate", "macro_recall", "macro_f1", "macro_precision"]
+        return evaluate(
+            torch.where(is_right, target, others),
+            target,
+            metrics=metrics,
+            class_names=len(counts),
+        )
+
+    return draw
+
+
+def of_classes(recalls: Tensor, counts: Tensor, alarms: Tensor) -> dict[str, float]:
+    """Return the true averages over classes of `decided`, where classes have these shares."""
+    weights = alarms.repeat(len(counts), 1).fill_diagonal_(0)
+    missed = (counts * (1 - recalls)).unsqueeze(1) * weights / weights.sum(1, keepdim=True)
+    right, predicted = counts * recalls, missed.sum(0) + counts * recalls
+    recall = recalls.mean().item()
+    return {
+        "balanced_error_rate": 1 - recall,
+        "macro_recall": recall,
+        "macro_precision": (right / predicted).mean().item(),
+        "macro_f1": (2 * right / (counts + predicted)).mean().item(),
+    }
+
+
+def losses(saturated: float) -> Callable[[torch.Generator], Result]:
+    """Draw 1000 rows of two classes, of which a share has saturated probabilities that are wrong."""
+
+    def draw(generator: torch.Generator) -> Result:
+        correct = torch.rand(1000, generator=generator, dtype=torch.float64) * 0.6 + 0.4
+        correct[torch.rand(1000, generator=generator) < saturated] = 1e-12
+        probs = torch.stack([correct, 1 - correct], dim=1)
+        return evaluate(
+            probs, torch.zeros(1000, dtype=torch.int64), metrics=["cross_entropy"]
+        )
+
+    return draw
+
+
+def true_loss(saturated: float) -> float:
+    """Return the expectation of the cross entropy of `losses`."""
+    edges = torch.tensor([0.4, 1.0], dtype=torch.float64)
+    usual = -((edges * edges.log() - edges).diff() / 0.6).item()
+    return (1 - saturated) * usual + saturated * -torch.tensor(
+        1e-12, dtype=torch.float64
+    ).log().item()
+
+
+def ratios(generator: torch.Generator) -> Result:
+    """Draw 2000 log-likelihood ratios, of which 0.2 % are saturated on the wrong side."""
+    labels = torch.arange(2000) % 4 == 0
+    scores = torch.randn(2000, generator=generator, dtype=torch.float64) * 2 + torch.where(
+        labels, 2.0, -2.0
+    )
+    wrong = torch.rand(2000, generator=generator) < 0.002
+    return evaluate_detectors(
+        torch.where(wrong, torch.where(labels, -40.0, 40.0), scores), labels, llr=True
+    )
+
+
+def read_by_all(generator: torch.Generator) -> Result:
+    """Draw 60 patients who are read by the same 15 readers."""
+    patient, reader = torch.arange(60).repeat_interleave(15), torch.arange(15).repeat(60)
+    shared = (
+        torch.randn(60, generator=generator)[patient]
+        + torch.randn(15, generator=generator)[reader]
+    )
+    right = (1 + shared + torch.randn(900, generator=generator)).sigmoid().double()
+    target = (patient % 3 == 0).long()
+    probs = torch.where(
+        (target == 1).unsqueeze(1),
+        torch.stack([1 - right, right], 1),
+        torch.stack([right, 1 - right], 1),
+    )
+    clusters = {"patient": patient.tolist(), "reader": reader.tolist()}
+    return evaluate(
+        probs, target, clusters=clusters, metrics=["macro_recall", "cross_entropy"]
+    )
+
+
+def statistics(generator: torch.Generator) -> Result:
+    """Draw 500 rows, and measure what is not smooth in them."""
+    target = torch.randint(2, (500,), generator=generator)
+    score = torch.randn(500, generator=generator, dtype=torch.float64) + 1.5 * target
+    positive = score.sigmoid()
+    metrics: dict[str, Any] = {
+        "sensitivity at 95 % specificity": lambda rows: (
+            (
+                rows.probs[rows.target == 1, 1]
+                > rows.probs[rows.target == 0, 1].quantile(0.95)
+            )
+            .double()
+            .mean()
+        ),
+        "median": lambda rows: rows.probs[:, 1].median(),
+        "maximum": lambda rows: rows.probs[:, 1].max(),
+    }
+    return evaluate(torch.stack([1 - positive, positive], dim=1), target, metrics=metrics)
+
+
+def heavy(rare: int) -> Callable[[torch.Generator], Result]:
+    """Draw decisions for 300 rows, of which some rare ones stand for 30 % of use."""
+
+    def draw(generator: torch.Generator) -> Result:
+        target = torch.cat(
+            [
+                torch.full((rare,), 2),
+                torch.randint(0, 2, (300 - rare,), generator=generator),
+            ]
+        )
+        decided = of_recalls(target, generator)
+        metrics = ["mcc", "accuracy", "macro_f1"]
+        return evaluate(
+            decided, target, metrics=metrics, class_names=3, prevalence=[0.35, 0.35, 0.3]
+        )
+
+    return draw
+
+
+def of_recalls(target: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw decisions for three classes, of which the last is missed in 20 %, the others in 10 %."""
+    is_right = (
+        torch.rand(len(target), generator=generator) < torch.tensor([0.9, 0.9, 0.8])[target]
+    )
+    others = (target + torch.randint(1, 3, (len(target),), generator=generator)) % 3
+    return torch.where(is_right, target, others)
+
+
+def two_heavy_rows(generator: torch.Generator) -> Result:
+    """Draw decisions for 300 rows, two of which have 40 % of the weight."""
+    target = torch.randint(0, 3, (300,), generator=generator)
+    weights = torch.ones(300, dtype=torch.float64)
+    weights[:2] = 0.2 * 298 / 0.6
+    metrics = ["mcc", "accuracy", "macro_f1"]
+    return evaluate(
+        of_recalls(target, generator),
+        target,
+        metrics=metrics,
+        class_names=3,
+        weights=weights,
+    )
+
+
+def absent_class(clusters: int | None) -> Callable[[torch.Generator], Result]:
+    """Draw decisions for 60 rows of two classes, in which a third class is decided, too, but has no row."""
+
+    def draw(generator: torch.Generator) -> Result:
+        target = torch.randint(0, 2, (60,), generator=generator)
+        codes = None if clusters is None else torch.arange(60) % clusters
+        decided = of_recalls(target, generator)
+        return evaluate(
+            decided, target, metrics=["macro_f1"], class_names=3, clusters=codes
+        )
+
+    return draw
+
+
+def designs() -> Iterator[Design]:
+    """Yield all designs."""
+    shares = torch.tensor([0.35, 0.35, 0.3])
+    for rows, draws, before in (
+        (
+            shares,
+            [
+                ("8 severe rows stand for 30 % of use", heavy(8)),
+                ("15 severe rows", heavy(15)),
+            ],
+            "75 to 78",
+        ),
+        (
+            torch.ones(3),
+            [("2 of 300 rows have 40 % of the weight", two_heavy_rows)],
+            "89; none",
+        ),
+    ):
+        generator = torch.Generator().manual_seed(10)
+        target = torch.multinomial(rows, 10**6, replacement=True, generator=generator)
+        names = ["mcc", "accuracy", "macro_f1"]
+        true = evaluate(
+            of_recalls(target, generator),
+            target,
+            metrics=names,
+            class_names=3,
+            intervals=False,
+        )
+        for name, draw in draws:
+            yield Design(
+                name,
+                draw,
+                [Promise(metric, true.value(metric), before) for metric in names],
+            )
+    for clusters in (None, 10):
+        unknown = [Promise("macro_f1", float("nan"), "4 of 62; 5 of 31")]
+        yield Design(
+            f"a class without rows, clusters: {clusters}", absent_class(clusters), unknown
+        )
+    rare = torch.tensor([0.97, 0.9]), torch.tensor([990, 10]), torch.ones(2)
+    truth = of_classes(*rare)
+    before = {"balanced_error_rate": "61.5", "macro_recall": "61.5"}
+    yield Design(
+        "1 % of 1000 rows positive",
+        decided(*rare),
+        [Promise(n, truth[n], b) for n, b in before.items()],
+    )
+    counts = torch.tensor([300, 200, 150, 120, 100, 80, 47, 3])
+    eight = torch.linspace(0.9, 0.7, 8), counts, counts.double() + 50
+    truth = of_classes(*eight)
+    before = {"macro_recall": "82", "macro_precision": "80", "macro_f1": "87"}
+    yield Design(
+        "8 classes, the rarest with 3 rows",
+        decided(*eight),
+        [Promise(n, truth[n], b) for n, b in before.items()],
+    )
+    for share in (0.0005, 0.001, 0.003):
+        promise = Promise("cross_entropy", true_loss(share), "67.5 to 89")
+        yield Design(f"{100 * share:g} % saturated losses", losses(share), [promise])
+    softplus = torch.nn.functional.softplus
+    usual = (
+        softplus(
+            -(
+                2
+                + 2
+                * torch.randn(10**6, generator=torch.Generator().manual_seed(0)).double()
+            )
+        )
+        .mean()
+        .item()
+    )
+    cllr = (0.998 * usual + 0.002 * 40) / torch.tensor(2.0).log().item()
+    yield Design("0.2 % saturated ratios", ratios, [Promise("cllr", cllr, "67.5 to 89")])
+    recall = 0.5 * (1 + torch.erf(torch.tensor((1 / 3**0.5) / 2**0.5))).item()
+    wide = (
+        1 + 3**0.5 * torch.randn(10**6, generator=torch.Generator().manual_seed(1)).double()
+    )
+    both = [
+        Promise("macro_recall", recall, "55 to 89"),
+        Promise("cross_entropy", softplus(-wide).mean().item(), "55 to 89"),
+    ]
+    yield Design("60 patients crossed with 15 readers", read_by_all, both)
+    names = ("sensitivity at 95 % specificity", "median", "maximum")
+    yield Design(
+        "what is not smooth, 500 rows",
+        statistics,
+        [Promise(name, float("nan"), "1.5 to 65") for name in names],
+    )
+
+
+def measured(design: Design, draws: int) -> Iterator[list[str]]:
+    """Yield a row for each promise of a design."""
+    results = [design.draw(torch.Generator().manual_seed(seed)) for seed in range(draws)]
+    for promise in design.promises:
+        ends = [
+            interval
+            for result in results
+            if (interval := result.interval(promise.metric)) is not None
+        ]
+        held = sum(low <= promise.truth <= high for low, high in ends)
+        passed = [
+            sum(promise.truth < low for low, _ in ends),
+            sum(high < promise.truth for _, high in ends),
+        ]
+        is_known = promise.truth == promise.truth
+        fails = (
+            bool(ends)
+            and is_known
+            and binomtest(held, len(ends), 0.95, "less").pvalue < 0.001
+        )
+        fails |= is_known and binomtest(max(passed), draws, 0.025, "greater").pvalue < 0.001
+        share = (
+            f"{100 * held / len(ends):.1f}"
+            if ends and is_known
+            else "none is given"
+            if not ends
+            else "?"
+        )
+        gates = f"{100 * max(passed) / draws:.1f}" if is_known else ""
+        verdict = "fails" if fails or (ends and not is_known) else "holds"
+        yield [
+            design.name,
+            promise.metric,
+            promise.before,
+            share,
+            f"{100 * len(ends) / draws:.0f}",
+            gates,
+            verdict,
+        ]
+
+
+def said() -> Iterator[list[str]]:
+    """Yield what is reported or refused now, of one draw each."""
+    generator = torch.Generator().manual_seed(0)
+    probs, target = (
+        torch.randn(500, 3, generator=generator).softmax(1),
+        torch.randint(3, (500,), generator=generator),
+    )
+    for times, before in ((2, "84"), (4, "73.5")):
+        result = evaluate(
+            probs.repeat(times, 1), target.repeat(times), metrics=["accuracy"]
+        )
+        yield [f"every row {times} times", "accuracy", before, str(result.warnings()[:1])]
+    sites = torch.arange(500) % 20
+    worst = (
+        evaluate(probs, target, metrics=["accuracy"], groups={"site": sites})
+        .groups[0]
+        .table()
+        .rows[0][0]
+    )
+    yield ["worst of 20 equal sites", "accuracy", "68.7", f"its row says: {worst}"]
+    parts = {name: [Evaluation(3, metrics=["accuracy"]) for _ in range(2)] for name in "AB"}
+    for name, halves in parts.items():
+        for place, half in enumerate(halves if name == "A" else halves[::-1]):
+            half.update({name: probs[place::2]}, target[place::2])
+        halves[0].merge(halves[1])
+    try:
+        parts["A"][0].merge(parts["B"][0])
+    except ValueError as error:
+        yield [
+            "models merged in another order",
+            "accuracy",
+            "p = 0.58 for 0.016",
+            str(error),
+        ]
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("draws", nargs="?", type=int, default=300)
+    draws, rows = parser.parse_args().draws, list[list[str]]()
+    every = list(designs())
+    with counting_bar("designs", len(every)) as advance:
+        for design in every:
+            rows += measured(design, draws)
+            advance(1)
+    header = [
+        "design",
+        "metric",
+        "held before, %",
+        "held, %",
+        "given, %",
+        "gates that pass, %",
+        "verdict",
+    ]
+    print(Table(header, rows).markdown())
+    print(Table(["design", "metric", "held before, %", "now"], list(said())).markdown())
+
+
+if __name__ == "__main__":
+    main()
