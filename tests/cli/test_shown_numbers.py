@@ -16,7 +16,7 @@ from tests.report.page import Page, PageTable
 from tests.report.rounded import is_rounded, shows
 
 COMPARED = ["metric", "A", "B", "B - A", "95 %", "p", "p, corrected"]
-CLASSES = ["class", "samples", "precision", "recall", "specificity", "error rate"]
+CLASSES = ["class", "samples", "precision", "recall", "specificity", "wrongly decided as"]
 CLUSTERED = [*CLASSES[:2], "patients", *CLASSES[2:]]
 DETECTOR = ["metric", "value", "95 %", "threshold", "miss rate", "false-alarm rate"]
 OF_ROWS = re.compile(r" \((\d+) of (\d+)\)")
@@ -152,10 +152,16 @@ def check_score(table: PageTable, plain: Any) -> None:
             of_class = plain["per_class"][name]
             if table.header == CLUSTERED:
                 assert float(cells.pop(1)) == of_class["patients"]["true"]
+            own = plain["classes"].index(name)
+            wrong = {
+                plain["classes"][label]: number
+                for label, number in enumerate(plain["confusion"][own])
+                if number and label != own
+            }
+            told_wrong = [each.rsplit(": ", 1) for each in cells.pop().split(", ") if each]
+            assert {label: int(number) for label, number in told_wrong} == wrong
             for column, cell in zip(
-                ("samples", "precision", "recall", "specificity", "error_rate"),
-                cells,
-                strict=True,
+                ("samples", "precision", "recall", "specificity"), cells, strict=True
             ):
                 assert shows(
                     cell, of_class[column], *of_class["intervals"].get(column, ())
@@ -319,9 +325,11 @@ def check_detect(table: PageTable, plain: Any) -> None:
     models = plain.get("models", {"one.csv": plain})
     if table.header == COMPARED:
         check_comparisons(table, plain)
-    elif table.header == DETECTOR:
-        for name, value, interval, threshold, *rates in table.rows:
-            assert is_rounded(value, plain["metrics"][name])
+    elif table.header[:6] == DETECTOR:
+        for name, value, interval, threshold, *rates in (row[:6] for row in table.rows):
+            assert is_rounded(value.removesuffix("*"), plain["metrics"][name])
+            is_starred = "cost[" in name and "*" in "".join(rates)
+            assert value.endswith("*") == is_starred, "a cost is as unsure as its rates"
             assert shows(interval, *plain["intervals"].get(name, ())), name
             at = plain["errors"].get(name, {})
             assert shows(threshold, *([at["threshold"]] if at else [])), name
@@ -368,7 +376,7 @@ def test_detection_scores_are_shown_under_their_names(
         capsys, tmp_path / "r.html", "detect", *detectors[:number], *wanted, *options
     )
     headers = [table.header for table in tables]
-    assert headers.count(DETECTOR) == (2 if number == 1 else 0)
+    assert [header[:6] for header in headers].count(DETECTOR) == (2 if number == 1 else 0)
     assert headers.count(COMPARED) == (2 if number == 2 else 0)
     assert sum(header[0] == "noise" for header in headers) == 2 * number
     for table in tables:
