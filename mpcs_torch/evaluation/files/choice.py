@@ -135,12 +135,19 @@ def _other_form(facts: Facts) -> Problem | None:
         return Problem("confusion")
     if len(names) == 1 and re.search("[,;\t]", names[0]):
         return Problem("quoted_lines", column=names[0])
-    for name in facts.by_kind(facts.free, "text"):
-        values = [value for value in facts.columns[name].labels if value]
-        if all(value.startswith("{") and value.endswith("}") for value in values):
-            return Problem("dictionaries", column=name, value=values[0])
+    texts = facts.by_kind(facts.free, "text")
+    for name in texts:
+        if _are_within(facts, name, "{}"):
+            value = next(filter(None, facts.columns[name].labels))
+            return Problem("dictionaries", column=name, value=value)
+    if facts.options.label_column:
+        return None
+    packed = [name for name in texts if _are_within(facts, name, "[]")]
+    for name in named_as(packed, LABELS):
+        if len(packed) > 1:
+            return Problem("many_rows", column=name, columns=packed)
     lists = facts.by_kind(facts.free, "list")
-    if len(lists) < 2 or facts.options.label_column:
+    if len(lists) < 2:
         return None
     for name in named_as(lists, LABELS):
         numbers = facts.columns[name].numbers
@@ -149,6 +156,14 @@ def _other_form(facts: Facts) -> Problem | None:
         if has_lengths or (is_whole and (numbers.sum(axis=1) != 1).any()):
             return Problem("many_rows", column=name, columns=lists)
     return None
+
+
+def _are_within(facts: Facts, name: str, brackets: str) -> bool:
+    """Return whether all values of a column of texts stand in ``brackets``, as written lists and dictionaries do."""
+    first, last = brackets
+    values = [value for value in facts.columns[name].labels if value]
+    are_within = [value.startswith(first) and value.endswith(last) for value in values]
+    return bool(values) and all(are_within)
 
 
 def _is_confusion(facts: Facts) -> bool:

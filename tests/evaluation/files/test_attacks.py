@@ -456,6 +456,12 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         {},
         [],
     ),
+    "a test set of words in each cell": (
+        "y_true,y_pred\n\"['cat', 'dog']\",\"['cat', 'cat']\"\n\"['dog']\",\"['dog']\"\n",
+        "many_rows",
+        {},
+        [],
+    ),
     "a test set in each cell": (
         'y_true,y_pred\n"[0, 1, 1]","[0, 1, 0]"\n"[1, 0]","[1, 0]"\n',
         "many_rows",
