@@ -456,7 +456,7 @@ CONCERN_PROBLEMS: Mapping[str, str] = {
     "same_pairs": "low and high must have the same released pairs, or both weights, but do not",
     "low_below_high": "low must have no cost above that of high, but does",
 }
-"""What is wrong in the description of a concern, as it continues a line that begins with the place."""
+"""The problems of the description of a concern, by code; a sentence continues a line that begins with the place."""
 HINTS: Mapping[str, str] = {
     "seen_within": "it is too close to the limit {limit}",
     "spec": "mpcs_torch.load_concern reads a file",

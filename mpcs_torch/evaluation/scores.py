@@ -37,7 +37,7 @@ class DetectorMetric(NamedTuple):
     family: str = "detectors"
     is_count: bool = False
     computes: str = ""
-    """What tables say about it. The last six are as in `MetricEntry`."""
+    """The sentence on it in tables. The last six fields are as in `MetricEntry`."""
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def draw_curves(curves: DecisionCurves) -> Drawing:
 
 
 class GroupsOfColumn(NamedTuple):
-    """What a page shows of the groups of rows by a column, such as ``site``."""
+    """The table and the figure of the groups of rows by a column, such as ``site``, on a page."""
 
     column: str
     about_worst: list[str]

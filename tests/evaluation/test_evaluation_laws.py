@@ -246,7 +246,7 @@ class Kind(NamedTuple):
     settings: dict[str, Any]
     """Arguments of both `evaluate` and `Evaluation`."""
     facts: dict[str, bool]
-    """What `Evaluation` must be told, because it sees no rows when it begins."""
+    """The arguments that `Evaluation` needs, because it sees no rows when it begins."""
     costs: Tensor | None = None
 
 

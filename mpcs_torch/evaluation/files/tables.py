@@ -37,7 +37,7 @@ DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?(?:\s*%)?)\s*$"
 Kind = Literal["empty", "text", "whole", "number", "list"]
 """The kind of values in a column: none, some text, only whole numbers, only numbers, or only lists of numbers."""
 IS_MISSING = "is missing (--missing drop leaves such rows out)"
-"""What errors say of a value that is missing."""
+"""The end of the sentence of errors about a missing value."""
 
 
 class Argument(NamedTuple):
