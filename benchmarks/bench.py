@@ -535,15 +535,7 @@ def main() -> None:
             timed = list(batch_calls(*batch(shape, DTYPES[name], device)))
             parts.append(table_of(f"{shape} {name} on {device.type}", timed, finish))
             advance()
-        for table in (
-            updates_table,
-            threads_table,
-            memory_table,
-            detection_table,
-            step_table,
-            training_table,
-            starts_table,
-        ):
+        for table in TABLES:
             parts.append(table())
             advance()
     path.write_text("\n".join(parts), encoding="utf-8")

@@ -247,9 +247,9 @@ class ClassifierScores(Scores):
         """Return the wrong decisions for rows of a class, the most frequent first; empty for a group of classes."""
         if self.confusion is None or name not in self.class_names:
             return ""
-        own = self.class_names.index(name)
-        numbers = enumerate(self.confusion[own].tolist())
-        wrong = [(number, label) for label, number in numbers if number and label != own]
+        true = self.class_names.index(name)
+        numbers = enumerate(self.confusion[true].tolist())
+        wrong = [(number, label) for label, number in numbers if number and label != true]
         wrong.sort(key=lambda decided: (-decided[0], decided[1]))
         return _listed(
             [

@@ -148,13 +148,12 @@ class DetectorScores(Scores):
             "false-alarm rate",
         ]
         names = list(self.values) if names is None else names
+        costs = {entry.name for entry in self.entries if entry.is_cost}
         rows = list[list[str]]()
         for name in names:
             at_threshold = self._cost_cells(name)
-            # A cost whose rates have few errors is as unsure as these.
-            mark = (
-                "*" if "cost[" in name and any("*" in cell for cell in at_threshold) else ""
-            )
+            has_few_errors = any("*" in cell for cell in at_threshold)
+            mark = "*" if name in costs and has_few_errors else ""
             value = f"{in_digits(self.values[name], 4)}{mark}"
             rows.append([name, value, self.interval(name), *at_threshold])
         return Table(header, rows)
@@ -305,7 +304,11 @@ class Detector:
         for point, cost in zip(self.points, summary.min_costs, strict=True):
             name, title = f"min_cost[{point_key(point)}]", f"minimum cost, {point.label()}"
             metric = DetectorMetric(
-                name, title, in_group_tables=not self.fixed, computes=ABOUT_MINIMUM
+                name,
+                title,
+                in_group_tables=not self.fixed,
+                computes=ABOUT_MINIMUM,
+                is_cost=True,
             )
             yield MetricRow(metric, cost.normalized, CHOSEN_HERE, ErrorsAt(cost))
         yield MetricRow(MIN_CLLR, summary.min_cllr, CHOSEN_HERE)
@@ -322,7 +325,11 @@ class Detector:
                 else []
             )
             metric = DetectorMetric(
-                fixed.name, fixed.title, in_group_tables=True, computes=fixed.title
+                fixed.name,
+                fixed.title,
+                in_group_tables=True,
+                computes=fixed.title,
+                is_cost=fixed.shown == "cost",
             )
             yield MetricRow(
                 metric,

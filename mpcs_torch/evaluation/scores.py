@@ -37,7 +37,9 @@ class DetectorMetric(NamedTuple):
     family: str = "detectors"
     is_count: bool = False
     computes: str = ""
-    """The sentence on it in tables. The last six fields are as in `MetricEntry`."""
+    """The sentence on it in tables. This and the six fields above are as in `MetricEntry`."""
+    is_cost: bool = False
+    """Whether its value is a cost at a threshold, which is as unsure as the error rates there."""
 
 
 @dataclass(frozen=True)

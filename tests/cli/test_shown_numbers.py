@@ -152,14 +152,16 @@ def check_score(table: PageTable, plain: Any) -> None:
             of_class = plain["per_class"][name]
             if table.header == CLUSTERED:
                 assert float(cells.pop(1)) == of_class["patients"]["true"]
-            own = plain["classes"].index(name)
+            true = plain["classes"].index(name)
             wrong = {
                 plain["classes"][label]: number
-                for label, number in enumerate(plain["confusion"][own])
-                if number and label != own
+                for label, number in enumerate(plain["confusion"][true])
+                if number and label != true
             }
-            told_wrong = [each.rsplit(": ", 1) for each in cells.pop().split(", ") if each]
-            assert {label: int(number) for label, number in told_wrong} == wrong
+            printed_wrong = [
+                each.rsplit(": ", 1) for each in cells.pop().split(", ") if each
+            ]
+            assert {label: int(number) for label, number in printed_wrong} == wrong
             for column, cell in zip(
                 ("samples", "precision", "recall", "specificity"), cells, strict=True
             ):
