@@ -160,9 +160,10 @@ def _other_form(facts: Facts) -> Problem | None:
 
 def _are_within(facts: Facts, name: str, brackets: str) -> bool:
     """Return whether all values of a column of texts stand in ``brackets``, as written lists and dictionaries do."""
-    first, last = brackets
     values = [value for value in facts.columns[name].labels if value]
-    are_within = [value.startswith(first) and value.endswith(last) for value in values]
+    are_within = [
+        value.startswith(brackets[0]) and value.endswith(brackets[1]) for value in values
+    ]
     return bool(values) and all(are_within)
 
 
