@@ -324,9 +324,9 @@ def _places(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def described(spec: ConcernSpec) -> tuple[str, Table, str]:
     """Return error counts as text, a table (of costs; of released errors for over 30 classes), and settings as text."""
     size = len(spec.classes)
-    errors, harmless = size * (size - 1), int(spec.released_array().sum())
+    errors, released = size * (size - 1), int(spec.released_array().sum())
     kind = "are released" if spec.weights is None else "are not dangerous"
-    counts = f"{size} classes; of {errors} errors, {errors - harmless} are dangerous, and {harmless} {kind}"
+    counts = f"{size} classes; of {errors} errors, {errors - released} are dangerous, and {released} {kind}"
     table = spec.table() if size <= MAX_READABLE_CLASSES else _released_table(spec)
     return counts, table, "\n".join(_facts(spec))
 

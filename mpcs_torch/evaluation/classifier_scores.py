@@ -60,7 +60,7 @@ class ClassifierScores(Scores):
     outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
     """The counts of outcomes by class or group of classes. The key `EVERY` is for all rows, and `AT_RISK` for all
     classes that are dangerous to miss."""
-    harmless: Collection[str] = ()
+    without_danger: Collection[str] = ()
     """The classes and groups of classes for which no error is dangerous."""
     clusters: Mapping[str, Outcomes] = field(default_factory=dict)
     """Like ``outcomes``, but with numbers of clusters instead of rows; empty if there are no clusters, or too many."""
@@ -210,7 +210,7 @@ class ClassifierScores(Scores):
         for title, rate in COLUMNS.items():
             if title == FALSE_ALARMS:
                 cells[title] = number_text(of.false_alarms.item())
-            elif title == DANGEROUS_ERRORS and name in self.harmless:
+            elif title == DANGEROUS_ERRORS and name in self.without_danger:
                 cells[title] = "none counts as dangerous"
             elif rate in shares:
                 cells[title] = str(shares[rate])

@@ -64,9 +64,9 @@ def scores_of(
         constant=None if confusion is None else _best_constant(chosen, confusion),
         class_intervals=of_units.class_intervals(named) if intervals else {},
         outcomes=summed,
-        harmless=()
+        without_danger=()
         if of_units.layout.outcomes is None
-        else of_units.layout.outcomes.harmless,
+        else of_units.layout.outcomes.without_danger,
         clusters={
             name: each.clusters()
             for name, each in counted.items()

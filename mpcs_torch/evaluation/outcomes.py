@@ -175,7 +175,7 @@ class OutcomeCounter:
         )
         self.decisions = size + len(answers) + 1
         at_risk = members.get(AT_RISK, torch.ones(size, dtype=torch.bool))
-        self.harmless = frozenset(
+        self.without_danger = frozenset(
             name for name, member in members.items() if not (member & at_risk).any()
         )
         """The classes and groups of classes for which no error is dangerous."""
