@@ -31,7 +31,6 @@ from torchmetrics.wrappers import (
 from mpcs_torch import DangerousErrors, ExpectedConcern, MetaPatternConcernScore, metrics
 from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.metrics import Accuracy, ConfusionMatrix, DetectionCurve
-from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.case import Batch, MetricCase
 from tests.metrics.cases import BY_NAME, CASES, values_of
 from tests.metrics.two_processes import values_of_two_processes
@@ -68,19 +67,19 @@ def of_whole(case: MetricCase) -> dict[str, float]:
 
 
 def updated(
-    case: MetricCase, metric: SumMetric | None = None, batch: Batch | None = None
-) -> SumMetric:
+    case: MetricCase, metric: Metric | None = None, batch: Batch | None = None
+) -> Metric:
     metric = case.make() if metric is None else metric
     metric.update(*(whole(case) if batch is None else batch))
     return metric
 
 
-def stranger(case: MetricCase) -> SumMetric:
+def stranger(case: MetricCase) -> Metric:
     """Make a metric whose states must not be mistaken for those of this case."""
     return (case.make_stranger or case.make_other)()
 
 
-def tensors(metric: SumMetric) -> list[Tensor]:
+def tensors(metric: Metric) -> list[Tensor]:
     """Return all tensors that the states hold."""
     states = metric.metric_state.values()
     return [
@@ -330,7 +329,7 @@ def test_bad_values_on_a_gpu_are_refused_by_compute(
     assert values_of(updated(case, metric).compute()) == expected(case)
 
 
-READERS: dict[str, Callable[[SumMetric, MetricCase], SumMetric]] = {
+READERS: dict[str, Callable[[Metric, MetricCase], Metric]] = {
     "compute": lambda metric, _: metric,
     "pickle": lambda metric, _: pickle.loads(pickle.dumps(metric)),
     "clone": lambda metric, _: metric.clone(),
@@ -344,12 +343,12 @@ READERS: dict[str, Callable[[SumMetric, MetricCase], SumMetric]] = {
 """Ways to read the states of a metric; each returns one with the same samples."""
 
 
-def merged(metric: SumMetric, other: SumMetric | dict[str, Any]) -> SumMetric:
+def merged(metric: Metric, other: Metric | dict[str, Any]) -> Metric:
     metric.merge_state(other)
     return metric
 
 
-def loaded(metric: SumMetric, other: SumMetric) -> SumMetric:
+def loaded(metric: Metric, other: Metric) -> Metric:
     other.persistent(True)
     metric.load_state_dict(other.state_dict())
     return metric
@@ -819,7 +818,7 @@ def test_a_process_may_have_no_batch() -> None:
 class Holder(nn.Module):
     """A module that holds a metric, as models of Lightning do."""
 
-    def __init__(self, metric: SumMetric) -> None:
+    def __init__(self, metric: Metric) -> None:
         super().__init__()
         self.linear, self.metric = nn.Linear(4, 4), metric
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torchmetrics import Metric
 
 from mpcs_torch import ConcernSpec, OperatingPoint, functional, metrics
-from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CLASSES, random_batch, soft_batch
 from tests.metrics.concern.cases import costed_batch
 from tests.metrics.detection.cases import class_scores, detections
@@ -258,8 +258,8 @@ def assert_same(ours: Any, theirs: Any) -> None:
             assert_same(our, their)
 
 
-def updated(name: str, settings: dict[str, Any], batch: dict[str, Any]) -> SumMetric:
-    metric: SumMetric = getattr(metrics, name)(**settings)
+def updated(name: str, settings: dict[str, Any], batch: dict[str, Any]) -> Metric:
+    metric: Metric = getattr(metrics, name)(**settings)
     metric.update(**batch)
     return metric
 

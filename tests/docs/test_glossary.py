@@ -1,4 +1,4 @@
-"""The code uses the words of the glossary: each of its names, and none of the words that it does not use for a thing."""
+"""The code uses the names of the glossary, and none of the words that the glossary does not use for a thing."""
 
 import ast
 import re

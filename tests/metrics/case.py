@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
+from torchmetrics import Metric
 
-from mpcs_torch.metrics.base import SumMetric
 from tests.refused import Refused
 
 Batch = tuple[Tensor, Tensor]
@@ -31,10 +31,10 @@ class Fed:
 class MetricCase:
     """The description of one metric."""
 
-    make: Callable[..., SumMetric]
+    make: Callable[..., Metric]
     """Makes the metric; takes more settings by keyword."""
     higher_is_better: bool | None
-    make_other: Callable[[], SumMetric]
+    make_other: Callable[[], Metric]
     """Makes a metric with other settings, whose value is equal on `agreeing_batch` and different on other batches."""
     agreeing_batch: Batch
     oracle: Callable[[Batch], dict[str, float]]
@@ -42,7 +42,7 @@ class MetricCase:
     fed: Fed
     given_core: Callable[[Tensor, Tensor], Any] | None = None
     """The computation of `update` of a Metric that is no measure."""
-    make_stranger: Callable[[], SumMetric] | None = None
+    make_stranger: Callable[[], Metric] | None = None
     """Makes a metric whose states must not be mistaken for those of this one. Default: `make_other`."""
 
     @property

@@ -9,9 +9,9 @@ import torch
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 from torch import Tensor
+from torchmetrics import Metric
 
 from mpcs_torch import ConcernSpec, OperatingPoint, metrics
-from mpcs_torch.metrics.base import SumMetric
 from tests.plots.texts import text_faults
 from tests.refused import Refused
 
@@ -47,7 +47,7 @@ def samples(size: int) -> tuple[Tensor, Tensor]:
     return 2 * noise + 2.5 * torch.eye(size)[target], target
 
 
-def fed(metric: SumMetric, size: int) -> SumMetric:
+def fed(metric: Metric, size: int) -> Metric:
     metric.update(*samples(size))
     return metric
 
@@ -131,7 +131,7 @@ def marked(axes: Any) -> list[tuple[float, float]]:
     ids=lambda each: type(each).__name__,
 )
 def test_the_rates_of_a_metric_are_marked(
-    metric: SumMetric, rates: tuple[float, float]
+    metric: Metric, rates: tuple[float, float]
 ) -> None:
     metric.update(
         torch.tensor([0.1, 0.4, 0.3, 0.5, 0.6, 0.7]), torch.tensor([0, 0, 1, 1, 1, 1])

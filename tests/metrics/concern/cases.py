@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor
+from torchmetrics import Metric
 
 from mpcs_torch import (
     ConcernSpec,
@@ -26,7 +27,6 @@ from mpcs_torch.metrics import (
     SelectiveAccuracy,
     SoftKLDivergence,
 )
-from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CERTAIN, CLASSES, HARD, WIDE, flat, random_batch
 from tests.metrics.case import Batch, MetricCase
 from tests.oracles import algorithm_1, naive
@@ -194,7 +194,7 @@ def risk_at_coverage_oracle(batch: Batch) -> dict[str, float]:
 
 
 # In both batches class 0 is true and predicted, and no released class is near.
-CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
+CONCERN_CASES: dict[type[Metric], MetricCase] = {
     MetaPatternConcernScore: MetricCase(
         make=lambda **settings: MetaPatternConcernScore(
             CLASSES, k=3, t=20, concern=CONCERN, **settings

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torchmetrics import MetricCollection
+from torchmetrics import Metric, MetricCollection
 
 from mpcs_torch import (
     ConcernSpec,
@@ -17,7 +17,6 @@ from mpcs_torch import (
 )
 from mpcs_torch.functional import meta_pattern_concern_score
 from mpcs_torch.metrics import BrierScore
-from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import random_batch
 from tests.refused import Refused
 
@@ -165,7 +164,7 @@ def fake(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
     ],
 )
 def test_no_path_of_update_waits_for_a_gpu(
-    metric: SumMetric, shapes: list[tuple[tuple[int, ...], torch.dtype]]
+    metric: Metric, shapes: list[tuple[tuple[int, ...], torch.dtype]]
 ) -> None:
     with FakeTensorMode(allow_non_fake_inputs=True):
         metric.to("cuda")

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torchmetrics import Metric
 
 from mpcs_torch import OperatingPoint, metrics
 from mpcs_torch.functional.detection.errors import flatten_trials
-from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.case import Batch, Fed, MetricCase
 from tests.oracles import naive_detection as naive
 from tests.refused import Refused
@@ -55,8 +55,8 @@ CLASS_SCORES = Fed(
 
 
 def detection_case(
-    make: Callable[..., SumMetric],
-    make_other: Callable[[], SumMetric],
+    make: Callable[..., Metric],
+    make_other: Callable[[], Metric],
     oracle: Callable[[Scores, Labels], dict[str, float]],
     *,
     higher_is_better: bool = False,
@@ -84,7 +84,7 @@ def _settings_of(metric: Any) -> list[Any]:
 
 
 def class_case(
-    kind: type[SumMetric],
+    kind: type[Metric],
     oracle: Callable[[Scores, Labels], dict[str, float]],
     *,
     higher_is_better: bool | None = False,
@@ -131,7 +131,7 @@ def named_curve(scores: Scores, labels: Labels) -> dict[str, float]:
     return {**rates, "targets 0": sum(labels), "nontargets 0": len(labels) - sum(labels)}
 
 
-def learned_cost(**settings: Any) -> SumMetric:
+def learned_cost(**settings: Any) -> Metric:
     """Make a metric with a learned threshold of 0.75, the middle of (0, 1.5)."""
     development = metrics.MinDetectionCost(OperatingPoint(0.5))
     development.update(torch.tensor([0.0, 1.5]), torch.tensor([0, 1]))
@@ -140,7 +140,7 @@ def learned_cost(**settings: Any) -> SumMetric:
     return evaluation
 
 
-DETECTION: dict[type[SumMetric], MetricCase] = {
+DETECTION: dict[type[Metric], MetricCase] = {
     metrics.EqualErrorRate: detection_case(
         metrics.EqualErrorRate,
         lambda: metrics.EqualErrorRate(method="nearest"),

@@ -34,7 +34,6 @@ from mpcs_torch.metrics import (
     MinDetectionCost,
     MissAtFalseAlarm,
 )
-from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.processes import World
 from tests.conftest import details
 from tests.metrics.detection.cases import CLASSES, POINTS, class_scores, detections
@@ -45,7 +44,7 @@ SCORES, LABELS = detections(60, 0)
 BY_CLASS = class_scores(60, 0)
 
 
-def fed(metric: SumMetric, batch: tuple[Tensor, Tensor] = (SCORES, LABELS)) -> Any:
+def fed(metric: Metric, batch: tuple[Tensor, Tensor] = (SCORES, LABELS)) -> Any:
     metric.update(*batch)
     return metric
 
@@ -55,7 +54,7 @@ def fed(metric: SumMetric, batch: tuple[Tensor, Tensor] = (SCORES, LABELS)) -> A
 )
 @pytest.mark.parametrize("kind", [EqualErrorRate, Cllr, MinCllr, DetectionCurve])
 def test_each_trial_takes_the_bytes_of_its_score_and_one_for_the_label(
-    dtype: torch.dtype, size: int, kind: type[SumMetric]
+    dtype: torch.dtype, size: int, kind: type[Metric]
 ) -> None:
     metric = fed(kind(), (SCORES.to(dtype), LABELS))
     kept = sum(tensor.nbytes for tensor in [*metric.scores, *metric.trial_labels])

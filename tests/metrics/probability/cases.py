@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torchmetrics import Metric
 
 from mpcs_torch import metrics
 from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
-from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import (
     CERTAIN,
     CLASSES,
@@ -19,7 +19,7 @@ from tests.metrics.case import Batch, MetricCase
 from tests.oracles import naive
 
 
-def mean_case(kind: type[SumMetric], power: float) -> MetricCase:
+def mean_case(kind: type[Metric], power: float) -> MetricCase:
     """Describe a mean of the probability of the true class; the floor changes nothing if this probability is high."""
 
     def oracle(batch: Batch) -> dict[str, float]:
@@ -94,7 +94,7 @@ def entropy_case(*, normalized: bool) -> MetricCase:
     )
 
 
-PROBABILITY: dict[type[SumMetric], MetricCase] = {
+PROBABILITY: dict[type[Metric], MetricCase] = {
     metrics.GeometricAccuracy: mean_case(metrics.GeometricAccuracy, 0.0),
     metrics.Decisiveness: mean_case(metrics.Decisiveness, 1.0),
     metrics.Robustness: mean_case(metrics.Robustness, -2 / 3),

@@ -3,16 +3,16 @@
 from collections import Counter
 
 import torch
+from torchmetrics import Metric
 
 from mpcs_torch import metrics
-from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CLASSES, HARD
 from tests.metrics.case import Batch, MetricCase
 from tests.oracles import naive
 
 
 def quality_case(
-    kind: type[SumMetric], name: str | None, higher_is_better: bool | None
+    kind: type[Metric], name: str | None, higher_is_better: bool | None
 ) -> MetricCase:
     """Describe a metric of a confusion matrix; another ignore_index agrees on batches without that label."""
     options = (

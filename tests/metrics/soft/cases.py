@@ -4,16 +4,16 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torchmetrics import Metric
 
 from mpcs_torch import metrics
-from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CLASSES, SOFT, soft_batch
 from tests.metrics.case import Batch, MetricCase
 from tests.oracles import naive
 
 
 def soft_case(
-    kind: type[SumMetric], beta: float, options: dict[str, Any] | None = None
+    kind: type[Metric], beta: float, options: dict[str, Any] | None = None
 ) -> MetricCase:
     """Describe a macro-averaged soft score; perfect predictions get 1 with any average."""
     return MetricCase(
@@ -37,7 +37,7 @@ def close_batch(size: int, seed: int) -> Batch:
     return 0.3 * preds + 0.7 * target, target
 
 
-SOFT_CASES: dict[type[SumMetric], MetricCase] = {
+SOFT_CASES: dict[type[Metric], MetricCase] = {
     metrics.SoftPrecision: soft_case(metrics.SoftPrecision, 0.0),
     metrics.SoftRecall: soft_case(metrics.SoftRecall, float("inf")),
     metrics.SoftF1: soft_case(metrics.SoftF1, 1.0),
