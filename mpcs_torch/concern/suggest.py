@@ -12,12 +12,12 @@ from mpcs_torch.errors import require
 def spec_from_costs(
     costs: Sequence[Sequence[float]], classes: Sequence[str]
 ) -> ConcernSpec:
-    """Make a spec with weights proportional to ``costs`` (rows are true classes); the highest weight is 1."""
+    """Make a spec with weights proportional to ``costs`` (rows are true classes); the highest weight is 1, and the diagonal 0."""
     spec = ConcernSpec(list(classes), weights=costs)
     off_diagonal = spec.mpcs_weights().fill_diagonal_(0)
     return ConcernSpec(
         list(classes),
-        weights=(off_diagonal / off_diagonal.max()).fill_diagonal_(1).tolist(),
+        weights=(off_diagonal / off_diagonal.max()).tolist(),
     )
 
 
@@ -33,7 +33,7 @@ def spec_from_order(
 
     Example:
         >>> spec_from_order(["healthy", "mild", "severe"], under=5).weights  # rows are true classes
-        ((1.0, 0.1, 0.2), (0.5, 1.0, 0.1), (1.0, 0.5, 1.0))
+        ((0.0, 0.1, 0.2), (0.5, 0.0, 0.1), (1.0, 0.5, 0.0))
     """
     for name, cost in (("under", under), ("over", over)):
         require(0 <= cost < math.inf, "finite_at_least", name, cost, minimum=0)
@@ -45,6 +45,6 @@ def spec_from_order(
     highest = max(under, over)
     weights = torch.where(steps < 0, -steps * (under / highest), steps * (over / highest))
     rounded = [
-        [round(weight, 12) for weight in row] for row in weights.fill_diagonal_(1).tolist()
+        [round(weight, 12) for weight in row] for row in weights.fill_diagonal_(0).tolist()
     ]  # 0.14, not 0.1399
     return ConcernSpec(list(classes), weights=rounded)

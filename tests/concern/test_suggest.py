@@ -124,7 +124,7 @@ def test_pairs_give_the_same_tree() -> None:
 
 def test_the_highest_cost_gets_weight_1() -> None:
     spec = spec_from_costs([[0, 2.0], [8.0, 0]], ["well", "ill"])
-    assert spec.weights == ((1.0, 0.25), (1.0, 1.0))
+    assert spec.weights == ((0.0, 0.25), (1.0, 0.0))
     with pytest.raises(ConcernError, match="must be a finite number >= 0"):
         spec_from_costs([[0, -1.0], [8.0, 0]], ["well", "ill"])
 
