@@ -69,8 +69,10 @@ def _in_any_order(facts: Facts, roles: Roles, columns: Sequence[str]) -> list[Ro
     size = len(roles.classes)
     if len(labels) < size:  # the names of the others are not known
         return [roles]
+    if len(labels) > size:
+        return []
     orders = permutations(labels) if size <= MAX_ORDERED else iter([labels])
-    return [roles._replace(classes=tuple(names)) for names in orders if len(labels) == size]
+    return [roles._replace(classes=tuple(names)) for names in orders]
 
 
 def _by_number(

@@ -360,3 +360,12 @@ def test_letters_with_accents_do_not_part_words(tmp_path: Path) -> None:
         PredictionsError, match="--label-column"
     ):  # not the labels target_été of one probability
         Predictions(path)
+
+
+def test_ids_are_no_classes_of_a_list_of_scores(tmp_path: Path) -> None:
+    """The 20 ids are not tried as classes in each of their orders."""
+    path = tmp_path / "p.csv"
+    rows = [f'ex{row},"[{row}.5, -1.5]"' for row in range(20)]
+    path.write_text("\n".join(["pair,logits", *rows, ""]))
+    with pytest.raises(PredictionsError, match="has no column of labels"):
+        Predictions(path, ReadOptions(score_columns=("logits",)))
