@@ -2,10 +2,15 @@
 
 import re
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import IntEnum
-from typing import Any, NamedTuple
+from itertools import islice
+from pathlib import PurePath
+from string import Formatter
+from typing import Any
 
 from mpcs_torch.messages import HINTS, RULES
 
@@ -54,22 +59,26 @@ class DataError(MpcsError, RuntimeError):
     """The error for a data set that is missing or broken, or that cannot be split as requested."""
 
 
-class Rule(NamedTuple):
-    """A rule for the values of an argument; its text continues a sentence that begins with the argument.
+@dataclass(init=False)
+class Rule:
+    """A rule for the values of an argument or a file; its text continues a sentence that begins with either.
 
     Example:
-        >>> str(Rule("at_least", "n_bins", {"minimum": 1}))
+        >>> str(Rule("at_least", "n_bins", minimum=1))
         'must be at least 1'
     """
 
     code: str
     """The key of the rule in `mpcs_torch.messages`."""
-    argument: str = ""
-    fields: Mapping[str, Any] = {}
-    """Numbers, other arguments or other rules that the rule names."""
+    argument: str
+    fields: Mapping[str, Any]
+    """Numbers, texts, other arguments or other rules that the rule names."""
+
+    def __init__(self, code: str, argument: str = "", /, **fields: Any) -> None:
+        self.code, self.argument, self.fields = code, argument, fields
 
     def __str__(self) -> str:
-        return _filled(RULES[self.code], self.fields)
+        return _SENTENCE.vformat(RULES[self.code], (), self.fields)
 
     def broken_by(self, value: Any = ..., **place: Any) -> "InvalidValueError":
         """Return the error for a ``value``, perhaps that of a ``sample``, that breaks the rule."""
@@ -111,7 +120,7 @@ class InvalidValueError(MpcsError, ValueError):
     @property
     def rule(self) -> Rule:
         """The rule that is broken."""
-        return Rule(self.code, self.argument, self.fields)
+        return Rule(self.code, self.argument, **self.fields)
 
     def __str__(self) -> str:
         found = "" if self.value is ... else f", but got {value_in_words(self.value)}"
@@ -119,7 +128,7 @@ class InvalidValueError(MpcsError, ValueError):
             found = f", but sample {self.sample} has {value_in_words(self.value)}"
         elif self.count is not None:
             found = f", but {self.count} of the samples since the last reset do not"
-        hint = _filled(HINTS.get(self.code, ""), self.fields)
+        hint = _SENTENCE.vformat(HINTS.get(self.code, ""), (), self.fields)
         remedy = f": {hint}" if hint else ""
         return f"{self.argument} {self.rule}{found}{remedy}".strip()
 
@@ -144,11 +153,22 @@ def value_in_words(value: Any) -> str:
     return quoted(value)
 
 
-def _filled(template: str, fields: Mapping[str, Any]) -> str:
-    texts = dict[str, str]()
-    for name, field in fields.items():
-        texts[name] = str(field) if isinstance(field, str | Rule) else value_in_words(field)
-    return template.format(**texts)
+class _Sentence(Formatter):
+    """Fills a template: ``!r`` quotes a field, ``!l`` lists names, and ``!t`` lists them as `span` does.
+
+    Without these, texts, rules and errors are as they are, and values as `value_in_words` gives them.
+    """
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        words: dict[str, Callable[[Any], str]] = {"r": quoted, "l": listed, "t": span}
+        return words[conversion](value) if conversion else value
+
+    def format_field(self, value: Any, _: str) -> str:
+        is_text = isinstance(value, str | Rule | Exception | PurePath)
+        return str(value) if is_text else value_in_words(value)
+
+
+_SENTENCE = _Sentence()
 
 
 class _Short(reprlib.Repr):
@@ -176,6 +196,38 @@ def quoted(value: object) -> str:
     """
     text = _Short().repr(value)
     return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 3]}..."
+
+
+def listed(names: Sequence[str], most: int = 10) -> str:
+    """Return the first ``most`` names with commas between, and the number of the others, for a message."""
+    shown = ", ".join(quoted(name)[1:-1] for name in islice(names, most))
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
+
+
+NUMBERED = re.compile(r"(|.*\D)(\d{1,18})(\D*)")
+"""A pattern for a name with a number, that is, with the last one in it."""
+
+
+def span(names: Sequence[str]) -> str:
+    """List ``names`` for a message; names with consecutive numbers become "FIRST to LAST"."""
+    families = [family for family, _ in numbered_families(names)]
+    if len(names) > 2 and families == [tuple(names)]:
+        return f"{listed(names[:1])} to {listed(names[-1:])}"
+    return listed(names)
+
+
+def numbered_families(
+    names: Sequence[str],
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Yield families of ``names``, such as p0 and p1, that differ only in numbers from 0 or 1; and their numbers."""
+    families = defaultdict[tuple[str, str], dict[int, str]](dict)
+    for name in names:
+        if match := NUMBERED.fullmatch(name):
+            families[match[1], match[3]][int(match[2])] = name
+    for family in families.values():
+        numbers, size = sorted(family), len(family)
+        if size > 1 and numbers in ([*range(size)], [*range(1, size + 1)]):
+            yield tuple(family[number] for number in numbers), tuple(map(str, numbers))
 
 
 def did_you_mean(given: object, names: Iterable[str]) -> str:

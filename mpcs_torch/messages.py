@@ -303,48 +303,241 @@ RULES: Mapping[str, str] = {
     "target_or_not": "must be target or non-target, but one is in {targets} and in {nontargets}",
     # Ways to read a file of predictions: these sentences are whole
     "several": "can be read in several ways",
-    "stacked": "seems to have several models below each other, by {column}: its labels repeat",
+    "stacked": "seems to have several models below each other, by {column!r}: its labels repeat",
     "no_labels": "has no column of labels that is known by its name or values (--label-column COLUMN names it, "
     "--labels FILE gives a file of labels)",
     "no_scores": "has no columns of scores or predicted labels that are known by their names (--score-columns or "
     "--decision-column names them)",
-    "both": "column {column} cannot be labels and name groups or rows, too",
+    "both": "column {column!r} cannot be labels and name groups or rows, too",
     "confusion": "seems to be a confusion matrix: --confusion",
-    "quoted_lines": "has each line in quotes, which makes one column of it, {column}: remove the quotes around lines",
-    "dictionaries": "{column} has dictionaries, such as {value}: write a column for each key, or each row as JSON",
-    "many_rows": "{column} has the labels of several rows in each cell: write a row for each, as pandas' explode "
-    "does for {columns}",
-    "not_labels": "no name says that {column} has labels",
-    "not_probability": "no name says that {column} has a probability",
-    "not_decisions": "no name says that {column} has predicted labels",
-    "sums": "{columns} are not scores that sum to 1: rows sum to {low} to {high}",
-    "best_class": "{column} is always the class with the highest score: are these the predicted labels?",
-    "above_half": "{column} is never below 0.5: is it the score of the predicted label?",
-    "falling": "{columns} fall in each row: of the best classes of each row? A score for each class is needed",
-    "which_number": "labels are numbers, and {columns} have names: which class is {first}?",
-    "which_order": "{columns} has no names of classes: --classes names all {size} in their order, {labels} among them",
-    "which_class": "of which class is {column} the probability?",
+    "quoted_lines": "has each line in quotes, which makes one column of it, {column!r}: remove the quotes around lines",
+    "dictionaries": "{column!r} has dictionaries, such as {value!r}: write a column for each key, or each row as JSON",
+    "many_rows": "{column!r} has the labels of several rows in each cell: write a row for each, as pandas' explode "
+    "does for {columns!t}",
+    "not_labels": "no name says that {column!r} has labels",
+    "not_probability": "no name says that {column!r} has a probability",
+    "not_decisions": "no name says that {column!r} has predicted labels",
+    "sums": "{columns!t} are not scores that sum to 1: rows sum to {low} to {high}",
+    "best_class": "{column!r} is always the class with the highest score: are these the predicted labels?",
+    "above_half": "{column!r} is never below 0.5: is it the score of the predicted label?",
+    "falling": "{columns!t} fall in each row: of the best classes of each row? A score for each class is needed",
+    "which_number": "labels are numbers, and {columns!t} have names: which class is {first!r}?",
+    "which_order": (
+        "{columns!t} has no names of classes: --classes names all {size} in their order, {labels!t} among them"
+    ),
+    "which_class": "of which class is {column!r} the probability?",
     "first_number": "labels are never 0 and never {size}, so the first class may be 0 or 1",
-    "by_place": "labels are {labels}, and columns are named {classes}",
-    "one_label": "{column} has the label {labels} alone: --classes names both",
-    "many_labels": "{score} is one score, which tells two classes apart, but {column} has {labels}: the rarest, "
-    "{rare}, is in {number} rows",
-    "no_class": "the labels {labels} of {column} are none of the classes {classes}",
-    "unordered": "{column} does not order the predicted labels {decision}: it is no probability of one class",
-    "label_gap": "{column} has {text}, which may be a missing value or a class: --missing drop, or --classes names all",
-    "cases": "{labels} differ in case alone: write them alike, or --classes names all classes",
-    "kinds": "{column} has values of several kinds, {labels}",
-    "referral": "{column} has referrals: --concern FILE says what they cost, and names the classes and answers",
-    "disjoint": "the predicted labels {decisions} of {column} and the labels {labels} have none in common",
+    "by_place": "labels are {labels!t}, and columns are named {classes!t}",
+    "one_label": "{column!r} has the label {labels!t} alone: --classes names both",
+    "many_labels": "{score!r} is one score, which tells two classes apart, but {column!r} has {labels!t}: the rarest, "
+    "{rare!r}, is in {number} rows",
+    "no_class": "the labels {labels!t} of {column!r} are none of the classes {classes!t}",
+    "unordered": "{column!r} does not order the predicted labels {decision!r}: it is no probability of one class",
+    "label_gap": (
+        "{column!r} has {text!r}, which may be a missing value or a class: --missing drop, or --classes names all"
+    ),
+    "cases": "{labels!t} differ in case alone: write them alike, or --classes names all classes",
+    "kinds": "{column!r} has values of several kinds, {labels!t}",
+    "referral": "{column!r} has referrals: --concern FILE says what they cost, and names the classes and answers",
+    "disjoint": "the predicted labels {decisions!t} of {column!r} and the labels {labels!t} have none in common",
     "cost_order": (
         "--cost-columns are in the order of the classes, which nothing in the file says: --classes or --concern names "
-        "{classes} in the order of {columns}"
+        "{classes!t} in the order of {columns!t}"
     ),
     "two_codes": (
-        "{column} has predicted labels {decisions}, and the labels are {labels}: if these are two codes of the same "
-        "classes, write them alike; if they are not, --classes names all classes"
+        "{column!r} has predicted labels {decisions!t}, and the labels are {labels!t}: if these are two codes of the "
+        "same classes, write them alike; if they are not, --classes names all classes"
     ),
-    "other_truth": "the degrees of truth are for {truth}, and the scores for {classes}",
+    "other_truth": "the degrees of truth are for {truth!t}, and the scores for {classes!t}",
+    # Files of predictions and trials: formats, rows and names
+    "accepted": "{error}",
+    "readable": "cannot be read: {reason}",
+    "utf_8": "cannot be read: {error}; save it as UTF-8",
+    "utf_8_in_line": "cannot be read: {error}, which is in line {line}; save it as UTF-8",
+    "not_so_deep": "must not be nested so deeply",
+    "requires": "requires {package}: pip install 'mpcs_torch[{extra}]'",
+    "known_format": "is a binary file of no known format",
+    "begins_as_text": "begins with {start!r}, as files of another format do",
+    "pointer": "is a pointer of Git LFS, not the file itself: git lfs pull fetches it",
+    "report_of_weka": "is a report of Weka, not a table: write the predictions as csv instead",
+    "arrow_file": "is an arrow file, which is not read: write it as parquet",
+    "named_records": "must contain records with names of columns",
+    "tensors_by_name": "must contain a dictionary with tensors, such as preds and target",
+    "array_of_numbers": "must contain an array (N,) or (N, C) of numbers, but has {shapes}",
+    "given_twice": "is given twice, but each model must have a file of its own",
+    "rows": "has no rows",
+    "rows_below_header": "has a header, but no rows",
+    "rows_in_file": "has no rows: the file is empty",
+    "rows_in_sheet": "has no rows: the first sheet is empty",
+    "rows_of_trials": "contains no rows",
+    "number_of_columns": "must have at most {maximum} columns, but has {number}",
+    "length_of_names": "names of columns must have at most {maximum} characters, but one has {length}",
+    "length_of_value": "a value must have at most {maximum} characters, but one has more",
+    "printable_names": "names of columns must not have control characters, but one is {name!r}",
+    "different_columns": "columns must have different names, but {names} repeat",
+    "all_values_of_row": "is missing: the row has {number} of {names} values",
+    "name_of_value": "has no name: the row has {number} values",
+    "has_named_column": "has no column {name!r} of {option}; it has {columns!l}",
+    # Values of their columns
+    "missing_value": "is missing (--missing drop leaves such rows out)",
+    "missing_score": "is missing",
+    "of_columns": "{columns!l} {rule}",
+    "other_scores": (
+        "{rule} (--logits reads logits; --score-columns names other columns; of several labels, `mpcs detect` scores "
+        "one)"
+    ),
+    "other_logits": "{rule} (--score-columns names other columns)",
+    "metrics_of_degrees": "{rule} (degrees of truth need metrics such as soft_f1_macro)",
+    "single_value": "must have one value in each row, but has {number}",
+    "list_as_in_row_1": "must be a list of {size} numbers as in row 1, but is {value!r}",
+    "column_of_numbers": "must be numbers, but has {value!r}",
+    "has_name": "must have a name",
+    "different_values_at_most": "must have at most {maximum} different values, but has more",
+    "label_of": "must be a class, one of {classes!l} (--label-column and --score-columns name other columns)",
+    "decision_of": "must be one of {decisions!l}",
+    "labels_alone": "cannot be labels and predictions, too",
+    # Their classes and scores
+    "classes_at_most": "must have at most {maximum} classes, but has {number}",
+    "size_of_lists": "has lists of {size} scores, but there are {number} classes",
+    "column_for_each_score": "has {columns} columns of scores, but there are {number} classes: {classes!l}",
+    "number_of_scores": "must have {size} scores, but has {number}",
+    "number_of_classes_of_file": (
+        "must have scores of {minimum} to {maximum} classes, but has {number}: {classes!l}"
+    ),
+    "labels_of_one_score": "one column of scores needs labels: --label-column COLUMN",
+    "score_of_two_classes": "has one score for each row, but there are {number} classes",
+    "called_classes": "--classes must be what the file calls {classes!l}, in this order",
+    "only_class": "has only the class {name!r}: --classes names all of them",
+    "classes_to_measure": "has only one class, which nothing can be measured of",
+    "scores_of_classes": "has predicted labels, but scores of each class are needed: --score-columns names them",
+    "classes_for_logits": "has soft labels, but logits need one class for each row",
+    "expected_classes": "has scores for {number} classes, but {expected} are expected",
+    "finite_if_calibrated": "the calibrated logits are not finite",
+    "cost_for_each_class": "must have a cost for each of the {classes} classes, but has {number}: --cost-columns",
+    "columns_by_true_class": (
+        "--cost-columns must be by true class, C x C columns: what a decision costs depends on the true class, which a "
+        "rule does not know. Or give --costs-if-wrong, if columns have what deciding for each class costs if it is "
+        "wrong"
+    ),
+    "no_class_named_so": "a class must not be named {name!r}, which stands for a referral",
+    "no_written_column": "has a column {column!r}, which decisions are written to: rename it",
+    "no_other_labels": (
+        "has a column {column!r}, which is read as labels beside decisions, but --labels has others: rename it"
+    ),
+    "column_for_labels": (
+        "must have a column of labels, which may be empty: --label-column COLUMN names it"
+    ),
+    "chance_of_label": "must be from {minimum} (--least-chance) to 1 where there is a label",
+    "risk_or_empty": "must be from 0 to 1, or empty",
+    "cost_or_empty": "must be finite and, without costs of rows, at least 0, or empty",
+    "unchanged_log": (
+        "has changed since row {number} was read. Each row is read once: append a row when its label has had time to "
+        "come, and give a new log a new name"
+    ),
+    # Several files, and several models in one
+    "drop_of_one_file": "--missing drop is for one file: rows of several files must be the same",
+    "models_of_one_file": "--models names models of one file, but there are several",
+    "words_or_values": (
+        "--models must be words in names of columns, one for each model, or values of one column, but are {models!l}; "
+        "it has {columns!l}"
+    ),
+    "names_row": "must name the row, but is missing",
+    "different_ids": "each id must name one row, but {id!r} appears again{hint}",
+    "rows_of_file": "lacks {rows} of {other}, such as {id!r}{where}{hint}",
+    "one_row": "1 row",
+    "several_rows": "{number} rows",
+    "in_row": " in row {row}",
+    "in_row_of_column": " in row {row} of column {column}",
+    "or_drop": " (--missing drop leaves such rows out)",
+    "other_names": ": name other columns with --id-column",
+    "as_many_rows": "has {rows} rows{note}, but {other} has {others}",
+    "below_header": " below the header {names!l}",
+    "without_names": " without names",
+    "ids_of_both": (
+        "has the ids {ids!l}, and {other} {others!l}: name a column of both by --id-column, or leave out those of the "
+        "labels"
+    ),
+    "column_of_labels": (
+        "has no column of labels that is known by its name; it has {columns!l}: --label-column COLUMN names it"
+    ),
+    "one_column_of_labels": "has several columns that may be the labels, {columns!l}: choose by {ways}",
+    "classes_as_first": "has one class for each row, but {first} has soft labels",
+    "soft_labels_as_first": "has soft labels for each row, but {first} has one class",
+    "group_as_first": "must be {expected!r} as in {first}, but is {value!r}: {how}",
+    "label_as_first": "the label must be {expected!r} as in {first}, but is {value!r}: {how}",
+    "matched_in_order": "rows are matched in order (--id-column COLUMN matches them by ids)",
+    "matched_by_ids": "rows are matched by their ids",
+    "probabilities_to_draw": "must have probabilities, but has decisions",
+    "classes_to_draw": "must have one class for each row, but has soft labels",
+    "probabilities_at_most": (
+        "must have at most {maximum} probabilities, of all models together: draw fewer rows"
+    ),
+    # Confusion matrices
+    "table_of_classes": "must be a table with the class names in the header, and first in each row",
+    "header_of_classes": (
+        "must begin with a header of class names, and each row with its class, but the header is missing: the first "
+        "line is {line!l}"
+    ),
+    "classes_of_matrix": "must have 2 to {maximum} classes, but has {number}",
+    "square": "must have the same classes in rows and columns, but has {rows!l} and {columns!l}",
+    "sums_of_counts": "has {totals!l}, which are not the sums of the counts",
+    "counted_samples": "must count from 1 to {maximum} samples, but counts {number}",
+    "count": "must be a whole number of at least 0, but is {value!r} for {label!r}",
+    "corner": (
+        r"has the corner {corner!r}: write true\predicted if rows are true classes, else predicted\true"
+    ),
+    "same_classes_as_concern": "must have the classes of the concern, {classes!l}, but has {names!l}",
+    "no_probabilities_of_counts": "holds decisions alone, but {metrics!l} must have probabilities",
+    # Trials of detectors
+    "one_column_of_scores": "one column has the scores, not {number}: --score-column",
+    "one_way": "can be read as {ways}: choose with {steps}",
+    "labels_of_matrix": "contains no labels: give a Key, or a list of trials, with --labels FILE",
+    "column_of_trial_scores": (
+        "has no column of scores by name or content: name it with --score-column; it has {columns!l}"
+    ),
+    "column_of_trial_labels": (
+        "has no column of labels by name or content: name it with --label-column, or the label of targets with "
+        "--target-label, or give --labels FILE{example}; it has {columns!l}"
+    ),
+    "column_of_two_words": " ({column} has {words!l}: choose by {ways})",
+    "label_of_trial": (
+        "must be a word of targets or of non-targets, such as 1, target, 0, nontarget (--target-label names the label "
+        "of targets, and all others are non-targets)"
+    ),
+    "has_target_label": "has no label {target!r} of --target-label, but {labels!l}",
+    "zero_and_minus_one": "has the labels 0 and -1: name that of targets with --target-label",
+    "score_of_non_target": (
+        "has no target {label!r}, but {score!r} is named after it: --target-label {word} makes it the target"
+    ),
+    "which_target": "has the labels {labels!l}: choose by {ways}",
+    "both_kinds_of_trials": "must contain target and non-target trials, but contains no {missing} trial",
+    "names_of_trials": "must name its trials, by a column trial or --id-column, as the other file does",
+    "label_of_row": "row {number} must have the label that it has in {first}",
+    "label_of_named": "trial {name!r} must have the label that it has in {first}",
+    # Files that are written
+    "ends_as_text": "must end in .csv, .parquet, .tsv or .txt",
+    "ends_as_arrays": "must end in .csv, .parquet, .tsv or .txt, or as arrays .npz or .pt",
+    "text_to_read_again": "text could not be read again ({error}): write .parquet instead",
+    "columns_to_read_again": (
+        "in text, the columns {names!l} would be read as {read!l}, with the decimal mark {decimal!r}: write .parquet "
+        "instead"
+    ),
+    "value_to_read_again": "in text, {cell!r} would be read as {read!r}: write .parquet instead",
+    "no_reserved_name": "a column must not be called {name!r}, as scores or labels are",
+    "no_zero_character": "must have no zero character",
+    "no_white_space": "must have no white space and no quotes in text",
+    "no_list_of_trials": "holds the labels itself: a list of trials is only for text",
+    "list_of_trials": "holds no labels: give another file for the list of trials, --out-trials FILE",
+    "written_format": "names a format that is not written: csv, parquet and npz, or text for both files",
+    "needs_columns": "needs the columns {needed}, but the trials have {columns}",
+    # States, limits and requirements as text
+    "classes_of_priors": "its classes are {classes}",
+    "kind_of_state": "its kind is {kind!r}",
+    "lists_of_numbers": "must be lists of numbers",
+    "place_in_log": "the place in {log!r} must be a number of rows and a hash",
+    "alarm_of_state": "must be an alarm of this state",
+    "kept_requirement": "requirement {requirement!r}: {error}",
+    "limit_as_text": "limit {text!r}: {error}",
     # Integrations
     "of_selector": "must be an argument of the CheckpointSelector, not of SelectCheckpoint",
     "selector_or_folder": "must be a CheckpointSelector or a folder",

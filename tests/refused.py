@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mpcs_torch.errors import InvalidValueError
+from mpcs_torch.evaluation.files.reading import PredictionsError
 
 
 def sentence(code: str, argument: str = "", *value: Any, **fields: Any) -> str:
@@ -64,3 +65,21 @@ class Refused:
 def _are_equal(actual: object, expected: object) -> bool:
     """Compare values, and lists of numbers up to the rounding of float32."""
     return actual == expected or actual == pytest.approx(expected, nan_ok=True)
+
+
+def refused_file(refusal: str, **fields: Any) -> pytest.RaisesExc[PredictionsError]:
+    """Expect a `PredictionsError` by its code and place, as in "p.csv: number, row 3, column score", and by fields.
+
+    The file, the column, and the row and column may be left out.
+    """
+
+    def is_expected(error: PredictionsError) -> bool:
+        places = {"row": error.row, "column": error.column}
+        named = [f"{name} {place}" for name, place in places.items() if place is not None]
+        refused = ", ".join([f"{error.path.name}: {error.code}", *named])
+        assert f" {refusal}, " in f" {refused}, ", error
+        known = {"value": error.value, "argument": error.rule.argument, **error.rule.fields}
+        assert known | fields == known, error
+        return True
+
+    return pytest.raises(PredictionsError, check=is_expected)

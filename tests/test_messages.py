@@ -21,7 +21,7 @@ def calls() -> Iterator[tuple[str, set[str | None]]]:
                 continue
             place = 1 if call.func.id == "require" else 0
             code = call.args[place] if len(call.args) > place else None
-            makers = ("require", "refused", "Problem")
+            makers = ("require", "refused", "Rule")
             is_error = call.func.id in makers or call.func.id.endswith("Error")
             if is_error and isinstance(code, ast.Constant) and code.value in RULES:
                 yield code.value, {keyword.arg for keyword in call.keywords}
@@ -69,7 +69,7 @@ def test_no_error_is_made_of_prose() -> None:
 
 
 def test_an_error_is_made_again_by_pickle() -> None:
-    error = Rule("class_indices", "target", {"last": 2}).broken_by(5, sample=1)
+    error = Rule("class_indices", "target", last=2).broken_by(5, sample=1)
     again = pickle.loads(pickle.dumps(error))
     assert isinstance(again, InvalidValueError)
     assert (str(again), again.rule, again.sample) == (str(error), error.rule, 1)

@@ -17,7 +17,7 @@ from mpcs_torch.calibration import (
     VectorScaling,
 )
 from mpcs_torch.calibration.priors import PriorEstimate, estimate_priors
-from mpcs_torch.errors import InvalidValueError, MpcsError, has_control, quoted
+from mpcs_torch.errors import InvalidValueError, MpcsError, Rule, has_control, quoted
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
@@ -211,10 +211,9 @@ def _open_unlabelled(
     predictions = Predictions(
         path, reading, class_names=None if is_numbered else class_names, needs_labels=False
     )
-    if (number := len(predictions.class_names)) != len(class_names):
-        raise PredictionsError(
-            path, f"has scores for {number} classes, but {len(class_names)} are expected"
-        )
+    sizes = {"number": len(predictions.class_names), "expected": len(class_names)}
+    if sizes["number"] != sizes["expected"]:
+        raise PredictionsError(path, Rule("expected_classes", **sizes))
     return predictions
 
 
@@ -229,9 +228,7 @@ def calibrate_predictions(
     bad = ~scores.amax(dim=1).isfinite()
     if bad.any():
         row = int(rows.numbers[bad.nonzero()[0]])
-        raise PredictionsError(
-            predictions.path, "the calibrated logits are not finite", row=row
-        )
+        raise PredictionsError(predictions.path, Rule("finite_if_calibrated"), row=row)
     scores = scores if saved.from_logits else scores.softmax(dim=1)
     if predictions.roles.form == "positive":
         scores = scores[:, 1:] - scores[:, :1] * saved.from_logits
@@ -283,9 +280,10 @@ def estimate_file_priors(
     }
     try:
         return estimate_priors(known.scores, known.target, others.scores, **groups)
-    except ValueError as error:
-        faulty = unlabelled.path if str(error).startswith("unlabelled") else validation.path
-        raise PredictionsError(faulty, str(error)) from None
+    except InvalidValueError as error:
+        is_unlabelled = error.argument in ("unlabelled", "unlabelled_clusters")
+        faulty = unlabelled.path if is_unlabelled else validation.path
+        raise PredictionsError(faulty, error) from None
 
 
 def plain_priors(estimate: PriorEstimate, names: Sequence[str]) -> dict[str, Any]:
@@ -320,7 +318,7 @@ def load_priors(path: str | Path, class_names: Sequence[str]) -> list[float]:
             plain["problem"],
         )
         if sorted(priors) != sorted(class_names):
-            raise ValueError(f"its classes are {quoted([*priors])}")
+            raise InvalidValueError("classes_of_priors", classes=[*priors])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         rule = f"must be what `mpcs calibrate priors --json` prints for {quoted([*class_names])}"
         raise CalibrationFileError(f"{path}: {rule}, but is not ({error})") from None

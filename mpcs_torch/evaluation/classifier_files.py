@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import Rule, quoted
 from mpcs_torch.evaluation.cautions import reversed_scores, shared_by_rows
 from mpcs_torch.evaluation.chosen import ChosenMetrics, needs_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
@@ -93,14 +93,9 @@ def open_models(
     file (see `split_models`).
     """
     if reading.missing == "drop" and len(paths) > 1:
-        raise PredictionsError(
-            paths[0],
-            "--missing drop is for one file: rows of several files must be the same",
-        )
+        raise PredictionsError(paths[0], Rule("drop_of_one_file"))
     if len(reading.models) > 1 and len(paths) > 1:
-        raise PredictionsError(
-            paths[1], "--models names models of one file, but there are several"
-        )
+        raise PredictionsError(paths[1], Rule("models_of_one_file"))
     numbers = (
         None if concern is None else decision_numbers(concern.classes, concern.answers)
     )
@@ -168,10 +163,7 @@ def score_models(
     rows, of_classes = matched.rows(first), None
     is_soft = rows.target.ndim == 2
     if len(names) < 2 and not is_soft:
-        raise PredictionsError(
-            first.path,
-            f"has only the class {quoted(names[0])}: --classes names all of them",
-        )
+        raise PredictionsError(first.path, Rule("only_class", name=names[0]))
     with naming_file(first.path):
         if reading.prevalence is not None:
             of_classes = class_weights(

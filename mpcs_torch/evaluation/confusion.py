@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import Rule, listed
 from mpcs_torch.evaluation.chosen import MetricInputs, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.classifier_values import scores_of
@@ -18,7 +18,7 @@ from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
 from mpcs_torch.evaluation.files.facts import SEPARATOR
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import PredictionsError
-from mpcs_torch.evaluation.files.tables import listed, to_number, to_text
+from mpcs_torch.evaluation.files.tables import to_number, to_text
 from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, TOTALS, plain
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.result import Result
@@ -108,21 +108,15 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
     """
     table = open_table(path)
     if table.counts_from_0:
-        raise PredictionsError(
-            path,
-            "must be a table with the class names in the header, and first in each row",
-        )
+        raise PredictionsError(path, Rule("table_of_classes"))
     texts = [
         [to_text(value) for value in each.tolist()]
         for each in table.read(table.names).columns.values()
     ]
     rows = list(zip(*texts, strict=True))
     if not table.has_names or all(to_number(cell) is not None for cell in table.names):
-        rule = "must begin with a header of class names, and each row with its class, but the header is missing"
-        raise PredictionsError(
-            path,
-            f"{rule}: the first line is {listed(table.names if table.has_names else rows[0])}",
-        )
+        line = table.names if table.has_names else rows[0]
+        raise PredictionsError(path, Rule("header_of_classes", line=line))
     corner, *columns = table.names
     names = [name for name in columns if name.lower() not in TOTALS]
     total_columns = [name for name in columns if name.lower() in TOTALS]
@@ -130,13 +124,11 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
     total_rows = [name for name in by_row if name.lower() in TOTALS]
     if not 2 <= len(names) <= MAX_MATRIX_CLASSES:
         raise PredictionsError(
-            path, f"must have 2 to {MAX_MATRIX_CLASSES} classes, but has {len(names)}"
+            path, Rule("classes_of_matrix", maximum=MAX_MATRIX_CLASSES, number=len(names))
         )
     if sorted(row[0] for row in rows) != sorted([*names, *total_rows]):
-        has = f"{listed([row[0] for row in rows])} and {listed(columns)}"
-        raise PredictionsError(
-            path, f"must have the same classes in rows and columns, but has {has}"
-        )
+        of_rows = [row[0] for row in rows]
+        raise PredictionsError(path, Rule("square", rows=of_rows, columns=columns))
     cells = list[list[int]]()
     for row in [*names, *total_rows]:
         cells.append(
@@ -152,12 +144,12 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
     inner = counts[:, is_class]
     are_sums = (counts[:, ~is_class] == inner.sum(1, keepdim=True)).all()
     if not are_sums or not (of_totals[:, is_class] == inner.sum(0)).all():
-        totals = listed([*total_columns, *total_rows])
-        raise PredictionsError(path, f"has {totals}, which are not the sums of the counts")
+        totals = [*total_columns, *total_rows]
+        raise PredictionsError(path, Rule("sums_of_counts", totals=totals))
     total = int(inner.sum())
     if not 0 < total <= MAX_SAMPLES:
         raise PredictionsError(
-            path, f"must count from 1 to {MAX_SAMPLES} samples, but counts {total}"
+            path, Rule("counted_samples", maximum=MAX_SAMPLES, number=total)
         )
     is_transposed = _rows_are_predicted(path, corner)
     kinds = (
@@ -174,11 +166,7 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
 def _count(path: Path, cell: str, row: str, column: str) -> int:
     number = None if cell.endswith("%") else to_number(cell)
     if number is None or number % 1 or not 0 <= number <= MAX_SAMPLES:
-        raise PredictionsError(
-            path,
-            f"must be a whole number of at least 0, but is {quoted(cell)} for {quoted(row)}",
-            column=column,
-        )
+        raise PredictionsError(path, Rule("count", value=cell, label=row), column=column)
     return int(number)
 
 
@@ -200,10 +188,7 @@ def _rows_are_predicted(path: Path, corner: str) -> bool:
         "name",
     ) or corner.startswith("Unnamed:"):
         return False
-    raise PredictionsError(
-        path,
-        f"has the corner {quoted(corner)}: write true\\predicted if rows are true classes, else predicted\\true",
-    )
+    raise PredictionsError(path, Rule("corner", corner=corner))
 
 
 def score_confusion(
@@ -216,16 +201,15 @@ def score_confusion(
     """Evaluate a file with a confusion matrix; see `read_confusion` and `evaluate_confusion`."""
     names, counts, how = read_confusion(path)
     if concern is not None and {*concern.classes} != {*names}:
-        problem = f"must have the classes of the concern, {listed(concern.classes)}, but has {listed(names)}"
-        raise PredictionsError(path, problem)
+        raise PredictionsError(
+            path, Rule("same_classes_as_concern", classes=concern.classes, names=names)
+        )
     if concern is not None:  # sort the classes as the concern does
         order = torch.tensor([names.index(name) for name in concern.classes])
         names, counts = list(concern.classes), counts[order][:, order]
     others = [entry.name for entry in entries or () if entry.takes != "decisions"]
     if others:
-        raise PredictionsError(
-            path, f"holds decisions alone, but {', '.join(others)} must have probabilities"
-        )
+        raise PredictionsError(path, Rule("no_probabilities_of_counts", metrics=others))
     result = evaluate_confusion(
         counts,
         names,

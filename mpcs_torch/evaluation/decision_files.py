@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import REFERRAL, decision_numbers
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Evaluation
@@ -54,10 +54,6 @@ PARTLY_LABELLED = (
 )
 
 
-ONLY_BY_TRUE_CLASS = (
-    "--cost-columns must be by true class, C x C columns: what a decision costs depends on the true class, which a "
-    "rule does not know. Or give --costs-if-wrong, if columns have what deciding for each class costs if it is wrong"
-)
 OF_ROWS = "Rows have costs of their own (--cost-columns): costs of the concern are those of its classes alone."
 
 
@@ -108,7 +104,7 @@ class UnitRows(NamedTuple):
         groups = {name: rows.others.groups(name) for name in columns}
         costs = costs_of_rows(rows.others, predictions.reading, len(names))
         if costs is not None and costs.ndim == 2:
-            raise PredictionsError(predictions.path, ONLY_BY_TRUE_CLASS)
+            raise PredictionsError(predictions.path, Rule("columns_by_true_class"))
         if costs is not None:
             is_labelled = target != NO_LABEL
             of_labelled = rows.others.where(is_labelled.numpy())
@@ -199,16 +195,13 @@ def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Pred
     table = open_table(path)
     clash = next((name for name in WRITTEN if name in table.names), None)
     if clash is not None:
-        raise PredictionsError(
-            path, f"has a column {quoted(clash)}, which decisions are written to: rename it"
-        )
+        raise PredictionsError(path, Rule("no_written_column", column=clash))
     predictions = Predictions(
         path, reading, class_names=rule.concern.classes, needs_labels=False, table=table
     )
     others = named_as([name for name in table.names if name not in reading.columns], LABELS)
     if others and predictions.table.joined:
-        problem = f"has a column {quoted(others[0])}, which is read as labels beside decisions, but --labels has others"
-        raise PredictionsError(path, f"{problem}: rename it")
+        raise PredictionsError(path, Rule("no_other_labels", column=others[0]))
     return predictions
 
 
@@ -328,6 +321,4 @@ def _short(values: torch.Tensor) -> list[float]:
 
 def _refuse_name(rule: DecisionRule, path: Path) -> None:
     if REFERRAL in rule.concern.classes:
-        raise PredictionsError(
-            path, f"a class must not be named {REFERRAL!r}, which stands for a referral"
-        )
+        raise PredictionsError(path, Rule("no_class_named_so", name=REFERRAL))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.calibration import LogisticFusion
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.calibration_files import (
     Calibration,
     TrialMethod,
@@ -203,27 +203,21 @@ def _align(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> Tr
         trials = Trials(trials.scores[in_order], trials.labels[in_order])
     elif (first.names is None) != (other.names is None):
         unnamed = paths[0] if first.names is None else paths[1]
-        rule = (
-            "must name its trials, by a column trial or --id-column, as the other file does"
-        )
-        raise PredictionsError(unnamed, rule)
+        raise PredictionsError(unnamed, Rule("names_of_trials"))
     else:
         check_as_many(
             paths[1],
             len(trials.labels),
             paths[0],
             len(first.trials.labels),
-            " without names",
+            Rule("without_names"),
         )
     differs = trials.labels != first.trials.labels
     if differs.any():
         place = int(differs.nonzero()[0])
-        name = (
-            f"trial {quoted(first.names[place].as_py())}"
-            if first.names is not None
-            else f"row {place + 1}"
-        )
-        raise PredictionsError(
-            paths[1], f"{name} must have the label that it has in {paths[0]}"
-        )
+        rule = Rule("label_of_row", number=place + 1, first=paths[0])
+        if first.names is not None:
+            name = first.names[place].as_py()
+            rule = Rule("label_of_named", name=name, first=paths[0])
+        raise PredictionsError(paths[1], rule)
     return other._replace(trials=trials, read=f"{other.read}; matched {how}")

@@ -6,7 +6,7 @@ from html import escape
 from math import nan
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from mpcs_torch.errors import InvalidValueError, did_you_mean, printable, quoted, require
+from mpcs_torch.errors import InvalidValueError, did_you_mean, printable, require
 from mpcs_torch.evaluation.first_screen import MAX_CLASS_ROWS, by_family, on_screen
 from mpcs_torch.evaluation.influence import End, NotCompared
 from mpcs_torch.evaluation.outcomes import OverCosts
@@ -272,8 +272,8 @@ class Result(Generic[ScoresT]):
                 ):
                     requirement.check_range(*values)
             except ValueError as error:
-                raise ValueError(
-                    f"requirement {quoted(str(requirement))}: {error}"
+                raise InvalidValueError(
+                    "kept_requirement", requirement=str(requirement), error=error
                 ) from None
         return outcomes
 

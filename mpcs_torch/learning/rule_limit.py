@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import InvalidValueError, quoted, require
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.inputs.confidence import (
@@ -160,7 +160,7 @@ class Limit:
                 at_most, errors, match["of"] or SAMPLES, match["by"], confidence, per
             )
         except ValueError as error:
-            raise ValueError(f"limit {quoted(text)}: {error}") from None
+            raise InvalidValueError("limit_as_text", text=text, error=error) from None
 
     @property
     def is_of_decided(self) -> bool:

@@ -403,7 +403,7 @@ class DriftMonitor(Monitor):
                 for place, name in enumerate(rates)
             ],
             value_rules=[
-                Rule("decisions", "preds", {"decisions": decision_range(decisions, 1)}),
+                Rule("decisions", "preds", decisions=decision_range(decisions, 1)),
                 RISK_RULE,
             ],
             state_settings=("rates",),

@@ -1,7 +1,7 @@
 """Watch the decisions of a deployment through its growing logs, with a state in a file that survives crashes."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import InvalidValueError, Rule, quoted, require
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
 from mpcs_torch.evaluation.files.reading import (
@@ -135,34 +135,32 @@ def read_log(
     predictions.table.check_columns([*groups], "--limit")
     predictions.table.check_columns([CHANCE] if least_chance < 1 else [], "--least-chance")
     if predictions.roles.label is None:
-        rule = "must have a column of labels, which may be empty: --label-column COLUMN names it"
-        raise PredictionsError(path, rule)
+        raise PredictionsError(path, Rule("column_for_labels"))
     numbers, decisions, target, others = predictions.rows()
     for sentence in (predictions.how(), *predictions.notes):
         tell(sentence)
     has_chance, ones = CHANCE in others.columns, torch.ones(len(target)).double()
     chance = torch.from_numpy(others.numbers(CHANCE)) if has_chance else ones
     estimated = [torch.from_numpy(others.numbers(name)) for name in of_best]
-    of_chance = f"from {least_chance:g} (--least-chance) to 1 where there is a label"
+    of_chance = Rule("chance_of_label", minimum=least_chance)
     checks = {
         CHANCE: (chance, of_chance, outside(chance, least_chance, 1) & (target != NO_LABEL))
     }
     if estimated:  # NaN where it is not known
         risk, cost = estimated
-        checks["risk"] = risk, "from 0 to 1, or empty", outside(risk, 0, 1) & ~risk.isnan()
+        is_no_risk = outside(risk, 0, 1) & ~risk.isnan()
+        checks["risk"] = risk, Rule("risk_or_empty"), is_no_risk
         is_gain = (cost < 0) & (not settings.has_row_costs)
-        checks["cost"] = (
-            cost,
-            "finite and, without costs of rows, at least 0, or empty",
-            cost.isinf() | is_gain,
-        )
+        checks["cost"] = cost, Rule("cost_or_empty"), cost.isinf() | is_gain
     for name, (values, rule, is_bad) in checks.items():
         if is_bad.any():
             row = int(is_bad.int().argmax())
-            raise others.error(f"must be {rule}, but is {values[row]:g}", row, name)
+            raise others.error(rule, row, name, values[row].item())
     codes = {
         column: others.codes(
-            column, partial(_code, {name: code for code, name in enumerate(names)}), ""
+            column,
+            partial(_code, {name: code for code, name in enumerate(names)}),
+            Rule("has_name"),
         )
         for column, names in groups.items()
     }
@@ -255,11 +253,7 @@ class Watch:
         rows = read_log(path, self.concern, self.settings, reading, tell)
         first = 0 if rows is None else int((rows.numbers <= known[0]).sum())
         if known[0] and (rows is None or not first or rows.position(first) != known):
-            once = "append a row when its label has had time to come, and give a new log a new name"
-            raise PredictionsError(
-                path,
-                f"has changed since row {known[0]} was read. Each row is read once: {once}",
-            )
+            raise PredictionsError(path, Rule("unchanged_log", number=known[0]))
         if rows is None or first == len(rows.numbers):
             return []
         is_labelled = rows.target != NO_LABEL
@@ -411,11 +405,9 @@ class Watch:
         try:
             plain = unsealed_json(read_limited(path, MAX_STATE_BYTES))
             if plain["kind"] != KIND:
-                raise ValueError(f"its kind is {quoted(plain['kind'])}")
+                raise InvalidValueError("kind_of_state", kind=plain["kind"])
             watch = cls(Settings(**plain["settings"]), concern)
-            problems = list(watch._restore(plain))
-            if problems:
-                raise ValueError("; ".join(problems))
+            watch._restore(plain)
         except (
             ValueError,
             KeyError,
@@ -429,21 +421,19 @@ class Watch:
             ) from None
         return watch
 
-    def _restore(self, plain: Mapping[str, Any]) -> Iterator[str]:
-        """Take all states from ``plain``, and yield the problem of each that is invalid."""
-        yield from restored("counts", plain["counts"], self.counts)
-        yield from restored("sums", plain.get("sums", self.sums.tolist()), self.sums)
+    def _restore(self, plain: Mapping[str, Any]) -> None:
+        """Take all states from ``plain``; refuse the first that is invalid."""
+        restore("counts", plain["counts"], self.counts)
+        restore("sums", plain.get("sums", self.sums.tolist()), self.sums)
         for kind, monitor in self.monitors.items():
             saved = plain["monitors"][kind]
             for name in STATES:
                 if hasattr(monitor, name):
-                    yield from restored(
-                        f"{kind} {name}", saved[name], getattr(monitor, name)
-                    )
+                    restore(f"{kind} {name}", saved[name], getattr(monitor, name))
         for log, (rows, sha256) in plain["logs"].items():
             self.places[log] = rows, sha256
             if type(rows) is not int or rows < 1 or not isinstance(sha256, str):
-                yield f"the place in {quoted(log)} must be a number of rows and a hash"
+                raise InvalidValueError("place_in_log", log=log)
         for listed, alarms in (
             (plain["alarms"], self.alarms),
             (plain["acknowledged"], self.acknowledged),
@@ -454,23 +444,21 @@ class Watch:
                     self.monitors[alarm.kind].names if alarm.kind in self.monitors else []
                 )
                 if alarm.name not in names or type(alarm.row) is not int or alarm.row < 1:
-                    yield f"{quoted(alarm)} must be an alarm of this state"
+                    raise InvalidValueError("alarm_of_state", quoted(alarm))
 
 
-def restored(name: str, value: Any, state: Tensor) -> Iterator[str]:
-    """Copy ``value``, nested lists of numbers, to a tensor of sums or evidence; yield the problem if it is invalid."""
+def restore(name: str, value: Any, state: Tensor) -> None:
+    """Copy ``value``, nested lists of numbers, to a tensor of sums or evidence; refuse an invalid one."""
     try:
         saved = torch.tensor(value, dtype=torch.float64)
     except (TypeError, ValueError):
-        yield f"{name} must be lists of numbers, but is {quoted(value)}"
-        return
-    if saved.shape != state.shape:
-        yield f"{name} must have shape {tuple(state.shape)}, but has {tuple(saved.shape)}"
-        return
+        raise InvalidValueError("lists_of_numbers", name, value) from None
+    shapes = tuple(state.shape), tuple(saved.shape)
+    require(shapes[0] == shapes[1], "shape", name, shapes[1], shape=shapes[0])
     # The logarithm of evidence that has not begun; and expected costs, which may be gains.
     lowest = -torch.inf if name.endswith(("starts", "sums")) else 0.0
-    if not ((saved >= lowest) & (saved < torch.inf)).all():
-        yield f"{name} must be finite and at least {lowest:g}"
+    is_valid = ((saved >= lowest) & (saved < torch.inf)).all()
+    require(is_valid, "finite_at_least", name, minimum=lowest)
     state.copy_(saved)
 
 

@@ -511,7 +511,7 @@ def test_wrong_settings_are_named(settings: dict[str, Any], refusal: Refused) ->
             {},
             torch.rand(1, 3),
             torch.tensor([3]),
-            f"target {re.escape(str(Rule('class_indices', fields={'last': 2})))}",
+            f"target {re.escape(str(Rule('class_indices', last=2)))}",
         ),
         (
             {"limits": Limit(0.005), "calibration": None},

@@ -12,7 +12,7 @@ import torch
 from numpy.lib import format as npy
 from torch import Tensor
 
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import Rule, quoted
 from mpcs_torch.evaluation.files.reading import PredictionsError
 from mpcs_torch.evaluation.files.tables import Column, FileTable, make_column
 from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
@@ -73,9 +73,7 @@ def torch_table(path: Path) -> FileTable:
     if not isinstance(saved, dict) or not any(
         isinstance(value, Tensor) for value in saved.values()
     ):
-        raise PredictionsError(
-            path, "must contain a dictionary with tensors, such as preds and target"
-        )
+        raise PredictionsError(path, Rule("tensors_by_name"))
     _count_values(saved, Unpacked(path))
     columns = {
         str(name): value
@@ -127,10 +125,7 @@ def _arrays_table(
         name: np.prod(shapes[name]) for name in plain_arrays if len(shapes[name]) in (1, 2)
     }
     if not sizes:
-        raise PredictionsError(
-            path,
-            f"must contain an array (N,) or (N, C) of numbers, but has {quoted(shapes)}",
-        )
+        raise PredictionsError(path, Rule("array_of_numbers", shapes=shapes))
     rows = shapes[max(sizes, key=lambda name: sizes[name])][0]
     names = [name for name in sizes if shapes[name][0] == rows]
     unfit = {name: shape for name, shape in shapes.items() if name not in names}

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, permutations
 from typing import Any
 
-from mpcs_torch.evaluation.files.facts import Facts, number_or_text, numbered_families
-from mpcs_torch.evaluation.files.problems import Problem
+from mpcs_torch.errors import Rule, numbered_families
+from mpcs_torch.evaluation.files.facts import Facts, number_or_text
 from mpcs_torch.evaluation.files.roles import Reading, Roles
 from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.files.words import is_positive
@@ -40,15 +40,16 @@ def call_classes(
         ways, doubt = _by_number(facts, roles, numbered, is_unnamed=is_unnamed)
     elif is_unnamed:
         ways = _in_any_order(facts, roles, others)
+    labels = sorted(facts.labels(*others), key=number_or_text)
     said: dict[str, Any] = {
         "columns": roles.scores,
-        "labels": sorted(facts.labels(*others), key=number_or_text),
+        "labels": labels,
         "classes": roles.classes,
         "size": len(roles.classes),
     }
     for way in ways:
         first = (way.called or way.classes)[0]
-        problem = Problem(doubt, **said, first=first) if doubt else reading.doubt
+        problem = Rule(doubt, **said, first=first) if doubt else reading.doubt
         yield reading._replace(roles=way, doubt=problem)
     # If only some labels are no classes, reading the rows names these; and decisions may be more than classes.
     is_known = (
@@ -59,7 +60,7 @@ def call_classes(
     if not ways and (is_known or roles.form == "decisions"):
         yield reading
     elif not ways:
-        problem = Problem("no_class", **said, column=others[0])
+        problem = Rule("no_class", labels=labels, column=others[0], classes=roles.classes)
         yield reading._replace(broken=reading.broken or problem)
 
 

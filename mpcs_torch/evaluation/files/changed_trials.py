@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import Advance, ReadOptions
 from mpcs_torch.evaluation.files.tables import ReadColumns
@@ -33,7 +34,9 @@ def rewrite_scores(
     def changed(read: ReadColumns) -> dict[str, Any]:
         scores = torch.from_numpy(read.numbers(roles.score))
         if scores.isnan().any():
-            raise read.error("is missing", int(scores.isnan().nonzero()[0]), roles.score)
+            raise read.error(
+                Rule("missing_score"), int(scores.isnan().nonzero()[0]), roles.score
+            )
         advance(read.rows)
         return {roles.score: change(-scores if options.lower_is_target else scores).numpy()}
 

@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from mpcs_torch.errors import Rule, listed
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
 from mpcs_torch.evaluation.files.facts import Facts, nominal_sum
 from mpcs_torch.evaluation.files.label_columns import Labels, label_candidates
 from mpcs_torch.evaluation.files.offers import Measure, UnclearFileError, offered
-from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.stacked_models import refuse_stacked
-from mpcs_torch.evaluation.files.tables import Kind, listed, to_text
+from mpcs_torch.evaluation.files.tables import Kind, to_text
 from mpcs_torch.evaluation.files.words import LABELS, TOTALS, is_label, named_as
 
 MAX_DESCRIBED = 12
@@ -81,19 +81,19 @@ def _unclear(
     path, ranked = facts.table.path, sorted(readings, key=lambda one: _order(one, chosen))
     misplaced = [name for name in facts.options.columns if is_label(name)]
     if not readings and misplaced:
-        return UnclearFileError(path, Problem("both", column=misplaced[0]))
+        return UnclearFileError(path, Rule("both", column=misplaced[0]))
     offers = offered(facts, ranked, chosen, measure)
-    problem, further = Problem("several"), list[str]()
+    problem, further = Rule("several"), list[object]()
     if offers and not chosen:
         problem = offers[0][0].doubt or offers[0][0].broken or problem
     elif not chosen:
         problem = _problem(facts, ranked)
     if not offers:
-        further = [line for line in _described(facts, ranked) if line != str(problem)]
+        further = _described(facts, ranked, problem)
     return UnclearFileError(path, problem, [offer for _, offer in offers], further)
 
 
-def _problem(facts: Facts, ranked: Sequence[Reading]) -> Problem:
+def _problem(facts: Facts, ranked: Sequence[Reading]) -> Rule:
     """Return what keeps a file from being read: the doubt of the best reading, or the rule that it breaks."""
     named = [one for one in ranked if one.strength > UNNAMED]
     doubts = [one.doubt for one in named if one.doubt is not None and one.broken is None]
@@ -102,7 +102,7 @@ def _problem(facts: Facts, ranked: Sequence[Reading]) -> Problem:
     if named and named[0].broken is not None:
         return named[0].broken
     labels = label_candidates(facts) if facts.needs_labels else [Labels()]
-    return Problem("no_scores" if any(each.is_named for each in labels) else "no_labels")
+    return Rule("no_scores" if any(each.is_named for each in labels) else "no_labels")
 
 
 def _order(reading: Reading, chosen: Sequence[Reading]) -> tuple[bool, int, bool]:
@@ -110,10 +110,13 @@ def _order(reading: Reading, chosen: Sequence[Reading]) -> tuple[bool, int, bool
     return reading not in chosen, -reading.strength, reading.broken is not None
 
 
-def _described(facts: Facts, ranked: Sequence[Reading]) -> list[str]:
-    """Describe the columns, and the ways to read them that come closest, for an error without offers."""
+def _described(facts: Facts, ranked: Sequence[Reading], problem: Rule) -> list[object]:
+    """Describe the columns, and the ways to read them that come closest, for an error without offers.
+
+    The ``problem`` is what the error begins with, so no way repeats it.
+    """
     names = facts.table.names
-    lines = ["it has no header"]
+    lines: list[object] = ["it has no header"]
     if facts.table.has_names:
         lines = [f"it has {listed(names, MAX_DESCRIBED)}"]
     for name in names[:MAX_DESCRIBED]:
@@ -123,29 +126,32 @@ def _described(facts: Facts, ranked: Sequence[Reading]) -> list[str]:
     lacking = [name for name in facts.class_names or () if name not in facts.table.names]
     if lacking and facts.table.has_names:
         lines.append(f"there is no column for {listed(lacking, 5)}")
-    broken = [str(one.broken) for one in ranked if one.broken is not None]
+    known = [problem]
+    for rule in [one.broken for one in ranked if one.broken is not None][:3]:
+        if rule not in known:
+            known.append(rule)
     options = "--label-column, --score-columns, --decision-column and --classes name what names and values do not tell"
-    return [*lines, *dict.fromkeys(broken[:3]), options]
+    return [*lines, *known[1:], options]
 
 
-def _other_form(facts: Facts) -> Problem | None:
+def _other_form(facts: Facts) -> Rule | None:
     """Return the problem that a file has another form than a row for each sample, and a value in each cell."""
     names = facts.table.names
     if _is_confusion(facts):
-        return Problem("confusion")
+        return Rule("confusion")
     if len(names) == 1 and re.search("[,;\t]", names[0]):
-        return Problem("quoted_lines", column=names[0])
+        return Rule("quoted_lines", column=names[0])
     texts = facts.by_kind(facts.free, "text")
     for name in texts:
         if _are_within(facts, name, "{}"):
             value = next(filter(None, facts.columns[name].labels))
-            return Problem("dictionaries", column=name, value=value)
+            return Rule("dictionaries", column=name, value=value)
     if facts.options.label_column:
         return None
     packed = [name for name in texts if _are_within(facts, name, "[]")]
     for name in named_as(packed, LABELS):
         if len(packed) > 1:
-            return Problem("many_rows", column=name, columns=packed)
+            return Rule("many_rows", column=name, columns=packed)
     lists = facts.by_kind(facts.free, "list")
     if len(lists) < 2:
         return None
@@ -154,7 +160,7 @@ def _other_form(facts: Facts) -> Problem | None:
         has_lengths = np.isnan(numbers).any()
         is_whole = len(numbers) < numbers.shape[1] and (numbers % 1 == 0).all()
         if has_lengths or (is_whole and (numbers.sum(axis=1) != 1).any()):
-            return Problem("many_rows", column=name, columns=lists)
+            return Rule("many_rows", column=name, columns=lists)
     return None
 
 

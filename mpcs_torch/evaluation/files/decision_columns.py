@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from mpcs_torch.concern.checks import REFERRAL
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text
 from mpcs_torch.evaluation.files.label_columns import MAX_UNNAMED, Labels
-from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import DECIDED, UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.files.words import (
@@ -80,7 +80,7 @@ def decided(
     facts: Facts, labels: Labels, decision: str, strength: int
 ) -> Iterator[Reading]:
     """Yield the readings of a column of predicted labels. Without known classes, all labels are classes."""
-    doubt = None if strength > UNNAMED else Problem("not_decisions", column=decision)
+    doubt = None if strength > UNNAMED else Rule("not_decisions", column=decision)
     names = [decision, *labels.hard]
     if facts.class_names is not None:
         roles = Roles("decisions", [decision], tuple(facts.class_names))
@@ -102,7 +102,7 @@ def decided(
 
 def _problem_of(
     facts: Facts, names: Sequence[str], texts: set[str], known: set[str]
-) -> Problem | None:
+) -> Rule | None:
     """Return the problem that predicted labels ``texts`` and labels ``known``, of ``names``, are unclear."""
     classes = sorted(texts | known, key=number_or_text)
     missing = [name for name in classes if name.lower() in MISSING]
@@ -112,25 +112,25 @@ def _problem_of(
     is_mixed = facts.kind(names[0]) == "whole" and 0 < len(numbers) < len(classes)
     column = names[0]
     if REFERRAL in classes:
-        return Problem("referral", column=column)
+        return Rule("referral", column=column)
     if missing and facts.options.missing == "error":
         place = names[-1] if missing[0] in known else column
-        return Problem("label_gap", column=place, text=missing[0])
+        return Rule("label_gap", column=place, text=missing[0])
     if texts.isdisjoint(known) and len(known) > 1:
-        return Problem(
+        return Rule(
             "disjoint", column=column, decisions=sorted(texts), labels=sorted(known)
         )
     if _are_two_codes(texts, known):
-        return Problem(
+        return Rule(
             "two_codes",
             column=column,
             decisions=sorted(texts, key=number_or_text),
             labels=sorted(known, key=number_or_text),
         )
     if twins:
-        return Problem("cases", labels=twins)
+        return Rule("cases", labels=twins)
     if is_mixed or any(number % 1 for number in numbers):
-        return Problem("kinds", column=column, labels=classes)
+        return Rule("kinds", column=column, labels=classes)
     return None
 
 

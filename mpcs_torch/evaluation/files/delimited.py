@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.reading import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.tables import (
     DECIMAL_COMMA,
@@ -85,7 +86,7 @@ def sniff(path: Path, content: bytes) -> Dialect:
         encoding, "ignore"
     )  # undecodable text is reported when rows are read
     if "\0" in text:
-        raise PredictionsError(path, "is a binary file of no known format")
+        raise PredictionsError(path, Rule("known_format"))
     lines = io.StringIO(text, newline="").readlines()
     if len(start) < len(content):
         lines = lines[:-1]  # it may be cut
@@ -98,11 +99,10 @@ def sniff(path: Path, content: bytes) -> Dialect:
     delimiter, rows = _best_split(lines[comments:])
     if not rows and any(map(str.strip, lines[comments:])):
         raise PredictionsError(
-            path,
-            f"a value must have at most {csv.field_size_limit()} characters, but one has more",
+            path, Rule("length_of_value", maximum=csv.field_size_limit())
         )
     if not rows:
-        raise NoRowsError(path, "has no rows: the file is empty")
+        raise NoRowsError(path, Rule("rows_in_file"))
     comment = lines[comments - 1] if comments and delimiter != SPACE else ""
     if comment.startswith("#") and len(_split([comment], delimiter)[0]) == len(rows[0]):
         comments -= 1  # the header begins with #
@@ -327,11 +327,19 @@ def _rows(path: Path, dialect: Dialect, content: bytes) -> Iterator[list[str]]:
         )
         for number, row in enumerate(rows, start=1):
             if len(row) < len(names):
-                problem = f"is missing: the row has {len(row)} of {len(names)} values"
-                raise PredictionsError(path, problem, row=number, column=names[len(row)])
+                raise PredictionsError(
+                    path,
+                    Rule("all_values_of_row", number=len(row), names=len(names)),
+                    row=number,
+                    column=names[len(row)],
+                )
             if len(row) > len(names):
-                problem = f"has no name: the row has {len(row)} values"
-                raise PredictionsError(path, problem, row=number, column=len(names) + 1)
+                raise PredictionsError(
+                    path,
+                    Rule("name_of_value", number=len(row)),
+                    row=number,
+                    column=len(names) + 1,
+                )
             yield row
     except UnicodeDecodeError:
         _refuse_undecodable(path, dialect, content)
@@ -343,5 +351,5 @@ def _refuse_undecodable(path: Path, dialect: Dialect, content: bytes) -> None:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise PredictionsError(
-            path, f"cannot be read: {error}, which is in line {line}; save it as UTF-8"
+            path, Rule("utf_8_in_line", error=error, line=line)
         ) from None

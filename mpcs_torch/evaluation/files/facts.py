@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcs_torch.concern.checks import MAX_CLASSES
+from mpcs_torch.errors import NUMBERED, Rule, numbered_families
 from mpcs_torch.evaluation.files.reading import NoRowsError, PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import (
     FileTable,
@@ -19,7 +20,6 @@ from mpcs_torch.evaluation.files.tables import (
     column_kind,
     distinct_texts,
     is_gap,
-    listed,
     numbers_in,
     to_number,
     to_text,
@@ -27,8 +27,6 @@ from mpcs_torch.evaluation.files.tables import (
 from mpcs_torch.evaluation.files.words import WRITTEN, is_index, split_words
 from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE
 
-NUMBERED = re.compile(r"(|.*\D)(\d{1,18})(\D*)")
-"""A pattern for a name with a number, that is, with the last one in it."""
 SEPARATOR = re.compile(r"[_\-. :/=]")
 BEFORE, AFTER = (
     rf"(?:(?<=^)|(?<={SEPARATOR.pattern})|(?<=\())",
@@ -98,8 +96,7 @@ class Facts:
         self.columns = {name: ColumnFacts(values) for name, values in table.peek().items()}
         if not any(len(column.values) for column in self.columns.values()):
             raise NoRowsError(
-                table.path,
-                "has no rows" if not table.has_names else "has a header, but no rows",
+                table.path, Rule("rows_below_header" if table.has_names else "rows")
             )
         self._ask(options)
 
@@ -195,9 +192,9 @@ class Facts:
         )
         return column.kind != "number" and (is_index(name) or bool(counts))
 
-    def error(self, problem: str, column: str | None = None) -> PredictionsError:
+    def error(self, rule: Rule, column: str | None = None) -> PredictionsError:
         """Return a `PredictionsError` that names the file and, if given, the column."""
-        return PredictionsError(self.table.path, problem, column=column)
+        return PredictionsError(self.table.path, rule, column=column)
 
 
 def _called(table: FileTable, known: Sequence[str], called: Sequence[str]) -> Sequence[str]:
@@ -208,10 +205,7 @@ def _called(table: FileTable, known: Sequence[str], called: Sequence[str]) -> Se
         one == two or one not in known for one, two in zip(called, known, strict=False)
     )
     if called and (len(called) != len(known) or not is_in_order):
-        raise PredictionsError(
-            table.path,
-            f"--classes must be what the file calls {listed(known)}, in this order",
-        )
+        raise PredictionsError(table.path, Rule("called_classes", classes=known))
     return called
 
 
@@ -227,28 +221,6 @@ def nominal_sum(sums: Any, num_classes: int) -> float | None:
         if len(sums) and bool((abs(sums - whole) <= room).all())
     )
     return next(fitting, None)
-
-
-def span(names: Sequence[str]) -> str:
-    """List ``names`` for a message; names with consecutive numbers become "FIRST to LAST"."""
-    families = [family for family, _ in numbered_families(names)]
-    if len(names) > 2 and families == [tuple(names)]:
-        return f"{listed(names[:1])} to {listed(names[-1:])}"
-    return listed(names)
-
-
-def numbered_families(
-    names: Sequence[str],
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Yield families of ``names``, such as p0 and p1, that differ only in numbers from 0 or 1; and their numbers."""
-    families = defaultdict[tuple[str, str], dict[int, str]](dict)
-    for name in names:
-        if match := NUMBERED.fullmatch(name):
-            families[match[1], match[3]][int(match[2])] = name
-    for family in families.values():
-        numbers, size = sorted(family), len(family)
-        if size > 1 and numbers in ([*range(size)], [*range(1, size + 1)]):
-            yield tuple(family[number] for number in numbers), tuple(map(str, numbers))
 
 
 def affixes(names: Iterable[str], class_name: str) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mpcs_torch.errors import has_control, quoted
+from mpcs_torch.errors import Rule, has_control
 from mpcs_torch.evaluation.files.arrays import npy_table, npz_table, torch_table
 from mpcs_torch.evaluation.files.delimited import (
     SNIFFED_BYTES,
@@ -74,9 +74,7 @@ def open_table(path: str | Path, *, is_whole: bool = True) -> FileTable:
 def open_text(path: Path, content: bytes) -> FileTable:
     """Open text that is not yet written to ``path``, as `open_table` will open it then; see there for errors."""
     if content.startswith((*FORMATS, *PACKED)):
-        raise PredictionsError(
-            path, f"begins with {quoted(content[:4])}, as files of another format do"
-        )
+        raise PredictionsError(path, Rule("begins_as_text", start=content[:4]))
     table = _text_table(path, compression="", read=lambda: content)
     check_names(path, table.names)
     return table
@@ -86,24 +84,16 @@ def check_names(path: Path, names: Sequence[str]) -> None:
     """Raise a `PredictionsError` if there are too many columns, or if a name is too long, unprintable or repeated."""
     if len(names) > MAX_COLUMNS:
         raise PredictionsError(
-            path, f"must have at most {MAX_COLUMNS} columns, but has {len(names)}"
+            path, Rule("number_of_columns", maximum=MAX_COLUMNS, number=len(names))
         )
     if (long := max(map(len, names), default=0)) > MAX_NAME:
-        problem = (
-            f"names of columns must have at most {MAX_NAME} characters, but one has {long}"
-        )
-        raise PredictionsError(path, problem)
+        raise PredictionsError(path, Rule("length_of_names", maximum=MAX_NAME, length=long))
     bad = next((name for name in names if has_control(name)), None)
     if bad is not None:
-        raise PredictionsError(
-            path,
-            f"names of columns must not have control characters, but one is {quoted(bad)}",
-        )
+        raise PredictionsError(path, Rule("printable_names", name=bad))
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
-        raise PredictionsError(
-            path, f"columns must have different names, but {quoted(repeated)} repeat"
-        )
+        raise PredictionsError(path, Rule("different_columns", names=repeated))
 
 
 def _content(path: Path, compression: str, *, is_whole: bool) -> bytes:
@@ -121,13 +111,9 @@ def _text_table(path: Path, *, compression: str, read: Callable[[], bytes]) -> F
     content, form = read(), ""
     sniffed = content[:SNIFFED_BYTES]
     if sniffed.startswith(LFS_POINTER):
-        raise PredictionsError(
-            path, "is a pointer of Git LFS, not the file itself: git lfs pull fetches it"
-        )
+        raise PredictionsError(path, Rule("pointer"))
     if sniffed.lstrip().startswith(b"=== Run information ==="):
-        raise PredictionsError(
-            path, "is a report of Weka, not a table: write the predictions as csv instead"
-        )
+        raise PredictionsError(path, Rule("report_of_weka"))
     if is_arff(sniffed) or sniffed.startswith(WEKA_HEADER):
         form, convert = (
             ("ARFF", arff_as_csv) if is_arff(sniffed) else ("Weka", distribution_as_csv)
@@ -173,7 +159,7 @@ def _json_table(path: Path, text: str, compression: str) -> FileTable:
                 records.append(json.loads(line))
     table = _nested_table(path, records)
     if not table.names:
-        raise PredictionsError(path, "must contain records with names of columns")
+        raise PredictionsError(path, Rule("named_records"))
     return replace(table, dialect=compression)
 
 
@@ -232,7 +218,7 @@ def _parquet_table(path: Path) -> FileTable:
 
 
 def _refuse_arrow(path: Path) -> FileTable:
-    raise PredictionsError(path, "is an arrow file, which is not read: write it as parquet")
+    raise PredictionsError(path, Rule("arrow_file"))
 
 
 def _is_list(kind: Any) -> bool:
@@ -281,7 +267,7 @@ def _xlsx_table(path: Path) -> FileTable:
         if filled:
             rows.append(row)
     if not rows:
-        raise PredictionsError(path, "has no rows: the first sheet is empty")
+        raise PredictionsError(path, Rule("rows_in_sheet"))
     has_names = has_header(
         [["" if cell is None else str(cell) for cell in row] for row in rows[:51]], ","
     )

@@ -7,13 +7,13 @@ from itertools import chain, islice, product
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import Rule, listed, quoted
 from mpcs_torch.evaluation.files.facts import Facts, affixes
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.label_columns import MAX_FAMILIES, label_candidates
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.row_ids import Ids, RowIds, check_as_many
-from mpcs_torch.evaluation.files.tables import Column, FileTable, choices, listed, take_rows
+from mpcs_torch.evaluation.files.tables import Column, FileTable, choices, take_rows
 from mpcs_torch.evaluation.files.words import is_index
 
 MAX_IDS = 5
@@ -65,7 +65,7 @@ def join(
     names = best_match(table, other, *ids) if all(ids) else ((), ())
     theirs = other.read([*names[1], *labels.values(), *groups])
     if not theirs.rows:
-        raise PredictionsError(other.path, "has no rows")
+        raise PredictionsError(other.path, Rule("rows"))
     added, of_class = dict(zip(groups, groups, strict=True)), dict(labels)
     for class_name, name in labels.items():
         joined = name if other.has_names else "labels"
@@ -78,13 +78,13 @@ def join(
         known = RowIds.of(theirs, names[1]).check_different()
         own = RowIds.of(table.read(names[0]), names[0])
         if not may_lack:
-            own.all_among(known, " (--missing drop leaves such rows out)")
+            own.all_among(known, Rule("or_drop"))
         places = own.among(known)
         if is_list:
             known.all_among(own.check_different())
     else:
         by, rows = "the order of rows", table.read(table.names[:1]).rows
-        header = f" below the header {listed(other.names, 3)}" if other.has_names else ""
+        header = Rule("below_header", names=other.names) if other.has_names else ""
         check_as_many(other.path, theirs.rows, table.path, rows, header)
         places = np.arange(rows, dtype=np.int32)
 
@@ -145,9 +145,15 @@ def best_match(
             chosen.append(pair)
             all_places.append(places)
     if not chosen or any((each != all_places[0]).any() for each in all_places):
-        has = f"has the ids {listed([*known.columns])}, and {table.path.name} {listed([*own.columns])}"
-        rule = "name a column of both by --id-column, or leave out those of the labels"
-        raise PredictionsError(other.path, f"{has}: {rule}")
+        raise PredictionsError(
+            other.path,
+            Rule(
+                "ids_of_both",
+                other=table.path.name,
+                ids=[*known.columns],
+                others=[*own.columns],
+            ),
+        )
     return chosen[0]
 
 
@@ -165,9 +171,7 @@ def _labels_in(
     if len(named) > 1:
         columns = [name for each in named for name in each.columns]
         ways = choices("--label-column", columns[:2])
-        raise facts.error(
-            f"has several columns that may be the labels, {listed(columns)}: {ways}"
-        )
+        raise facts.error(Rule("one_column_of_labels", columns=columns, ways=ways))
     labels = [name for each in named for name in each.hard]
     if (
         not named
@@ -179,8 +183,7 @@ def _labels_in(
         return {labels[0] if facts.kind(labels[0]) == "list" else "": labels[0]}
     truth = dict(named[0].truth) if named else _soft_labels(facts, scores)
     if not truth:
-        has = f"has no column of labels that is known by its name; {other.it_has()}"
-        raise facts.error(f"{has}: --label-column COLUMN names it")
+        raise facts.error(Rule("column_of_labels", columns=other.names_in_file))
     return truth
 
 

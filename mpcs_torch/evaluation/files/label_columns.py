@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mpcs_torch.evaluation.files.facts import SEPARATOR, Facts, by_class, numbered_families
+from mpcs_torch.errors import numbered_families
+from mpcs_torch.evaluation.files.facts import SEPARATOR, Facts, by_class
 from mpcs_torch.evaluation.files.words import (
     DECISIONS,
     LABELS,

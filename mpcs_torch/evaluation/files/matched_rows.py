@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import (
     NO_GROUP,
@@ -149,14 +149,11 @@ class MatchedRows:
 
     def _check(self, predictions: Predictions, read: PredictedRows, order: Tensor) -> None:
         """Raise an error if labels or groups in ``read`` differ from those of the matching rows of the first file."""
-        how = "rows are matched in order (--id-column COLUMN matches them by ids)"
-        if self._identifier is not None:
-            how = "rows are matched by their ids"
+        how = Rule("matched_in_order" if self._identifier is None else "matched_by_ids")
         is_soft, classes = self._target.ndim == 2, predictions.class_names
         if read.is_soft != is_soft:
-            kinds = ("one class", "soft labels")
-            problem = f"has {kinds[read.is_soft]} for each row, but {self._first.path} has {kinds[is_soft]}"
-            raise PredictionsError(predictions.path, problem)
+            code = "classes_as_first" if is_soft else "soft_labels_as_first"
+            raise PredictionsError(predictions.path, Rule(code, first=self._first.path))
         compared = dict[str, tuple[Groups, Groups]]()
         if not is_soft:
             compared[""] = Groups(classes, read.target), Groups(classes, self._target)
@@ -170,11 +167,19 @@ class MatchedRows:
             in_file = torch.empty_like(expected.codes).scatter(0, order, expected.codes)
             if (same != in_file).any():
                 place = int((same != in_file).nonzero()[0])
-                words = f"{quoted(expected.names[in_file[place]])} as in {self._first.path}"
-                value = quoted(given.names[given.codes[place]])
-                what = "must" if name else "the label must"
+                names = {
+                    "expected": expected.names[in_file[place]],
+                    "value": given.names[given.codes[place]],
+                }
                 raise read.others.error(
-                    f"{what} be {words}, but is {value}: {how}", place, name or None
+                    Rule(
+                        "group_as_first" if name else "label_as_first",
+                        first=self._first.path,
+                        how=how,
+                        **names,
+                    ),
+                    place,
+                    name or None,
                 )
 
 
@@ -186,8 +191,11 @@ def costs_of_rows(read: ReadColumns, reading: ReadOptions, classes: int) -> Tens
     if costs.shape[1] == classes**2 and not reading.costs_if_wrong:
         return costs.reshape(-1, classes, classes)
     if costs.shape[1] != classes:
-        problem = f"must have a cost for each of the {classes} classes, but has {costs.shape[1]}: --cost-columns"
-        raise read.error(problem, 0, reading.cost_columns[0])
+        raise read.error(
+            Rule("cost_for_each_class", classes=classes, number=costs.shape[1]),
+            0,
+            reading.cost_columns[0],
+        )
     with read.naming({"amounts": Argument(reading.cost_columns)}):
         return costs_if_wrong(costs) if reading.costs_if_wrong else costs
 
@@ -221,17 +229,14 @@ def hold_rows(
     matched, probs = MatchedRows(first, is_alone=len(opened) == 1), {}
     for name, predictions in opened.items():
         if predictions.decides:
-            raise PredictionsError(
-                predictions.path, "must have probabilities, but has decisions"
-            )
+            raise PredictionsError(predictions.path, Rule("probabilities_to_draw"))
         rows = matched.rows(predictions)
         if rows.target.ndim == 2:
-            raise PredictionsError(
-                predictions.path, "must have one class for each row, but has soft labels"
-            )
+            raise PredictionsError(predictions.path, Rule("classes_to_draw"))
         if len(opened) * rows.probs.numel() > MAX_VALUES:
-            rule = f"must have at most {MAX_VALUES} probabilities, of all models together: draw fewer rows"
-            raise PredictionsError(predictions.path, rule)
+            raise PredictionsError(
+                predictions.path, Rule("probabilities_at_most", maximum=MAX_VALUES)
+            )
         probs[name] = rows.probs.float()
         advance(len(rows.ids))
     return HeldRows(first.class_names, probs, rows.target, matched.columns)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.facts import SEPARATOR, label_text, shared_start
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.roles import Roles
@@ -15,7 +16,6 @@ from mpcs_torch.evaluation.files.tables import (
     ReadColumns,
     column_kind,
     distinct_texts,
-    listed,
 )
 
 MAX_NAMES = 1000
@@ -100,9 +100,8 @@ def _column_of(table: FileTable, models: Sequence[str]) -> str:
             continue
         if {*models} <= {label_text(text) for text in texts}:
             return name
-    rule = "--models must be words in names of columns, one for each model, or values of one column"
     raise PredictionsError(
-        table.path, f"{rule}, but are {listed(models)}; {table.it_has()}"
+        table.path, Rule("words_or_values", models=models, columns=table.names_in_file)
     )
 
 

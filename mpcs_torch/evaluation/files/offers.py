@@ -1,14 +1,13 @@
 """Offer options that read a file which is unclear: each was tried on all rows, and says what it measures."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from mpcs_torch.errors import printable
-from mpcs_torch.evaluation.files.facts import Facts, span
+from mpcs_torch.errors import printable, span
+from mpcs_torch.evaluation.files.facts import Facts
 from mpcs_torch.evaluation.files.models import side_by_side
-from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings, meaning
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
@@ -50,25 +49,20 @@ class Offer(NamedTuple):
     measured: Measured
 
 
+@dataclass(eq=False)
 class UnclearFileError(PredictionsError):
     """The error for a file that can be read in several ways, or in none; it offers options that read the file."""
 
-    def __init__(
-        self,
-        path: Path,
-        problem: Problem,
-        offers: Sequence[Offer] = (),
-        further: Sequence[str] = (),
-    ) -> None:
-        super().__init__(path, str(problem))
-        self.problem, self.offers = problem, list(offers)
-        lines = [self.args[0], *map(printable, further)]
-        if offers:
+    offers: Sequence[Offer] = ()
+    further: Sequence[object] = ()
+    """Lines that describe the file."""
+
+    def __str__(self) -> str:
+        lines = [super().__str__(), *self.further]
+        if self.offers:
             lines.append("One of these options reads it:")
-            lines += [
-                printable(f"  {offer.words}   ({offer.measured})") for offer in offers
-            ]
-        self.args = ("\n".join(lines),)
+        lines += [f"  {offer.words}   ({offer.measured})" for offer in self.offers]
+        return "\n".join(printable(str(line)) for line in lines)
 
 
 def offered(
@@ -105,7 +99,7 @@ def tried(facts: Facts, options: ReadOptions, measure: Measure | None) -> list[O
     try:
         measured = measure(options)
     except UnclearFileError as error:
-        models = error.problem.fields.get("models", ())
+        models = error.rule.fields.get("models", ())
         return tried(facts, options._replace(models=models), measure) if models else []
     except PredictionsError:
         return []

@@ -2,15 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
 from mpcs_torch.evaluation.files.facts import Facts, label_text, number_or_text
 from mpcs_torch.evaluation.files.label_columns import Labels
-from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import PROBABILITY, UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.score_sets import is_in_unit
 from mpcs_torch.evaluation.files.words import (
@@ -64,7 +63,7 @@ def of_one_class(
     roles = Roles(
         "positive", [name], facts.class_names or (), is_percent=_is_percent(facts, name)
     )
-    doubt = None if strength > UNNAMED else Problem("not_probability", column=name)
+    doubt = None if strength > UNNAMED else Rule("not_probability", column=name)
     if facts.class_names is None and label is not None:
         classes, broken = _two_labels(facts, name, label)
         roles = roles._replace(classes=classes)
@@ -75,7 +74,7 @@ def of_one_class(
     beside = paired_decision(name, decisions)
     shown = [0, 1] if beside is None else _shown_classes(facts, roles, beside)
     if not shown:
-        broken = Problem("unordered", column=name, decision=beside)
+        broken = Rule("unordered", column=name, decision=beside)
         yield Reading(roles, strength, broken=broken)
         return
     named = [
@@ -91,7 +90,7 @@ def of_one_class(
     elif facts.class_names is not None or is_last_positive:
         of_class = 1
     else:
-        doubt = doubt or Problem("which_class", column=name)
+        doubt = doubt or Rule("which_class", column=name)
         for order in (roles.classes, roles.classes[::-1]):
             yield Reading(roles._replace(classes=tuple(order)), strength, doubt)
         return
@@ -126,7 +125,7 @@ def _is_percent(facts: Facts, name: str) -> bool:
     return has_sign or (is_beyond and ("%" in name or "percent" in name.lower()))
 
 
-def _above_half(facts: Facts, roles: Roles, label: str | None) -> Problem | None:
+def _above_half(facts: Facts, roles: Roles, label: str | None) -> Rule | None:
     """Return the doubt that no score is below one half: it may be the score of the predicted label."""
     if (
         facts.options.classes
@@ -136,7 +135,7 @@ def _above_half(facts: Facts, roles: Roles, label: str | None) -> Problem | None
         return None
     scores, half = facts.matrix(roles.scores), 50 if roles.is_percent else 0.5
     is_high = len(scores) > 3 and scores.min() >= half and scores.max() <= 2 * half
-    return Problem("above_half", column=roles.scores[0]) if is_high else None
+    return Rule("above_half", column=roles.scores[0]) if is_high else None
 
 
 def _shown_classes(facts: Facts, roles: Roles, decision: str) -> list[int]:
@@ -160,7 +159,7 @@ def _shown_classes(facts: Facts, roles: Roles, decision: str) -> list[int]:
 
 def _two_labels(
     facts: Facts, score: str, label: str
-) -> tuple[tuple[str, ...], Problem | None]:
+) -> tuple[tuple[str, ...], Rule | None]:
     """Return the two labels in the column ``label``, the positive class last; or the problem that they are not two."""
     known = facts.all_texts(label)
     classes = known if len(known) <= 2 else facts.labels(label, in_all=True)
@@ -170,11 +169,11 @@ def _two_labels(
     if len(names) == 2:
         is_turned = [*map(is_positive, names)] == [True, False]
         return names[::-1] if is_turned else names, None
-    said: dict[str, Any] = {"column": label, "score": score, "labels": names}
     if len(names) == 1:
-        return names, Problem("one_label", **said)
+        return names, Rule("one_label", column=label, labels=names)
     rows = Counter(
         label_text(value) for value in facts.table.read([label]).columns[label].to_pylist()
     )
     rare = min(names, key=lambda name: rows[name])
-    return names, Problem("many_labels", **said, rare=rare, number=rows[rare])
+    said = {"column": label, "score": score, "rare": rare}
+    return names, Rule("many_labels", labels=names, number=rows[rare], **said)

@@ -12,14 +12,13 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern.checks import MAX_CLASSES
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import Rule, listed, quoted, span
 from mpcs_torch.evaluation.files.choice import choose
-from mpcs_torch.evaluation.files.facts import Facts, nominal_sum, span
+from mpcs_torch.evaluation.files.facts import Facts, nominal_sum
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.joined_labels import with_labels
 from mpcs_torch.evaluation.files.models import split_models
 from mpcs_torch.evaluation.files.offers import Measured
-from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.roles import label_numbers
 from mpcs_torch.evaluation.files.rounding import rounded_decimals, undo_rounding
@@ -30,7 +29,6 @@ from mpcs_torch.evaluation.files.tables import (
     ReadColumns,
     distinct_texts,
     is_gap,
-    listed,
     take_rows,
     to_number,
     to_text,
@@ -43,10 +41,6 @@ from mpcs_torch.io.local_paths import local_path
 
 MIN_PROBABILITY = 1e-12
 """The minimum to which probabilities are clamped before their logarithm is taken."""
-ADVICE = "--logits reads logits; --score-columns names other columns; of several labels, `mpcs detect` scores one"
-LOGIT_ADVICE = "--score-columns names other columns"
-TRUTH_ADVICE = "degrees of truth need metrics such as soft_f1_macro"
-"""The advice for bad probabilities, logits and shares of annotators."""
 COLUMN_OPTIONS = (
     "label_column",
     "decision_column",
@@ -175,11 +169,9 @@ class Predictions:
         table.check_options(options, *COLUMN_OPTIONS[options.labels is not None :])
         label = table.label or options.label_column
         for name in {label, options.decision_column} & {*options.columns}:
-            raise PredictionsError(table.path, str(Problem("both", column=name)))
+            raise PredictionsError(table.path, Rule("both", column=name))
         if label is not None and label in (*options.score_columns, options.decision_column):
-            raise PredictionsError(
-                self.path, "cannot be labels and predictions, too", column=label
-            )
+            raise PredictionsError(self.path, Rule("labels_alone"), column=label)
 
     def _measured(self, options: ReadOptions) -> Measured:
         """Return what other ``options`` measure on all rows of the file, for an offer."""
@@ -189,9 +181,7 @@ class Predictions:
             read.decides = True
             found = read.rows()
             if len(read.class_names) < 2 and not found.is_soft:
-                raise PredictionsError(
-                    self.path, "has only one class, which nothing can be measured of"
-                )
+                raise PredictionsError(self.path, Rule("classes_to_measure"))
             target = found.target if found.target.ndim == 1 else found.target.argmax(dim=1)
             is_right = found.scores.squeeze(1) == target
             accuracies[model] = is_right.double().mean().item()
@@ -255,13 +245,10 @@ class Predictions:
         For a file of probabilities, the logits are logarithms of the probabilities, clamped to at least 1e-12.
         """
         if self.decides:
-            problem = "has predicted labels, but scores of each class are needed: --score-columns names them"
-            raise PredictionsError(self.path, problem)
+            raise PredictionsError(self.path, Rule("scores_of_classes"))
         scores, rows = self._read()
         if rows.is_soft:
-            raise PredictionsError(
-                self.path, "has soft labels, but logits need one class for each row"
-            )
+            raise PredictionsError(self.path, Rule("classes_for_logits"))
         logits = (
             scores.double()
             if self.reading.from_logits
@@ -274,9 +261,10 @@ class Predictions:
         fewest = 1 if self.roles.truth and not self.reading.from_logits else 2
         count = len(self.roles.classes)
         if self.roles.form != "decisions" and not fewest <= count <= MAX_CLASSES:
-            rule = f"must have scores of {fewest} to {MAX_CLASSES} classes"
+            sizes = {"minimum": fewest, "maximum": MAX_CLASSES, "number": count}
             raise PredictionsError(
-                self.path, f"{rule}, but has {count}: {listed(self.roles.classes)}"
+                self.path,
+                Rule("number_of_classes_of_file", classes=self.roles.classes, **sizes),
             )
 
     def _check_cost_order(self) -> None:
@@ -284,8 +272,9 @@ class Predictions:
         columns, classes = self.reading.cost_columns, self.roles.classes
         has_order = self.roles.form == "columns" or None not in map(to_number, classes)
         if columns and not has_order:
-            problem = Problem("cost_order", classes=classes, columns=columns)
-            raise PredictionsError(self.path, str(problem))
+            raise PredictionsError(
+                self.path, Rule("cost_order", classes=classes, columns=columns)
+            )
 
     def _read(self) -> tuple[Tensor, PredictedRows]:
         """Return the scores as they are in the file, and the checked rows. Neither has rows that are left out."""
@@ -297,7 +286,7 @@ class Predictions:
         read = self.table.read([*numbers, *texts], numbers={*numbers} - {*texts})
         target = self._target(read)
         if is_decided:
-            rule = f"must be one of {listed([*self._decisions])}"
+            rule = Rule("decision_of", decisions=[*self._decisions])
             scores = self._codes(read, roles.scores[0], self._decisions, rule).unsqueeze(1)
         else:
             scores = self._matrix(read)
@@ -305,7 +294,7 @@ class Predictions:
         if not kept.all():
             scores, target, read = scores[kept], target[kept], read.where(kept.numpy())
         if not len(scores):
-            raise PredictionsError(self.path, "has no rows")
+            raise PredictionsError(self.path, Rule("rows"))
         probs, target = (
             (scores, target) if is_decided else self._checked(scores, target, read)
         )
@@ -353,7 +342,7 @@ class Predictions:
         if reading.missing == "error":
             return kept
         for name in {*self.texts} & {reading.cluster, reading.crossed, reading.unit}:
-            kept &= read.codes(name, is_gap, "") == 0
+            kept &= read.codes(name, is_gap, Rule("has_name")) == 0
         needed = [read.matrix([name]) for name in {*self._numbers} & {*reading.numbers}]
         needed += [scores, target] if self._needs_labels else [scores]
         for values in needed:
@@ -373,8 +362,9 @@ class Predictions:
             return torch.cat(pair, dim=1)
         number, size = scores.shape[1], len(self.roles.classes)
         if number != size:
-            rule = f"must have {size} scores, but has {number}"
-            raise read.error(rule, 0, self.roles.scores[0])
+            raise read.error(
+                Rule("number_of_scores", size=size, number=number), 0, self.roles.scores[0]
+            )
         return scores if scores.is_floating_point() else scores.double()
 
     def _target(self, read: ReadColumns) -> Tensor:
@@ -384,8 +374,7 @@ class Predictions:
             return self._degrees(read)
         if roles.label is None:
             return torch.empty(read.rows, 0)
-        known = listed(roles.called or roles.classes)
-        rule = f"must be a class, one of {known} (--label-column and --score-columns name other columns)"
+        rule = Rule("label_of", classes=roles.called or roles.classes)
         return self._codes(read, roles.label, {}, rule, may_lack=not self._needs_labels)
 
     def _codes(
@@ -393,7 +382,7 @@ class Predictions:
         read: ReadColumns,
         column: str,
         answers: Mapping[str, int],
-        rule: str,
+        rule: Rule,
         *,
         may_lack: bool = False,
     ) -> Tensor:
@@ -471,14 +460,14 @@ class Predictions:
     def _arguments(self) -> dict[str, Argument]:
         """Return the columns from which the predictions and labels come, for errors about these."""
         roles, size = self.roles, len(self.roles.classes)
-        advice = LOGIT_ADVICE if self.reading.from_logits else ADVICE
+        advice = "other_logits" if self.reading.from_logits else "other_scores"
         scores = _items(roles.scores[0], size) if roles.form == "lists" else roles.scores
         truth = (
             roles.truth if len(roles.truth) == size else _items("".join(roles.truth), size)
         )
         return {
             "preds": Argument(scores, advice),
-            "target": Argument(truth, TRUTH_ADVICE if self.has_shares else ""),
+            "target": Argument(truth, "metrics_of_degrees" if self.has_shares else ""),
         }
 
     def _check_logits(self, scores: Tensor) -> None:

@@ -5,10 +5,19 @@ import io
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, shown
+from mpcs_torch.errors import (
+    MAX_QUOTED,
+    InvalidValueError,
+    MpcsError,
+    Rule,
+    printable,
+    shown,
+    value_in_words,
+)
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
 NO_GROUP = "(none)"
@@ -139,24 +148,39 @@ def _joined(values: Sequence[str]) -> str:
     return text.getvalue() if values else ""
 
 
+@dataclass(eq=False)
 class PredictionsError(MpcsError, ValueError):
-    """The error for a file that cannot be read or scored; it names the file, the row (from 1) and the column."""
+    """The error for a file that cannot be read or scored. Its sentence is made when it is printed."""
 
-    def __init__(
-        self,
-        path: Path,
-        problem: str,
-        *,
-        row: int | None = None,
-        column: str | int | None = None,
-    ) -> None:
-        self.path, self.reason, self.row, self.column = path, problem, row, column
-        place = [str(path)]
-        if row is not None:
-            place.append(f"row {row}")
-        if column is not None:
-            place.append(f"column {shown(str(column).removeprefix('column '))}")
-        super().__init__(printable(f"{', '.join(place)}: {problem}"))
+    path: Path
+    rule: Rule | InvalidValueError
+    """The rule that the file breaks, or an error about an argument that comes from the file."""
+    _: KW_ONLY
+    row: int | None = None
+    """The row that breaks the rule, from 1; None if no single one does."""
+    column: str | int | None = None
+    """The column that breaks the rule, or its number from 1; None if no single one does."""
+    value: Any = ...
+    """The value that breaks the rule, None if it is missing; `...` if the message quotes none."""
+
+    @property
+    def code(self) -> str:
+        """The key in `mpcs_torch.messages` of the broken rule, without the advice around it."""
+        rule = self.rule
+        while "rule" in rule.fields:
+            rule = rule.fields["rule"]
+        return rule.code
+
+    def __str__(self) -> str:
+        place = [str(self.path)]
+        if self.row is not None:
+            place.append(f"row {self.row}")
+        if self.column is not None:
+            place.append(f"column {shown(str(self.column).removeprefix('column '))}")
+        found = "" if self.value is ... else f", but is {value_in_words(self.value)}"
+        if self.value is None:
+            found = f", but {Rule('missing_value')}"
+        return printable(f"{', '.join(place)}: {self.rule}{found}")
 
 
 class NoRowsError(PredictionsError):
@@ -176,21 +200,22 @@ def reading(path: Path, row: int | None = None) -> Iterator[None]:
     except (PredictionsError, FileNotFoundError):
         raise
     except FileRuleError as error:
-        raise PredictionsError(path, str(error), row=row) from None
+        raise PredictionsError(path, error, row=row) from None
     except UnicodeDecodeError as error:
-        problem = f"cannot be read: {error}; save it as UTF-8"
-        raise PredictionsError(path, problem, row=row) from None
+        raise PredictionsError(path, Rule("utf_8", error=error), row=row) from None
     except RecursionError:
-        raise PredictionsError(path, "must not be nested so deeply", row=row) from None
+        raise PredictionsError(path, Rule("not_so_deep"), row=row) from None
     except ImportError as error:
         extra = {"openpyxl": "xlsx", "h5py": "hdf5"}.get(error.name or "", "cli")
-        problem = f"requires {error.name}: pip install 'mpcs_torch[{extra}]'"
-        raise PredictionsError(path, problem) from None
+        raise PredictionsError(
+            path, Rule("requires", package=str(error.name), extra=extra)
+        ) from None
     except Exception as error:
         # The parsers of zip, npy, pickle, csv and parquet raise many kinds of errors.
         lines = str(error).splitlines() or [type(error).__name__]
-        reason = lines[0][: 2 * MAX_QUOTED]
-        raise PredictionsError(path, f"cannot be read: {reason}", row=row) from error
+        raise PredictionsError(
+            path, Rule("readable", reason=lines[0][: 2 * MAX_QUOTED]), row=row
+        ) from error
 
 
 @contextmanager
@@ -200,8 +225,10 @@ def naming_file(path: Path) -> Iterator[None]:
         yield
     except PredictionsError:
         raise
+    except InvalidValueError as error:
+        raise PredictionsError(path, error) from None
     except ValueError as error:
-        raise PredictionsError(path, str(error).rstrip(".")) from None
+        raise PredictionsError(path, Rule("accepted", error=error)) from None
 
 
 def file_names(paths: Sequence[Path]) -> list[str]:
@@ -211,9 +238,7 @@ def file_names(paths: Sequence[Path]) -> list[str]:
     """
     for place, path in enumerate(paths):
         if any(path.samefile(other) for other in paths[:place]):
-            raise PredictionsError(
-                path, "is given twice, but each model must have a file of its own"
-            )
+            raise PredictionsError(path, Rule("given_twice"))
     names = [path.name if len(paths) == 1 else path.stem for path in paths]
     if len({*names}) < len(names):
         names = [*map(str, paths)]

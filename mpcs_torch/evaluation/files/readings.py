@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.decision_columns import decided, decision_columns
 from mpcs_torch.evaluation.files.facts import Facts
 from mpcs_torch.evaluation.files.label_columns import Labels, label_candidates, split_truth
 from mpcs_torch.evaluation.files.one_probability import of_one_class, probabilities
-from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import (
     CLASS_SCORES,
     DECIDED,
@@ -126,10 +126,11 @@ def _chosen(
     names = chosen_columns(facts, free)
     if len(names) == 1 and facts.kind(names[0]) != "list":
         if labels.column is None and facts.class_names is None:
-            raise facts.error("one column of scores needs labels: --label-column COLUMN")
+            raise facts.error(Rule("labels_of_one_score"))
         if facts.class_names is not None and len(facts.class_names) != 2:
-            problem = f"has one score for each row, but there are {len(facts.class_names)} classes"
-            raise facts.error(problem, column=names[0])
+            raise facts.error(
+                Rule("score_of_two_classes", number=len(facts.class_names)), names[0]
+            )
         yield from of_one_class(facts, labels, names[0], PROBABILITY, decisions)
     else:
         if len(names) == 1:
@@ -159,7 +160,7 @@ def _with_truth(facts: Facts, reading: Reading, truth: Mapping[str, str]) -> Rea
     ]
     in_order = [truth[name] for name in names if name in truth]
     if len(in_order) < len(roles.classes) or len(truth) > len(in_order):
-        problem = Problem("other_truth", truth=[*truth], classes=roles.classes)
+        problem = Rule("other_truth", truth=[*truth], classes=roles.classes)
         return reading._replace(broken=problem)
     return reading._replace(roles=roles._replace(truth=in_order))
 
@@ -172,7 +173,7 @@ def _doubted(facts: Facts, reading: Reading, labels: Labels) -> Reading:
     if reading.doubt or reading.broken:
         return reading if labels.is_named else reading._replace(strength=UNNAMED)
     if not labels.is_named and not _are_classes(facts, label, roles):
-        return reading._replace(strength=UNNAMED, doubt=Problem("not_labels", column=label))
+        return reading._replace(strength=UNNAMED, doubt=Rule("not_labels", column=label))
     is_worded = (
         is_label(label) or stem(label, TRUE) != stem(label) or not facts.table.has_names
     )
@@ -181,7 +182,7 @@ def _doubted(facts: Facts, reading: Reading, labels: Labels) -> Reading:
         and facts.table.label is None
         and _is_best(facts, roles, label)
     ):
-        return reading._replace(doubt=Problem("best_class", column=label))
+        return reading._replace(doubt=Rule("best_class", column=label))
     return reading
 
 

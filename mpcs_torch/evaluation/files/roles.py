@@ -6,10 +6,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.files.facts import label_text, span
-from mpcs_torch.evaluation.files.problems import Problem
-from mpcs_torch.evaluation.files.tables import ReadColumns, listed, to_text
+from mpcs_torch.errors import Rule, listed, shown, span
+from mpcs_torch.evaluation.files.facts import label_text
+from mpcs_torch.evaluation.files.tables import ReadColumns, to_text
 
 Form = Literal["columns", "lists", "positive", "decisions"]
 """The form of scores: a column per class, one column of lists, one column of one class, or predicted labels."""
@@ -83,9 +82,9 @@ class Reading(NamedTuple):
 
     roles: Roles
     strength: int
-    doubt: Problem | None = None
+    doubt: Rule | None = None
     """The reason why the file is not read so unless the options ask for it."""
-    broken: Problem | None = None
+    broken: Rule | None = None
     """The test that the values of the file fail; the file cannot be read so."""
 
     @property

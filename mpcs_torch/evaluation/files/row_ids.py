@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.errors import quoted, shown
+from mpcs_torch.errors import Rule, shown
 from mpcs_torch.evaluation.files.reading import PredictionsError
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns
 from mpcs_torch.evaluation.files.words import is_index
@@ -41,33 +41,25 @@ class RowIds(NamedTuple):
         for name in names:
             texts = compute.utf8_trim_whitespace(read.texts(name))
             if texts.null_count:
-                raise read.error(
-                    "must name the row, but is missing",
-                    texts.is_null().index(True).as_py(),
-                    name,
-                )
+                place = texts.is_null().index(True).as_py()
+                raise read.error(Rule("names_row"), place, name)
             parts.append(texts)
         joined = (
             parts[0] if len(parts) == 1 else compute.binary_join_element_wise(*parts, " ")
         )
         return cls(read.path, joined, names[0] if len(names) == 1 else None)
 
-    def named(self, place: int) -> str:
-        """Quote the id at index ``place`` for a message."""
-        return quoted(self.ids[place].as_py())
-
     def repeated(self) -> int:
         """Return the index of the first id that is equal to an earlier id; 0 if all ids differ."""
         is_later = self.among(self) != np.arange(len(self.ids))
         return int(is_later.argmax()) if len(is_later) else 0
 
-    def check_different(self, next_step: str = "") -> Self:
-        """Return these ids; raise an error, with the hint ``next_step``, if several rows share an id."""
+    def check_different(self, hint: Rule | str = "") -> Self:
+        """Return these ids; raise an error that ends in the ``hint`` if several rows share an id."""
         if place := self.repeated():
-            rule = f"each id must name one row, but {self.named(place)} appears again"
+            rule = Rule("different_ids", id=self.ids[place].as_py(), hint=hint)
             row = place + 1 if self.has_rows else None
-            problem = f"{rule}{next_step}"
-            raise PredictionsError(self.path, problem, row=row, column=self.column)
+            raise PredictionsError(self.path, rule, row=row, column=self.column)
         return self
 
     def among(self, others: "RowIds") -> NDArray[np.int32]:
@@ -83,25 +75,33 @@ class RowIds(NamedTuple):
         others.all_among(self)
         return torch.from_numpy(self.all_among(others)).long()
 
-    def all_among(self, others: "RowIds", next_step: str = "") -> NDArray[np.int32]:
+    def all_among(self, others: "RowIds", hint: Rule | str = "") -> NDArray[np.int32]:
         """For each id here, return its index in ``others``: int32 (N,); raise an error if ``others`` lacks an id."""
         places = self.among(others)
         if number := int((places < 0).sum()):
             place = int((places < 0).argmax())
-            rows = "1 row" if number == 1 else f"{number} rows"
-            problem = f"lacks {rows} of {self.path}, such as {self.named(place)}"
-            if self.has_rows:
-                problem += f" in row {place + 1}"
+            where: Rule | str = ""
             if self.column is not None:
-                problem += f" of column {shown(self.column.removeprefix('column '))}"
-            raise PredictionsError(others.path, f"{problem}{next_step}")
+                column = shown(self.column.removeprefix("column "))
+                where = Rule("in_row_of_column", row=place + 1, column=column)
+            elif self.has_rows:
+                where = Rule("in_row", row=place + 1)
+            rows = Rule("one_row") if number == 1 else Rule("several_rows", number=number)
+            of_id = {"id": self.ids[place].as_py(), "where": where, "hint": hint}
+            raise PredictionsError(
+                others.path, Rule("rows_of_file", rows=rows, other=self.path, **of_id)
+            )
         return places
 
 
-def check_as_many(path: Path, rows: int, other: Path, others: int, note: str = "") -> None:
+def check_as_many(
+    path: Path, rows: int, other: Path, others: int, note: Rule | str = ""
+) -> None:
     """Raise an error if the file ``path`` has not as many rows as the file ``other``; ``note`` is about its rows."""
     if rows != others:
-        raise PredictionsError(path, f"has {rows} rows{note}, but {other} has {others}")
+        raise PredictionsError(
+            path, Rule("as_many_rows", other=other, rows=rows, note=note, others=others)
+        )
 
 
 def shared_ids(tables: Sequence[FileTable]) -> list[str]:

@@ -8,19 +8,17 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from mpcs_torch.concern.checks import MAX_CLASSES
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import Rule, numbered_families
 from mpcs_torch.evaluation.files.facts import (
     SEPARATOR,
     Facts,
     by_class,
     nominal_sum,
-    numbered_families,
     shared_start,
 )
 from mpcs_torch.evaluation.files.label_columns import Labels
-from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import CLASS_SCORES, Reading, Roles
-from mpcs_torch.evaluation.files.tables import listed, to_number, to_text
+from mpcs_torch.evaluation.files.tables import to_number, to_text
 from mpcs_torch.evaluation.files.words import POSITIVE, plain, split_words
 
 SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
@@ -97,7 +95,7 @@ def _are_used(facts: Facts, roles: Roles, labels: Labels) -> bool:
     return 2 * len(facts.all_texts(labels.column)) >= len(roles.classes)
 
 
-def _tested(roles: Roles, broken: Problem | None) -> Reading:
+def _tested(roles: Roles, broken: Rule | None) -> Reading:
     return Reading(roles, CLASS_SCORES, broken=broken)
 
 
@@ -106,12 +104,9 @@ def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[
     for name in names:
         size, classes = facts.width(name), facts.class_names
         if size > MAX_CLASSES:
-            raise facts.error(f"must have at most {MAX_CLASSES} classes, but has {size}")
+            raise facts.error(Rule("classes_at_most", maximum=MAX_CLASSES, number=size))
         if classes is not None and len(classes) != size:
-            raise facts.error(
-                f"has lists of {size} scores, but there are {len(classes)} classes",
-                column=name,
-            )
+            raise facts.error(Rule("size_of_lists", size=size, number=len(classes)), name)
         roles = Roles("lists", [name], tuple(classes or map(str, range(size))))
         broken = None if labels.truth else _sums(facts, roles)
         yield _tested(roles, broken or _falls(facts, roles))
@@ -130,7 +125,7 @@ def chosen_columns(facts: Facts, free: Sequence[str]) -> list[str]:
         if facts.kind(name) == "text":
             values = [each for each in facts.columns[name].values if to_text(each)]
             value = next(each for each in values if to_number(each) is None)
-            raise facts.error(f"must be numbers, but has {quoted(value)}", column=name)
+            raise facts.error(Rule("column_of_numbers", value=value), name)
     return names
 
 
@@ -142,8 +137,14 @@ def chosen_set(facts: Facts, labels: Labels, names: Sequence[str]) -> Roles:
         if facts.called or not facts.options.classes:
             named = _by_known_class(facts, classes, names)
         if not named and len(classes) != len(names):
-            problem = f"has {len(names)} columns of scores, but there are {len(classes)} classes: {listed(classes)}"
-            raise facts.error(problem)
+            raise facts.error(
+                Rule(
+                    "column_for_each_score",
+                    classes=classes,
+                    columns=len(names),
+                    number=len(classes),
+                )
+            )
         return Roles("columns", [*named, names][0], tuple(classes))
     for family, numbers in numbered_families(names):
         if len(family) == len(names):
@@ -262,7 +263,7 @@ def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
 # The tests
 
 
-def _sums(facts: Facts, roles: Roles) -> Problem | None:
+def _sums(facts: Facts, roles: Roles) -> Rule | None:
     """Return the problem that scores of the first rows do not sum to about 1 or 100; None for logits."""
     if facts.options.from_logits:
         return None
@@ -270,8 +271,9 @@ def _sums(facts: Facts, roles: Roles) -> Problem | None:
     sums = matrix.sum(axis=1)
     if matrix.size and matrix.min() >= 0 and nominal_sum(sums, matrix.shape[1]) is not None:
         return None
-    low, high = (float(sums.min()), float(sums.max())) if len(sums) else (np.nan, np.nan)
-    return Problem("sums", columns=roles.scores, low=low, high=high)
+    ends = (sums.min(), sums.max()) if len(sums) else (np.nan, np.nan)
+    low, high = (float(f"{end:.3g}") for end in ends)
+    return Rule("sums", columns=roles.scores, low=low, high=high)
 
 
 def _largest(sets: Sequence[Roles]) -> list[Roles]:
@@ -298,7 +300,7 @@ def _name_the_best(facts: Facts, roles: Roles) -> bool:
     return any(family.isdisjoint(roles.scores) for family in alike)
 
 
-def _falls(facts: Facts, roles: Roles) -> Problem | None:
+def _falls(facts: Facts, roles: Roles) -> Rule | None:
     """Return the problem that scores seem to be those of the best classes of each row, not those of fixed classes."""
     matrix = facts.matrix(roles.scores)
     if not len(matrix) or (np.diff(matrix, axis=1) > 0).any():
@@ -309,4 +311,4 @@ def _falls(facts: Facts, roles: Roles) -> Problem | None:
         is_best = is_best and not facts.table.counts_from_0
     else:  # the scores are score1 and score2, and top1 and top2 name the classes
         is_best = roles.is_numbered and _name_the_best(facts, roles)
-    return Problem("falling", columns=roles.scores) if is_best else None
+    return Rule("falling", columns=roles.scores) if is_best else None

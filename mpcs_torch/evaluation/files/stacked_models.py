@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.facts import Facts, label_text
 from mpcs_torch.evaluation.files.offers import Measure, Offer, UnclearFileError, tried
-from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import Roles
 from mpcs_torch.evaluation.files.tables import is_gap
 from mpcs_torch.evaluation.files.words import MODELS, is_index, plain
@@ -46,7 +46,7 @@ def refuse_stacked(facts: Facts, roles: Roles, measure: Measure | None) -> None:
             offers = list[Offer]()
             for some in (models, models[:1]):
                 offers += tried(facts, facts.options._replace(models=some), measure)
-            problem = Problem("stacked", column=name, models=models)
+            problem = Rule("stacked", column=name, models=models)
             raise UnclearFileError(table.path, problem, offers)
 
 

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -15,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.errors import InvalidValueError, quoted, value_in_words
+from mpcs_torch.errors import InvalidValueError, Rule
 from mpcs_torch.evaluation.files.reading import (
     PredictionsError,
     ReadOptions,
@@ -36,8 +35,6 @@ PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
 DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?(?:\s*%)?)\s*$")
 Kind = Literal["empty", "text", "whole", "number", "list"]
 """The kind of values in a column: none, some text, only whole numbers, only numbers, or only lists of numbers."""
-IS_MISSING = "is missing (--missing drop leaves such rows out)"
-"""The end of the sentence of errors about a missing value."""
 
 
 class Argument(NamedTuple):
@@ -45,7 +42,7 @@ class Argument(NamedTuple):
 
     columns: Sequence[str]
     advice: str = ""
-    """The advice for a bad value, in a message."""
+    """The code of the advice for a bad value; "" for none."""
 
 
 class ReadColumns(NamedTuple):
@@ -64,11 +61,11 @@ class ReadColumns(NamedTuple):
         return len(next(iter(self.columns.values()), ()))
 
     def error(
-        self, problem: str, place: int, column: str | None = None
+        self, rule: Rule, place: int, column: str | None = None, value: Any = ...
     ) -> PredictionsError:
-        """Return an error about the row at index ``place``, or about the value of ``column`` in this row."""
+        """Return an error about the row at index ``place``, or about the ``value`` of ``column`` in this row."""
         row = place if self.kept is None else int(self.kept.nonzero()[0][place])
-        return PredictionsError(self.path, problem, row=row + 1, column=column)
+        return PredictionsError(self.path, rule, row=row + 1, column=column, value=value)
 
     @contextmanager
     def naming(self, arguments: Mapping[str, "Argument"]) -> Iterator[None]:
@@ -86,16 +83,14 @@ class ReadColumns(NamedTuple):
                 column = columns[0] if len({*columns}) == 1 else None
                 if error.column is not None:
                     column = columns[min(error.column, len(columns) - 1)]
-                but = f"is {value_in_words(error.value)}"
-                if column is not None and np.isnan(error.value).any():
-                    but = IS_MISSING
-                rule = (
-                    str(error.rule)
-                    if column is not None
-                    else f"{listed(columns)} {error.rule}"
-                )
-                hint = f" ({advice})" if advice else ""
-                raise self.error(f"{rule}{hint}, but {but}", error.sample, column) from None
+                rule, value = error.rule, error.value
+                if column is None:
+                    rule = Rule("of_columns", columns=columns, rule=rule)
+                elif np.isnan(value).any():
+                    value = None
+                if advice:
+                    rule = Rule(advice, rule=rule)
+                raise self.error(rule, error.sample, column, value) from None
 
     def where(self, kept: NDArray[np.bool_]) -> "ReadColumns":
         """Return these columns with only the rows where ``kept`` (n,) is True."""
@@ -109,8 +104,9 @@ class ReadColumns(NamedTuple):
         """Return the column ``name``; raise an error if it has several values in each row."""
         values = self.columns[name]
         if isinstance(values, Tensor):
-            problem = f"must have one value in each row, but has {values.shape[1]}"
-            raise PredictionsError(self.path, problem, column=name)
+            raise PredictionsError(
+                self.path, Rule("single_value", number=values.shape[1]), column=name
+            )
         return values
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -140,7 +136,7 @@ class ReadColumns(NamedTuple):
             return np.nan if is_gap(value) else to_number(value)
 
         return np.array(
-            self._mapped(name, values, number, "must be a number"), dtype=np.float64
+            self._mapped(name, values, number, Rule("number")), dtype=np.float64
         )
 
     def matrix(self, names: Sequence[str]) -> Tensor:
@@ -156,9 +152,11 @@ class ReadColumns(NamedTuple):
         size = len(lists[0] or ())
         for place, numbers in enumerate(lists):
             if numbers is None or len(numbers) != size:
-                rule = f"must be a list of {size} numbers as in row 1"
-                but = f"but is {quoted(first[place].as_py())}"
-                raise self.error(f"{rule}, {but}", place, names[0])
+                raise self.error(
+                    Rule("list_as_in_row_1", size=size, value=first[place].as_py()),
+                    place,
+                    names[0],
+                )
         return torch.tensor(lists, dtype=torch.float64)
 
     def texts(self, name: str) -> "pyarrow.Array":
@@ -178,11 +176,11 @@ class ReadColumns(NamedTuple):
         )
 
     def codes(
-        self, name: str, group_code: Callable[[Any], int | None], rule: str
+        self, name: str, group_code: Callable[[Any], int | None], rule: Rule
     ) -> Tensor:
         """Return the integer that ``group_code`` gives for each value of the column ``name``: int64 (n,).
 
-        A value for which ``group_code`` returns None is an error, whose message begins with ``rule``.
+        A value for which ``group_code`` returns None breaks the ``rule``.
         """
         return torch.from_numpy(
             np.array(
@@ -191,7 +189,7 @@ class ReadColumns(NamedTuple):
         )
 
     def _mapped(
-        self, name: str, values: "pyarrow.Array", function: Callable[[Any], Any], rule: str
+        self, name: str, values: "pyarrow.Array", function: Callable[[Any], Any], rule: Rule
     ) -> NDArray[Any]:
         """Return what ``function`` makes of each of the ``values`` of a column; refuse those of which it makes None."""
         encoded = values.dictionary_encode(null_encoding="encode")
@@ -201,8 +199,7 @@ class ReadColumns(NamedTuple):
         if bad.any():
             place = int(bad.argmax())
             value = distinct[places[place]]
-            but = f"is {quoted(value)}" if to_text(value) else IS_MISSING
-            raise self.error(f"{rule}, but {but}", place, name)
+            raise self.error(rule, place, name, value if to_text(value) else None)
         of_rows: NDArray[Any] = np.array([each or 0 for each in mapped])[places]
         return of_rows
 
@@ -214,7 +211,7 @@ class ReadColumns(NamedTuple):
             group = to_text(value) or gap
             return None if group is None else by_name.setdefault(group, len(by_name))
 
-        codes = self.codes(name, group_code, "must have a name")
+        codes = self.codes(name, group_code, Rule("has_name"))
         return Groups([*by_name], codes)
 
 
@@ -280,14 +277,19 @@ class FileTable:
                 ]
         return values
 
-    def check_columns(self, names: Sequence[str | None], option: str = "") -> None:
+    def check_columns(self, names: Sequence[str | None], option: str) -> None:
         """Raise an error if a column in ``names`` is missing. The message names the command's ``option``."""
         known = {*self.names}
         for name in names:
             if name is not None and name not in known:
-                source = f" of {option}" if option else ""
                 raise PredictionsError(
-                    self.path, f"has no column {quoted(name)}{source}; {self.it_has()}"
+                    self.path,
+                    Rule(
+                        "has_named_column",
+                        name=name,
+                        option=option,
+                        columns=self.names_in_file,
+                    ),
                 )
 
     def check_options(self, options: ReadOptions, *names: str) -> None:
@@ -297,9 +299,10 @@ class FileTable:
             columns = [named] if named is None or isinstance(named, str) else named
             self.check_columns(columns, f"--{name.replace('_', '-')}")
 
-    def it_has(self) -> str:
-        """Return "it has " and the column names of the file, for a message."""
-        return f"it has {listed([name for name in self.names if name not in self.joined])}"
+    @property
+    def names_in_file(self) -> list[str]:
+        """The names of the columns of the file itself."""
+        return [name for name in self.names if name not in self.joined]
 
 
 def without_decimals(values: Column) -> Column:
@@ -329,16 +332,9 @@ def unnamed(count: int) -> list[str]:
     return [f"column {place}" for place in range(1, count + 1)]
 
 
-def listed(names: Sequence[str], most: int = 10) -> str:
-    """Return the first ``most`` names with commas between, and the number of the others, for a message."""
-    shown = ", ".join(quoted(name)[1:-1] for name in islice(names, most))
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
-
-
 def choices(option: str, values: Iterable[str]) -> str:
-    """Return a hint for an error message: "choose by", and ``option`` with each of ``values``, joined by "or"."""
-    ways = [shlex.join(as_arguments(option, value)) for value in values]
-    return "choose by " + " or ".join(ways)
+    """Return ``option`` with each of ``values`` as typed in a shell, joined by "or"."""
+    return " or ".join(shlex.join(as_arguments(option, value)) for value in values)
 
 
 def to_text(value: Any) -> str:
@@ -430,6 +426,7 @@ def distinct_texts(table: FileTable, name: str, most: int) -> set[str]:
         to_text(value) for value in table.read([name]).single(name).unique().to_pylist()
     }
     if len(distinct) > most:
-        problem = f"must have at most {most} different values, but has more"
-        raise PredictionsError(table.path, problem, column=name)
+        raise PredictionsError(
+            table.path, Rule("different_values_at_most", maximum=most), column=name
+        )
     return distinct

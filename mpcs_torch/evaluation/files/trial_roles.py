@@ -4,12 +4,12 @@ from collections.abc import Collection, Sequence
 from itertools import combinations, product
 from typing import NamedTuple
 
-from mpcs_torch.errors import printable, shown
+from mpcs_torch.errors import Rule, listed, printable, shown
 from mpcs_torch.evaluation.files.facts import Facts, label_text
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.row_ids import Ids
-from mpcs_torch.evaluation.files.tables import FileTable, choices, listed
+from mpcs_torch.evaluation.files.tables import FileTable, choices
 from mpcs_torch.evaluation.files.words import (
     DECISIONS,
     IDS,
@@ -50,9 +50,7 @@ def find_roles(
     table.check_columns(options.score_columns, "--score-column")
     columns = Facts(table, options)
     if len(options.score_columns) > 1:
-        raise columns.error(
-            f"one column has the scores, not {len(options.score_columns)}: --score-column"
-        )
+        raise columns.error(Rule("one_column_of_scores", number=len(options.score_columns)))
     scores = labels = [""]
     if has_score:
         scores = [*options.score_columns] or _possible_scores(columns)
@@ -75,8 +73,9 @@ def find_roles(
             named = {"scores": score, "labels": label}
             words = [f"{what} {names_shown(name)}" for what, name in named.items() if name]
             ways.append(" and ".join(words))
-        read = f"can be read as {', or as '.join(ways)}"
-        raise columns.error(f"{read}: choose with {' and '.join(steps)}")
+        raise columns.error(
+            Rule("one_way", ways=", or as ".join(ways), steps=" and ".join(steps))
+        )
     return TrialRoles(*pairs[0], [name for name in table.names if name not in pairs[0]])
 
 
@@ -135,20 +134,20 @@ def _possible_scores(columns: Facts) -> list[str]:
     return [name for name in named if name in numbers] or named or unnamed
 
 
-def _no_reading(columns: Facts, *, is_score: bool) -> str:
+def _no_reading(columns: Facts, *, is_score: bool) -> Rule:
     if columns.table.dialect == MATRIX:
-        return "contains no labels: give a Key, or a list of trials, with --labels FILE"
-    has = columns.table.it_has()
+        return Rule("labels_of_matrix")
+    has = columns.table.names_in_file
     if is_score:
-        return f"has no column of scores by name or content: name it with --score-column; {has}"
-    example = ""
+        return Rule("column_of_trial_scores", columns=has)
+    example: Rule | str = ""
     for name in columns.by_kind(columns.free, "text"):
         words = list(dict.fromkeys(columns.columns[name].values))
         if len(words) == 2:
             ways = choices("--target-label", words)
-            example = f" ({names_shown(name)} has {listed(words)}: {ways})"
-    known = "name it with --label-column, or the label of targets with --target-label, or give --labels FILE"
-    return f"has no column of labels by name or content: {known}{example}; {has}"
+            shown = names_shown(name)
+            example = Rule("column_of_two_words", column=shown, words=words, ways=ways)
+    return Rule("column_of_trial_labels", columns=has, example=example)
 
 
 def find_names(

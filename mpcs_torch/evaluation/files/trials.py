@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import Rule, listed
 from mpcs_torch.evaluation.files.facts import label_text, named_class
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
@@ -23,14 +23,7 @@ from mpcs_torch.evaluation.files.reading import (
     ReadOptions,
 )
 from mpcs_torch.evaluation.files.row_ids import Ids, RowIds
-from mpcs_torch.evaluation.files.tables import (
-    IS_MISSING,
-    FileTable,
-    ReadColumns,
-    choices,
-    listed,
-    to_number,
-)
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, choices, to_number
 from mpcs_torch.evaluation.files.trial_roles import (
     TrialRoles,
     find_names,
@@ -114,8 +107,9 @@ def read_trials(
     )
     missing = missing_kind(trials.labels)
     if missing is not None:
-        rule = f"must contain target and non-target trials, but contains no {missing.removesuffix('s')} trial"
-        raise PredictionsError(table.path, rule)
+        raise PredictionsError(
+            table.path, Rule("both_kinds_of_trials", missing=missing.removesuffix("s"))
+        )
     columns = (
         texts if kept.all() else texts.where(kept)
     )  # a mask makes pyarrow import pandas
@@ -169,16 +163,14 @@ def _targets(
     kinds = {text: target_or_not(text) for text in labels}
     if target is not None:
         kinds = {text: int(text == label_text(target)) for text in labels}
-    problem = _problem_of_labels(kinds, roles.score, target)
-    if problem:
-        raise PredictionsError(texts.path, problem, column=roles.label)
+    rule = _broken_by_labels(kinds, roles.score, target)
+    if rule is not None:
+        raise PredictionsError(texts.path, rule, column=roles.label)
 
     def kind(value: Any) -> int | None:
         return kinds.get(label_text(value), -1)
 
-    rule = "must be a word of targets or of non-targets, such as 1, target, 0, nontarget"
-    advice = "--target-label names the label of targets, and all others are non-targets"
-    codes = texts.codes(roles.label, kind, f"{rule} ({advice})").numpy().astype(np.int8)
+    codes = texts.codes(roles.label, kind, Rule("label_of_trial")).numpy().astype(np.int8)
     words = [text for text in labels if kinds[text]] or [f"not {text}" for text in labels]
     others = [text for text in labels if not kinds[text]]
     pooled = "" if target is None else ", all others are non-targets"
@@ -187,24 +179,25 @@ def _targets(
     return codes, f"{listed(words)} = target{pooled}"
 
 
-def _problem_of_labels(
+def _broken_by_labels(
     kinds: Mapping[str, int | None], score: str, target: str | None
-) -> str:
-    """Return the problem that labels do not tell targets from non-targets, given their ``kinds``; "" if they do."""
+) -> Rule | None:
+    """Return the rule for labels, given their ``kinds``, that do not tell targets from non-targets; else None."""
     labels = [*kinds]
     if target is not None and 1 in kinds.values():
-        return ""
+        return None
     if target is not None:
-        return f"has no label {quoted(target)} of --target-label, but {listed(labels)}"
+        return Rule("has_target_label", target=target, labels=labels)
     if {"0", "-1"} <= {*labels}:
-        return "has the labels 0 and -1: name that of targets with --target-label"
+        return Rule("zero_and_minus_one")
     named = [labels[place] for place in named_class(score, labels)]
     if named and kinds[named[0]] == 0 and to_number(named[0]) is None:
-        way = f"--target-label {shlex.quote(named[0])} makes it the target"
-        return f"has no target {quoted(named[0])}, but {quoted(score)} is named after it: {way}"
+        word = shlex.quote(named[0])
+        return Rule("score_of_non_target", label=named[0], score=score, word=word)
     if None not in kinds.values() or len(labels) > 2:
-        return ""
-    return f"has the labels {listed(labels)}: {choices('--target-label', labels)}"
+        return None
+    ways = choices("--target-label", labels)
+    return Rule("which_target", labels=labels, ways=ways)
 
 
 def _unique_names(table: FileTable, texts: ReadColumns, naming: Sequence[Ids]) -> Ids:
@@ -217,7 +210,7 @@ def _unique_names(table: FileTable, texts: ReadColumns, naming: Sequence[Ids]) -
         if not ids.repeated():
             return names
     if naming and (table.has_names or len(naming) <= 2):
-        ids.check_different(": name other columns with --id-column")
+        ids.check_different(Rule("other_names"))
     return ()
 
 
@@ -241,8 +234,8 @@ def _kept(
     elif not kept.all() and not is_matrix:
         row = int((~kept).argmax())
         column = roles.score if np.isnan(scores[row]) else roles.label
-        raise texts.error(IS_MISSING, row, column)
+        raise texts.error(Rule("missing_value"), row, column)
     if not kept.any():
-        raise PredictionsError(texts.path, "contains no rows")
+        raise PredictionsError(texts.path, Rule("rows_of_trials"))
     number = int((~kept).sum())
     return kept, [f"{number} rows without a label or a score left out"] if number else []

@@ -15,7 +15,7 @@ import torch
 from numpy.lib import format as npy
 from torch import Tensor
 
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.delimited import SPACE
 from mpcs_torch.evaluation.files.formats import check_names, open_text
 from mpcs_torch.evaluation.files.reading import PredictionsError
@@ -25,7 +25,6 @@ from mpcs_torch.evaluation.files.tables import (
     Column,
     FileTable,
     ReadColumns,
-    listed,
     unnamed,
     without_decimals,
 )
@@ -132,8 +131,9 @@ def check_copy(table: FileTable, out: Path) -> None:
     if out.suffix.lower() in OTHER_FORMATS and not (
         has_arrays and out.suffix.lower() in WRITERS
     ):
-        other = ", or as arrays .npz or .pt" if has_arrays else ""
-        raise PredictionsError(out, f"must end in .csv, .parquet, .tsv or .txt{other}")
+        raise PredictionsError(
+            out, Rule("ends_as_arrays" if has_arrays else "ends_as_text")
+        )
 
 
 def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -> None:
@@ -234,23 +234,29 @@ def _fault(
     """Return an error about the first name or cell of ``texts`` that is read differently from ``content``, or None."""
     import pyarrow
 
-    advice = "write .parquet instead"
     try:
         table = open_text(path, content)
         columns = table.load(table.names, (), None)
     except (ValueError, csv.Error) as error:
-        return PredictionsError(path, f"text could not be read again ({error}): {advice}")
+        return PredictionsError(path, Rule("text_to_read_again", error=error))
     if ([*table.names], table.decimal) != ([*texts], decimal):
-        read = f"{listed(table.names)}, with the decimal mark {table.decimal!r}"
-        problem = f"in text, the columns {listed([*texts])} would be read as {read}"
-        return PredictionsError(path, f"{problem}: {advice}")
+        return PredictionsError(
+            path,
+            Rule(
+                "columns_to_read_again",
+                names=[*texts],
+                read=table.names,
+                decimal=table.decimal,
+            ),
+        )
     for name, cells in texts.items():
         if columns[name].equals(pyarrow.array(cells, pyarrow.string())):
             continue
         pairs = enumerate(zip_longest(cells, columns[name].to_pylist()), start=1)
         row, cell, read = next((row, *pair) for row, pair in pairs if pair[0] != pair[1])
-        problem = f"in text, {quoted(cell)} would be read as {quoted(read)}: {advice}"
-        return PredictionsError(path, problem, row=row, column=name)
+        return PredictionsError(
+            path, Rule("value_to_read_again", cell=cell, read=read), row=row, column=name
+        )
     return None
 
 
@@ -283,17 +289,9 @@ def write_trials(
     trials = None if trials is None else local_path(trials, "trials")
     for column, group in table.groups.items():
         if column in RESERVED:
-            raise PredictionsError(
-                path,
-                f"a column must not be called {quoted(column)}, as scores or labels are",
-            )
-        _check_texts(
-            path,
-            column,
-            group,
-            "must have no zero character",
-            lambda text: "\0" not in text,
-        )
+            raise PredictionsError(path, Rule("no_reserved_name", name=column))
+        rule = Rule("no_zero_character")
+        _check_texts(path, column, group, rule, lambda text: "\0" not in text)
     columns: Columns = {name: _texts(group) for name, group in table.groups.items()}
     columns |= {
         "score": table.trials.scores,
@@ -301,29 +299,22 @@ def write_trials(
     }
     if path.suffix.lower() in TABLES:
         if trials is not None:
-            raise PredictionsError(
-                path, "holds the labels itself: a list of trials is only for text"
-            )
+            raise PredictionsError(path, Rule("no_list_of_trials"))
         write = WRITERS.get(path.suffix.lower(), partial(write_text, path=path))
         replace_whole(path, lambda file: write(file, columns))
         return []
     if trials is None or trials.resolve() == path.resolve():
-        raise PredictionsError(
-            path,
-            "holds no labels: give another file for the list of trials, --out-trials FILE",
-        )
+        raise PredictionsError(path, Rule("list_of_trials"))
     for each in (path, trials):
         if each.suffix.lower() in (*TABLES, *OTHER_FORMATS):
-            rule = "names a format that is not written: csv, parquet and npz, or text for both files"
-            raise PredictionsError(each, rule)
+            raise PredictionsError(each, Rule("written_format"))
     if not {*PAIR} <= {*table.groups}:
         raise PredictionsError(
-            path,
-            f"needs the columns {quoted([*PAIR])}, but the trials have {quoted([*table.groups])}",
+            path, Rule("needs_columns", needed=[*PAIR], columns=[*table.groups])
         )
     RowIds.of(ReadColumns(path, columns), PAIR).check_different()
     for name in PAIR:
-        rule = "must have no white space and no quotes in text"
+        rule = Rule("no_white_space")
         _check_texts(
             trials,
             name,
@@ -348,8 +339,8 @@ def _texts(groups: Groups) -> Any:
 
 
 def _check_texts(
-    path: Path, column: str, group: Groups, rule: str, is_kept: Callable[[str], bool]
+    path: Path, column: str, group: Groups, rule: Rule, is_kept: Callable[[str], bool]
 ) -> None:
     for text in group.names:
         if not is_kept(text):
-            raise PredictionsError(path, f"{rule}, but is {quoted(text)}", column=column)
+            raise PredictionsError(path, rule, column=column, value=text)

@@ -234,19 +234,14 @@ def audited_mean(
         shape="(N,), N at least 1",
     )
     known = ~loss.isnan()
-    of_share = {"minimum": 0, "maximum": 1}
+    of_share = Rule("between", "predicted", minimum=0, maximum=1)
+    of_chance = Rule("above_at_most", "chance", minimum=0, maximum=1)
     raise_first(
         [
             Fault(Rule("loss_or_unknown", "loss"), loss, known & outside(loss, 0, 1)),
             Fault(Rule("known_if_certain", "loss"), loss, ~known & ~(chance < 1)),
-            Fault(
-                Rule("between", "predicted", of_share), predicted, outside(predicted, 0, 1)
-            ),
-            Fault(
-                Rule("above_at_most", "chance", of_share),
-                chance,
-                outside(chance, 0, 1) | (chance == 0),
-            ),
+            Fault(of_share, predicted, outside(predicted, 0, 1)),
+            Fault(of_chance, chance, outside(chance, 0, 1) | (chance == 0)),
         ]
     )
     codes = (

@@ -43,7 +43,7 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
     require(is_row, "float_shape", "p_values", p_values, shape="(M,)")
     require_all(
         ~outside(p_values, 0, 1),
-        Rule("between", "p_values", {"minimum": 0, "maximum": 1}),
+        Rule("between", "p_values", minimum=0, maximum=1),
         p_values,
     )
     ascending, order = p_values.double().sort(stable=True)

@@ -186,9 +186,7 @@ class ExpectedConcern(RowMeasure):
         """The rules of the values of rows."""
         scores = SCORE_RULES[input_scale(self.from_logits)]
         decisions = decision_range(self.num_classes, self.further)
-        rule = Rule(
-            "scores_or_decisions", "preds", {"scores": scores, "decisions": decisions}
-        )
+        rule = Rule("scores_or_decisions", "preds", scores=scores, decisions=decisions)
         return value_rules(self.num_classes, rule)
 
     def rows(
@@ -395,7 +393,7 @@ class CostedDecisions(NamedTuple):
 
 def cost_rule(num_classes: int) -> Rule:
     """Return the rule of the costs of each sample."""
-    return Rule("finite_costs", "target", {"number": num_classes})
+    return Rule("finite_costs", "target", number=num_classes)
 
 
 @dataclass(eq=False)

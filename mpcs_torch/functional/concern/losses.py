@@ -21,7 +21,7 @@ def costs_of_errors(batch: LossBatch, logits: Tensor, costs: Any) -> Tensor:
     rule = Rule(
         "finite_at_least",
         "costs of wrong decisions, beyond that of the right one,",
-        {"minimum": 0},
+        minimum=0,
     )
     check_values(rule, beyond, torch.finfo(beyond.dtype).max)
     return beyond

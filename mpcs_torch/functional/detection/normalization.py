@@ -48,7 +48,7 @@ def cohort_statistics(
     check_vector(preds, "M")
     is_alike = not names.is_floating_point() and names.shape == preds.shape
     require(is_alike, "integer_shape", "names", names, shape=tuple(preds.shape))
-    name_rule = Rule("between", "names", {"minimum": 0, "maximum": num_names - 1})
+    name_rule = Rule("between", "names", minimum=0, maximum=num_names - 1)
     raise_first(
         [
             Fault(Rule("finite", "preds"), preds, ~preds.isfinite()),

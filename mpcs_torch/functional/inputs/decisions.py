@@ -79,22 +79,15 @@ class Decisions(NamedTuple):
 def decision_rule(num_classes: int, further: int = 0) -> Rule:
     """Return the rule of the values of preds."""
     return Rule(
-        "decisions_or_scores", "preds", {"decisions": decision_range(num_classes, further)}
+        "decisions_or_scores", "preds", decisions=decision_range(num_classes, further)
     )
 
 
 def decision_range(num_classes: int, further: int) -> Rule:
     """Return the range of valid integer decisions."""
     code = ("classes_only", "with_referral", "with_answers")[min(further, 2)]
-    return Rule(
-        code,
-        "",
-        {
-            "last": num_classes - 1,
-            "referred": REFERRED,
-            "last_answer": num_classes + further - 2,
-        },
-    )
+    last_answer = num_classes + further - 2
+    return Rule(code, last=num_classes - 1, referred=REFERRED, last_answer=last_answer)
 
 
 def flatten_decisions(

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from mpcs_torch.errors import InvalidValueError, Rule, require
 from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
-from mpcs_torch.functional.inputs.labels import WEIGHT_RULE
 
 
 class Groups(NamedTuple):
@@ -39,16 +38,16 @@ def row_names(argument: str, values: Any, number: int) -> list[str]:
 
 ROW_RULES: Mapping[str, tuple[Rule, Callable[[Tensor], Tensor]]] = {
     "weights": (
-        WEIGHT_RULE._replace(argument="weights"),
+        Rule("finite_at_least", "weights", minimum=0),
         lambda numbers: (numbers >= 0) & numbers.isfinite(),
     ),
     "frequencies": (
-        Rule("whole_at_least", "frequencies", {"minimum": 1}),
+        Rule("whole_at_least", "frequencies", minimum=1),
         lambda numbers: (numbers >= 1) & (numbers % 1 == 0),
     ),
     "costs": (Rule("finite", "costs"), torch.isfinite),
     "amounts": (
-        Rule("at_least", "amounts", {"minimum": 0}),
+        Rule("at_least", "amounts", minimum=0),
         lambda numbers: ~(numbers < 0),
     ),
 }

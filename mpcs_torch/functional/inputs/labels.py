@@ -11,7 +11,7 @@ from mpcs_torch.functional.inputs.arrays import at_rows
 from mpcs_torch.functional.inputs.checks import widened, widest_float
 from mpcs_torch.functional.inputs.faults import Fault, outside
 
-WEIGHT_RULE = Rule("finite_at_least", "sample_weight", {"minimum": 0})
+WEIGHT_RULE = Rule("finite_at_least", "sample_weight", minimum=0)
 
 
 class Bins(NamedTuple):
@@ -126,7 +126,7 @@ def value_rules(num_classes: int, rule: Rule) -> tuple[Rule, Rule, Rule]:
 
 def label_rule(num_classes: int) -> Rule:
     """Return the rule of the values of target."""
-    return Rule("class_indices", "target", {"last": num_classes - 1})
+    return Rule("class_indices", "target", last=num_classes - 1)
 
 
 def flatten_labels(

@@ -173,9 +173,7 @@ def loss_batch(
 def check_labels(target: Tensor, classes: int, ignore_index: int) -> None:
     """Check on the CPU that int64 labels are classes or ``ignore_index``; on an accelerator, check nothing."""
     counted = torch.where(target == ignore_index, 0, target)
-    rule = Rule(
-        "class_indices_or", "target", {"last": classes - 1, "ignored": ignore_index}
-    )
+    rule = Rule("class_indices_or", "target", last=classes - 1, ignored=ignore_index)
     check_values(rule, counted, classes - 1)
 
 

@@ -14,7 +14,6 @@ import torch
 from pyarrow import parquet
 
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.reading import PredictionsError
 from mpcs_torch.io import untrusted_files
 from mpcs_torch.io.untrusted_files import (
     FREE_BYTES,
@@ -24,7 +23,7 @@ from mpcs_torch.io.untrusted_files import (
     max_unpacked,
 )
 from tests.evaluation.files.bombs import BOMBS, refusal
-from tests.refused import Refused
+from tests.refused import Refused, refused_file
 
 OTHER_RULES = {
     "p.csv.xz": "is a binary file of no known format",
@@ -153,9 +152,7 @@ def test_long_texts_of_a_parquet_file_are_read_in_small_batches(
 
 def test_names_of_columns_have_a_limit(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text(f"{'x' * 1001},label\n0.5,1\n")
-    with pytest.raises(
-        PredictionsError, match="must have at most 1000 characters, but one has 1001"
-    ):
+    with refused_file("length_of_names", maximum=1000, length=1001):
         open_table(tmp_path / "p.csv")
 
 
@@ -164,7 +161,5 @@ def test_a_first_line_without_end_is_refused(
 ) -> None:
     monkeypatch.setattr("mpcs_torch.evaluation.files.delimited.MAX_LINE_BYTES", 1000)
     (tmp_path / "p.csv").write_text("x" * 100_000)
-    with pytest.raises(
-        PredictionsError, match="the first line must have at most 1000 bytes"
-    ):
+    with refused_file("size_at_most", argument="the first line", maximum=1000):
         open_table(tmp_path / "p.csv")

@@ -1,6 +1,5 @@
 """Calibrations fitted to files, saved, loaded and applied to files with and without labels."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.calibration import LogisticCalibration, TemperatureScaling, VectorScaling
-from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.calibration_files import (
     CalibrationFileError,
     SavedCalibration,
@@ -23,11 +21,12 @@ from mpcs_torch.evaluation.calibration_files import (
 from mpcs_torch.evaluation.files.changed_trials import rewrite_scores
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.io.artifacts import save_artifact
 from tests.calibration.data import CLASSES, logits, trials
 from tests.evaluation.files.write import SUFFIXES, write_predictions
+from tests.refused import refused_file
 
 LOGITS, TARGET = logits(0)
 PROBS = LOGITS.softmax(dim=1)
@@ -152,9 +151,7 @@ def test_rows_that_are_left_out_have_no_scores(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text(
         "red,yellow,green,blue,id\n1,2,3,4,a\n1,,3,4,b\n4,3,2,1,c\n"
     )
-    with pytest.raises(
-        PredictionsError, match=r"row 2, column yellow: .*is missing .--missing drop leaves"
-    ):
+    with refused_file("logits, row 2, column yellow"):
         calibrated(TEMPERATURE, tmp_path / "p.csv", tmp_path / "out.csv")
     scores = open_to_calibrate(TEMPERATURE, tmp_path / "p.csv", ReadOptions(missing="drop"))
     calibrate_predictions(TEMPERATURE, scores, tmp_path / "out.csv", ignore)
@@ -185,9 +182,7 @@ def test_one_probability_of_the_positive_class_stays_one(tmp_path: Path) -> None
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_fit_needs_labels(suffix: str, tmp_path: Path) -> None:
     path = write_predictions(tmp_path / f"p{suffix}", LOGITS, None, NAMES)
-    with pytest.raises(
-        PredictionsError, match=r"has no column of labels .*--label-column COLUMN names it"
-    ):
+    with refused_file("no_labels"):
         fit_to_predictions(Predictions(path, OF_LOGITS), "temperature", ignore)
 
 
@@ -203,15 +198,10 @@ def test_columns_are_found_by_the_names_of_the_fit(tmp_path: Path) -> None:
 
 def test_other_classes_than_those_of_the_fit_are_refused(tmp_path: Path) -> None:
     other = write_predictions(tmp_path / "p.csv", LOGITS, None, ["a", "b", "c", "d"])
-    with pytest.raises(
-        PredictionsError,
-        match=r"(?s)has no columns of scores .*there is no column for red, yellow",
-    ):
+    with refused_file("no_scores"):
         open_to_calibrate(TEMPERATURE, other, ReadOptions())
     numbered = TEMPERATURE._replace(class_names=("0", "1"))
-    with pytest.raises(
-        PredictionsError, match="has scores for 4 classes, but 2 are expected"
-    ):
+    with refused_file("expected_classes", number=4, expected=2):
         open_to_calibrate(numbered, other, ReadOptions())
     assert (
         open_to_calibrate(
@@ -219,19 +209,14 @@ def test_other_classes_than_those_of_the_fit_are_refused(tmp_path: Path) -> None
         ).class_names
         == NAMES
     )
-    with pytest.raises(
-        PredictionsError,
-        match="--classes must be what the file calls red, yellow, green, blue, in",
-    ):
+    with refused_file("called_classes", classes=("red", "yellow", "green", "blue")):
         open_to_calibrate(TEMPERATURE, other, ReadOptions(classes=NAMES[::-1]))
 
 
 def test_soft_labels_are_refused(tmp_path: Path) -> None:
     soft = torch.rand(400, CLASSES, generator=torch.Generator().manual_seed(0))
     path = write_predictions(tmp_path / "p.npz", PROBS, soft, NAMES)
-    with pytest.raises(
-        PredictionsError, match="has soft labels, but logits need one class for each row"
-    ):
+    with refused_file("classes_for_logits"):
         fit_to_predictions(Predictions(path), "temperature", ignore)
 
 
@@ -239,34 +224,24 @@ def test_values_that_cannot_be_calibrated_are_refused(tmp_path: Path) -> None:
     scores = LOGITS.clone()
     scores[7, 0] = -torch.inf
     path = write_predictions(tmp_path / "p.npz", scores, TARGET, NAMES)
-    with pytest.raises(
-        PredictionsError,
-        match=rf"p\.npz: preds {Rule('finite_logits')}.* sample 7 .*\[-inf",
-    ):
+    with refused_file("p.npz: finite_logits", argument="preds"):
         fit_to_predictions(Predictions(path, OF_LOGITS), "vector", ignore)
     turned = VectorScaling(CLASSES)
     turned.scale.fill_(-1)
     saved = SavedCalibration("vector", turned, NUMBERS, True)
-    with pytest.raises(
-        PredictionsError, match=r"p\.npz, row 8: the calibrated logits are not finite"
-    ):
+    with refused_file("p.npz: finite_if_calibrated, row 8"):
         calibrated(saved, path, tmp_path / "out.npz")
     empty = write_predictions(tmp_path / "p.npz", LOGITS[:0], TARGET[:0], NAMES)
-    with pytest.raises(PredictionsError, match=r"has no rows|has a header, but no rows"):
+    with refused_file("rows_below_header"):
         fit_to_predictions(Predictions(empty, OF_LOGITS), "vector", ignore)
 
 
 def test_arrays_are_written_as_arrays_alone(tmp_path: Path) -> None:
     for name in ("p.csv", "p.npz"):
         write_predictions(tmp_path / name, LOGITS, TARGET, NAMES)
-    with pytest.raises(
-        PredictionsError, match=re.escape("o.npz: must end in .csv, .parquet, .tsv or .txt")
-    ):
+    with refused_file("o.npz: ends_as_text"):
         calibrated(TEMPERATURE, tmp_path / "p.csv", tmp_path / "o.npz")
-    with pytest.raises(
-        PredictionsError,
-        match=re.escape("o.npy: must end in .csv, .parquet, .tsv or .txt, or as"),
-    ):
+    with refused_file("o.npy: ends_as_arrays"):
         calibrated(TEMPERATURE, tmp_path / "p.npz", tmp_path / "o.npy")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["p.csv", "p.npz"]
 
@@ -328,48 +303,46 @@ def test_ratios_of_a_file_are_those_of_its_tensors(method: str, tmp_path: Path) 
 def test_separated_trials_are_refused_with_their_file(tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("1 0\n2 1\n")
     read = read_trials(tmp_path / "s.txt", ReadOptions(), ignore).trials
-    with pytest.raises(
-        PredictionsError, match=r"s\.txt: preds must overlap to be calibrated"
-    ):
+    with refused_file("s.txt: separated", argument="preds"):
         fit_to_trials(tmp_path / "s.txt", read, "logistic", 0.5)
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "out", "message"),
+    ("name", "text", "out", "refusal"),
     [
-        ("s.csv", "score\n1\n", "o.npz", "o.npz: must end in .csv, .parquet, .tsv or .txt"),
+        ("s.csv", "score\n1\n", "o.npz", "o.npz: ends_as_text"),
         (
             "s.csv",
             "score,label\n1,0\n2\n",
             "o.csv",
-            "s.csv, row 2, column label: is missing: the row has 1 of 2 values",
+            "s.csv: all_values_of_row, row 2, column label",
         ),
         (
             "s.csv",
             "score\n1\nx\n",
             "o.csv",
-            "s.csv, row 2, column score: must be a number, but is 'x'",
+            "s.csv: number, row 2, column score",
         ),
         (
             "s.txt",
             "1.5 0\n2\n",
             "o.txt",
-            "s.txt, row 2, column 2: is missing: the row has 1 of 2 values",
+            "s.txt: all_values_of_row, row 2, column column 2",
         ),
         (
             "s.txt",
             "a b c d\n",
             "o.txt",
-            "s.txt: has no column of scores by name or content: name it with --score-column",
+            "s.txt: column_of_trial_scores",
         ),
-        ("s.txt", "", "o.txt", "s.txt: has no rows: the file is empty"),
+        ("s.txt", "", "o.txt", "s.txt: rows_in_file"),
     ],
 )
 def test_a_bad_file_of_trials_is_refused_and_nothing_is_written(
-    name: str, text: str, out: str, message: str, tmp_path: Path
+    name: str, text: str, out: str, refusal: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(PredictionsError, match=re.escape(message)):
+    with refused_file(refusal):
         rewrite_scores(
             tmp_path / name, tmp_path / out, lambda scores: scores, ReadOptions(), ignore
         )

@@ -1,7 +1,6 @@
 """Copies of files keep what was read, and what a format cannot hold is an error."""
 
 import csv
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ import pyarrow.parquet
 import pytest
 
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.reading import PredictionsError
 from mpcs_torch.evaluation.files.tables import FileTable
 from mpcs_torch.evaluation.files.write import copy_table, write_text
+from tests.refused import refused_file
 
 
 @pytest.mark.parametrize(
@@ -106,38 +105,32 @@ def test_arrays_are_written_with_the_names_of_their_classes(
 
 
 @pytest.mark.parametrize(
-    ("columns", "row", "column"),
+    ("columns", "refusal"),
     [
         (
             {"id": ["a", "b\0"], "score": [0.5, 1.5]},
-            "",
-            "is a binary file of no known format",
+            "text_to_read_again",
         ),
         (
             {" id ": ["a", "b"], "score": [0.5, 1.5]},
-            "",
-            "in text, the columns  id , score, new would be read as id",
+            "columns_to_read_again",
         ),
         (
             {"1": [0.5, 1.5], "2.5": [0.5, 1.5]},
-            "",
-            "in text, the columns 1, 2.5, new would be read as column 1",
+            "columns_to_read_again",
         ),
         (
             {"id": ["a", "b" * csv.field_size_limit() * 2], "score": [0.5, 1.5]},
-            "",
-            "a value must have at most",
+            "text_to_read_again",
         ),
     ],
 )
 def test_what_text_cannot_hold_is_an_error_that_names_another_format(
-    tmp_path: Path, columns: dict[str, list[Any]], row: str, column: str
+    tmp_path: Path, columns: dict[str, list[Any]], refusal: str
 ) -> None:
     pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "in.parquet")
     table = open_table(tmp_path / "in.parquet")
-    with pytest.raises(
-        PredictionsError, match=f"{row}{re.escape(column)}.*: write .parquet instead$"
-    ):
+    with refused_file(refusal):
         copied(table, tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
     read = open_table(copied(table, tmp_path / "out.parquet")).read(table.names)
@@ -158,10 +151,7 @@ def test_columns_without_names_get_usual_names_in_a_format_that_has_names(
     table, out = open_table(tmp_path / "in.csv"), tmp_path / "out.parquet"
     copy_table(table, out, lambda _: {}, names={"column 2": "label"})
     assert open_table(out).names == ["column 1", "label"]
-    with pytest.raises(
-        PredictionsError,
-        match=re.escape("columns must have different names, but ['label'] repeat"),
-    ):
+    with refused_file("different_columns", names=["label"]):
         copy_table(
             table, out, lambda _: {}, names={"column 1": "label", "column 2": "label"}
         )

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from mpcs_torch.evaluation.files import delimited
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import PredictionsError
+from tests.refused import refused_file
 
 NUMBERS = [
     "0",
@@ -156,8 +156,5 @@ def test_without_pyarrow_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / name).write_text("target,a,b\n0,0.5,0.5\n")
-    with pytest.raises(
-        PredictionsError,
-        match=re.escape(f"{name}: requires pyarrow: pip install 'mpcs_torch[cli]'"),
-    ):
+    with refused_file("requires", package="pyarrow", extra="cli"):
         open_table(tmp_path / name).peek()

@@ -1,6 +1,5 @@
 """Keys and scores of SIDEKIT, BOSARIS and PyBOSARIS, and HDF5 files that break a rule."""
 
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +11,9 @@ import pytest
 
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import TrialTable, read_trials
-from mpcs_torch.messages import RULES
+from tests.refused import refused_file
 
 DATA = Path(__file__).parents[2] / "oracles" / "data" / "hdf5"
 SCORES = ["sidekit-scores", "sidekit-matlab-scores", "pybosaris-scores"]
@@ -27,11 +26,6 @@ TEXT = "ann x 2.5\nbob y 1\nann y 0.5\nbob x -0.25\nbob z -1.5\n"
 def read(scores: Path, trials: Path | None, **wanted: Any) -> TrialTable:
     options = ReadOptions(labels=trials, by=wanted.pop("by", ()))
     return read_trials(scores, options, lambda rows: None, **wanted)
-
-
-def refused(message: str, scores: Path, trials: Path | None) -> None:
-    with pytest.raises(PredictionsError, match=re.escape(message)):
-        read(scores, trials, named=True)
 
 
 def write(path: Path, **arrays: Any) -> Path:
@@ -70,8 +64,8 @@ def test_an_ndx_is_read_as_trials_without_labels() -> None:
         assert columns["enrollment"].to_pylist() == ["ann", "ann", "bob", "bob", "bob"]
         assert columns["test"].to_pylist() == ["x", "y", "x", "y", "z"]
         assert columns["label"].to_pylist() == ["target"] * 5
-    message = "sidekit-scores.h5: must contain target and non-target trials, but contains no non-target trial"
-    refused(message, DATA / "sidekit-scores.h5", DATA / "sidekit-ndx.h5")
+    with refused_file("both_kinds_of_trials", missing="non-target"):
+        read(DATA / "sidekit-scores.h5", DATA / "sidekit-ndx.h5", named=True)
 
 
 def test_text_and_hdf5_go_together(tmp_path: Path) -> None:
@@ -101,6 +95,11 @@ def test_scores_of_other_pairs_are_ignored_and_counted(tmp_path: Path) -> None:
     assert "1 rows without a label or a score left out" in found.read
 
 
+def lacks(number: int, trials: Path, **fields: Any) -> Any:
+    rows = Rule("one_row") if number == 1 else Rule("several_rows", number=number)
+    return refused_file("s.h5: rows_of_file", other=trials, rows=rows, **fields)
+
+
 def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
     key = write(tmp_path / "k.h5")
     few = {
@@ -109,71 +108,62 @@ def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
         "scores": np.ones((1, 3)),
     }
     path = write(tmp_path / "s.h5", **few)
-    message = f"s.h5: lacks 2 rows of {key}, such as 'ann x' in row 1"
-    refused(message, path, key)
     (tmp_path / "list.txt").write_text(LIST)
-    refused(message.replace("k.h5", "list.txt"), path, tmp_path / "list.txt")
+    for trials in (key, tmp_path / "list.txt"):
+        with lacks(2, trials, id="ann x", where=Rule("in_row", row=1)):
+            read(path, trials, named=True)
     path = write(tmp_path / "s.h5", score_mask=np.array([[1, 0, 1], [1, 1, 1]]))
-    refused(f"s.h5: lacks 1 row of {key}, such as 'ann y' in row 2", path, key)
+    with lacks(1, key, id="ann y", where=Rule("in_row", row=2)):
+        read(path, key, named=True)
     other = {
         "segset": np.array([b"x", b"z"]),
         "score_mask": np.ones((2, 2), dtype=np.int8),
         "scores": np.ones((2, 2)),
     }
-    refused(
-        f"s.h5: lacks 2 rows of {key}, such as 'ann y' in row 2",
-        write(tmp_path / "s.h5", **other),
-        key,
-    )
-
-
-MASK_RULE = f"'trial_mask' {Rule('matrix_of_trials', fields={'shape': (2, 3), 'kind': 'whole numbers'})}, but got "
-SCORES_RULE = f"'scores' {Rule('matrix_of_trials', fields={'shape': (2, 3), 'kind': 'scores'})}, but got "
-NAMES_RULE = Rule("names")
-SEGSET_RULE = str(Rule("dataset", fields={"name": "segset"}))
-TRIALS_RULE = RULES["trials"].partition("{")[0]
+    with lacks(2, key, id="ann y", where=Rule("in_row", row=2)):
+        read(write(tmp_path / "s.h5", **other), key, named=True)
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changed", "refusal"),
     [
-        ({"modelset": None}, TRIALS_RULE),
-        ({"segset": None}, SEGSET_RULE),
-        (
-            {"trial_mask": None},
-            TRIALS_RULE,
-        ),
+        ({"modelset": None}, "trials"),
+        ({"segset": None}, "dataset"),
+        ({"trial_mask": None}, "trials"),
         (
             {"trial_mask": np.full((2, 3), 2)},
-            f"'trial_mask' {Rule('between', fields={'minimum': -1, 'maximum': 1})}",
+            "between",
         ),
-        ({"trial_mask": np.full((3, 2), 1)}, f"{MASK_RULE}int64 (3, 2)"),
-        ({"trial_mask": np.zeros(6, dtype=np.int8)}, f"{MASK_RULE}int8 (6,)"),
-        ({"trial_mask": np.zeros((2, 3))}, f"{MASK_RULE}float64 (2, 3)"),
-        ({"scores": np.ones((2, 3), dtype=int)}, f"{SCORES_RULE}int64 (2, 3)"),
+        ({"trial_mask": np.full((3, 2), 1)}, "matrix_of_trials"),
+        ({"trial_mask": np.zeros(6, dtype=np.int8)}, "matrix_of_trials"),
+        ({"trial_mask": np.zeros((2, 3))}, "matrix_of_trials"),
+        ({"scores": np.ones((2, 3), dtype=int)}, "matrix_of_trials"),
         (
             {"scores": np.full((2, 3), np.nan)},
-            f"'scores' {Rule('number_in_mask', fields={'mask': 'score_mask'})}",
+            "number_in_mask",
         ),
-        ({"scores": np.ones((2, 2))}, f"{SCORES_RULE}float64 (2, 2)"),
-        ({"segset": np.array([b"x", b"y", b"x"])}, f"'segset' {NAMES_RULE}"),
-        ({"segset": np.array([b"x", b"", b"z"])}, f"'segset' {NAMES_RULE}"),
+        ({"scores": np.ones((2, 2))}, "matrix_of_trials"),
+        ({"segset": np.array([b"x", b"y", b"x"])}, "names"),
+        ({"segset": np.array([b"x", b"", b"z"])}, "names"),
         (
             {"segset": np.array([b"x", b"\xff", b"z"])},
-            "cannot be read: 'utf-8' codec can't decode byte 0xff",
+            "utf_8",
         ),
-        ({"segset": np.arange(3)}, f"'segset' {NAMES_RULE}"),
-        ({"segset": h5py.Empty("S1")}, SEGSET_RULE),
+        ({"segset": np.arange(3)}, "names"),
+        ({"segset": h5py.Empty("S1")}, "dataset"),
         (
             {"scores": h5py.ExternalLink(DATA / "sidekit-scores.h5", "/scores")},
-            f"'scores' {Rule('in_file')}",
+            "in_file",
         ),
-        ({"modelset": np.array([(1, 2.0)] * 2)}, f"'modelset' {NAMES_RULE}"),
-        ({"scores": np.zeros((2, 3), dtype="f8,f8")}, SCORES_RULE),
+        (
+            {"modelset": np.array([(1, 2.0)] * 2)},
+            "names",
+        ),
+        ({"scores": np.zeros((2, 3), dtype="f8,f8")}, "matrix_of_trials"),
     ],
 )
 def test_files_that_break_a_rule_are_refused(
-    tmp_path: Path, changed: dict[str, Any], message: str
+    tmp_path: Path, changed: dict[str, Any], refusal: str
 ) -> None:
     names = ["k.h5"] if "trial_mask" in changed else ["s.h5"]
     names = names if "scores" in changed or "trial_mask" in changed else ["k.h5", "s.h5"]
@@ -183,17 +173,15 @@ def test_files_that_break_a_rule_are_refused(
             write(tmp_path / "k.h5"),
             write(tmp_path / name, **changed),
         )
-        refused(f"{name}: {message}", tmp_path / "s.h5", tmp_path / "k.h5")
+        with refused_file(f"{name}: {refusal}"):
+            read(tmp_path / "s.h5", tmp_path / "k.h5", named=True)
 
 
 def test_a_trial_is_not_of_both_kinds(tmp_path: Path) -> None:
     masks = {"tar_mask": np.eye(2, 3, dtype=bool), "non_mask": np.ones((2, 3), dtype=bool)}
     path = write(tmp_path / "k.h5", trial_mask=None, **masks)
-    refused(
-        f"k.h5: a trial {Rule('target_or_not', fields={'targets': 'tar_mask', 'nontargets': 'non_mask'})}",
-        DATA / "sidekit-scores.h5",
-        path,
-    )
+    with refused_file("k.h5: target_or_not", argument="a trial"):
+        read(DATA / "sidekit-scores.h5", path, named=True)
 
 
 def test_names_may_be_text_of_any_length(tmp_path: Path) -> None:
@@ -239,54 +227,46 @@ def huge_chunk(file: h5py.File) -> None:
 
 
 @pytest.mark.parametrize(
-    ("add", "message"),
+    ("add", "refusal"),
     [
-        (external, "'scores' must be in the file itself, but is in other files"),
-        (virtual, "'scores' must be in the file itself, but is in other files"),
-        (incomplete, "'scores' must be stored completely, but values are missing"),
-        (empty, "'scores' must be stored completely, but values are missing"),
-        (huge, "must unpack to at most 268435456 bytes, but its 2335 bytes unpack to 8796"),
-        (
-            huge_chunk,
-            "must unpack to at most 268435456 bytes, but its 2335 bytes unpack to 2147",
-        ),
+        (external, "in_file"),
+        (virtual, "in_file"),
+        (incomplete, "stored"),
+        (empty, "stored"),
+        (huge, "unpacked_at_most"),
+        (huge_chunk, "unpacked_at_most"),
     ],
 )
 def test_datasets_that_are_elsewhere_incomplete_or_too_large_are_refused(
-    tmp_path: Path, add: Callable[[h5py.File], None], message: str
+    tmp_path: Path, add: Callable[[h5py.File], None], refusal: str
 ) -> None:
     path = write(tmp_path / "s.h5", scores=None)
     with h5py.File(path, "a") as file:
         add(file)
-    refused(f"s.h5: {message}", path, DATA / "sidekit-key.h5")
+    with refused_file(refusal):
+        read(path, DATA / "sidekit-key.h5", named=True)
 
 
 def test_files_that_end_early_or_lack_labels_are_refused(tmp_path: Path) -> None:
     key, path = DATA / "sidekit-key.h5", tmp_path / "s.h5"
     path.write_bytes((DATA / "sidekit-scores.h5").read_bytes()[:-100])
     for scores, trials in ((path, key), (DATA / "sidekit-scores.h5", path)):
-        with pytest.raises(
-            PredictionsError, match=r"s\.h5: cannot be read: .*truncated file"
-        ):
+        with refused_file("s.h5: readable"):
             read(scores, trials)
-    no_labels = "sidekit-scores.h5: contains no labels: give a Key, or a list of trials, with --labels FILE"
-    refused(no_labels, DATA / "sidekit-scores.h5", None)
-    refused(
-        "sidekit-key.h5: has no column of scores by name or content: name it with --score-column",
-        key,
-        None,
-    )
-    with pytest.raises(
-        PredictionsError,
-        match="has no column 'speaker' of --by; it has enrollment, test, score",
+    with refused_file("labels_of_matrix"):
+        read(DATA / "sidekit-scores.h5", None)
+    with refused_file("column_of_trial_scores"):
+        read(key, None)
+    with refused_file(
+        "has_named_column",
+        name="speaker",
+        option="--by",
+        columns=["enrollment", "test", "score"],
     ):
         read(DATA / "sidekit-scores.h5", key, by=["speaker"])
 
 
 def test_h5py_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(
-        PredictionsError,
-        match=re.escape("scores.h5: requires h5py: pip install 'mpcs_torch[hdf5]'"),
-    ):
+    with refused_file("requires", package="h5py", extra="hdf5"):
         read(DATA / "sidekit-scores.h5", DATA / "sidekit-key.h5")

@@ -15,11 +15,12 @@ import torch
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation import Result, model_sums
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
-from mpcs_torch.evaluation.files.reading import NO_GROUP, PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
 from mpcs_torch.functional import clopper_pearson, dangerous_errors, sign_flip_test
 from mpcs_torch.metrics.register import BY_NAME
 from tests.evaluation.means import MEANS
 from tests.metrics.batches import random_batch
+from tests.refused import refused_file
 
 NAMES = ["a", "b", "c", "d"]
 LOGITS, TARGET = random_batch(240, seed=5)
@@ -336,10 +337,7 @@ def test_of_many_groups_the_worst_are_shown_and_too_many_are_refused(
     [groups] = measured([exactly], by=["row"], metrics=["accuracy"], intervals=False).groups
     assert (len(groups.table().rows), groups.table().rows[40][0]) == (44, "worst")
     monkeypatch.setattr(model_sums, "MAX_NUMBERS", 40 * 14)
-    with pytest.raises(
-        PredictionsError,
-        match=r"A.csv: column 'row' must have fewer groups: their sums take",
-    ):
+    with refused_file("A.csv: fewer_groups", argument="column 'row'"):
         measured([path], by=["row"], metrics=["accuracy"], intervals=False)
 
 
@@ -370,7 +368,7 @@ def test_models_of_soft_labels_have_intervals_and_a_comparison(tmp_path: Path) -
     assert len(found.groups) == 2
     assert [row.measure for row in found.comparisons] == ["macro soft F1", "divergence"]
     other = write(tmp_path / "C.csv", SECOND, soft.flip(0))
-    with pytest.raises(PredictionsError, match="models must have the same rows and labels"):
+    with refused_file("same_rows", argument="models"):
         measured([paths[0], other], None)
     for scores in (*found.models.values(), *found.groups[0].groups.values()):
         assert set(scores.values) - set(scores.intervals) <= {"hard_f1_macro"}
@@ -381,69 +379,72 @@ OTHER[200] = (TARGET[200] + 1) % 4
 
 
 @pytest.mark.parametrize(
-    ("second", "message"),
+    ("second", "refusal"),
     [
         (
             {"target": OTHER},
-            r"B.csv, row 201: the label must be '.' as in .*A.csv, but is '.': rows are matched",
+            "B.csv: label_as_first, row 201",
         ),
         (
             {"probs": SECOND[:200], "target": TARGET[:200]},
-            r"B.csv: has 200 rows, but .*A.csv has 240",
+            "B.csv: as_many_rows",
         ),
         (
             {"probs": SECOND.repeat(2, 1), "target": TARGET.repeat(2)},
-            r"B.csv: has .* rows, but .*A.csv has 240",
+            "B.csv: as_many_rows",
         ),
         (
             {"site": ["s0", *SITES[:-1]]},
-            r"B.csv, row 2, column site: must be 's1' as in .*A.csv, but is 's0'",
+            "B.csv: group_as_first, row 2, column site",
         ),
         (
             {"site": ["s0", "x1", *SITES[2:]]},
-            r"B.csv, row 2, column site: must be 's1' as in .*A.csv, but is 'x1'",
+            "B.csv: group_as_first, row 2, column site",
         ),
         (
             {"target": SECOND},
-            r"B.csv: has soft labels for each row, but .*A.csv has one class",
+            "B.csv: soft_labels_as_first",
         ),
     ],
 )
 def test_rows_that_do_not_match_are_refused(
-    tmp_path: Path, second: dict[str, Any], message: str
+    tmp_path: Path, second: dict[str, Any], refusal: str
 ) -> None:
     first = write(tmp_path / "A.csv", FIRST, site=SITES)
     other = write(tmp_path / "B.csv", **{"probs": SECOND, **second})
-    with pytest.raises(PredictionsError, match=message):
+    with refused_file(refusal):
         measured([first, other], None, by=["site"], intervals=False)
 
 
 @pytest.mark.parametrize(
-    ("texts", "options", "message"),
+    ("texts", "options", "refusal"),
     [
         (
             {"place": SITES},
             {"by": ["site"]},
-            "A.csv: has no column 'site' of --by; it has place, a, b",
+            "A.csv: has_named_column",
         ),
         (
             {"site": ["", *SITES[1:]]},
             {"cluster": "site"},
-            "row 1, column site: must have a name, but is missing .--missing drop",
+            "has_name, row 1, column site",
         ),
         (
             {},
             {"by": ["target"]},
-            "A.csv: column 'target' cannot be labels and name groups or rows, too",
+            "A.csv: both",
         ),
-        ({}, {"cluster": "a"}, "A.csv: has no columns of scores or predicted labels"),
+        ({}, {"cluster": "a"}, "A.csv: no_scores"),
     ],
 )
 def test_columns_that_name_no_groups_are_refused(
-    tmp_path: Path, texts: dict[str, list[str]], options: dict[str, Any], message: str
+    tmp_path: Path,
+    texts: dict[str, list[str]],
+    options: dict[str, Any],
+    refusal: str,
 ) -> None:
     path = write(tmp_path / "A.csv", FIRST, **texts)
-    with pytest.raises(PredictionsError, match=message):
+    with refused_file(refusal):
         measured([path], **options)
 
 
@@ -460,7 +461,7 @@ def test_rows_without_a_group_are_a_group(tmp_path: Path) -> None:
 
 def test_a_file_given_twice_is_refused_and_equal_names_become_paths(tmp_path: Path) -> None:
     path = write(tmp_path / "A.csv", FIRST)
-    with pytest.raises(PredictionsError, match=r"A.csv: is given twice"):
+    with refused_file("A.csv: given_twice"):
         measured([path, path])
     (tmp_path / "other").mkdir()
     other = write(tmp_path / "other" / "A.csv", SECOND)

@@ -1,7 +1,6 @@
 """Trials of detectors are read by the meaning of the columns, and the way is told; or the file is refused."""
 
 import itertools
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,9 @@ import pytest
 import torch
 from pyarrow import csv, parquet
 
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import TrialTable, read_trials
+from tests.refused import refused_file
 
 SCORES = (0.5, -1.5, 2e-3, 1.25)
 LABELS = (True, False, False, True)
@@ -184,10 +184,7 @@ def test_names_may_be_given_by_an_option(tmp_path: Path) -> None:
         found = read(path, named=True, id_column=key)
         assert found.names is not None
         assert found.names.to_pylist() == names
-    with pytest.raises(
-        PredictionsError,
-        match="each id must name one row, but '1' appears again: name other columns",
-    ):
+    with refused_file("different_ids, row 2, column take", id="1"):
         read(path, named=True, id_column="take")
     assert read(written(path, "score,label\n1,1\n0,0\n"), named=True).names is None
 
@@ -271,9 +268,7 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
     )
     assert found["site"].names == ["n", "(none)"]
     assert found["site"].codes.tolist() == [0, 1, 0]
-    with pytest.raises(
-        PredictionsError, match="row 2, column site: must have a name, but is missing"
-    ):
+    with refused_file("has_name, row 2, column site"):
         read(written(tmp_path / "c.csv", "score,label,site\n1,1,n\n0,0,\n"), cluster="site")
     assert read(written(tmp_path / "s.txt", "a 1 0.5\nb 0 0.7\n"), by=("column 1",)).groups[
         "column 1"
@@ -284,187 +279,195 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "message"),
+    ("text", "options", "refusal"),
     [
-        ("", {}, "has no rows: the file is empty"),
-        ("score,label\n", {}, "has a header, but no rows"),
+        ("", {}, "rows_in_file"),
+        ("score,label\n", {}, "rows_below_header"),
         (
             "a,label\nx,1\n",
             {},
-            "has no column of scores by name or content: name it with --score-column; it has a, label",
+            "column_of_trial_scores",
         ),
         (
             "a,score\nx,1.5\n",
             {},
-            "has no column of labels by name or content: name it with --label-column, or the label of",
+            "column_of_trial_labels",
         ),
-        ("a x 1.5\nb y 0.5\n", {}, "or give --labels FILE"),
+        ("a x 1.5\nb y 0.5\n", {}, "column_of_trial_labels"),
         (
             "score,label\n1,1\n2,0\nx,1\n",
             {},
-            "row 3, column score: must be a number, but is 'x'",
+            "number, row 3, column score",
         ),
         (
             "score,label\n1,1\nnan,0\n",
             {},
-            "row 2, column score: is missing (--missing drop leaves such",
+            "missing_value, row 2, column score",
         ),
         (
             "score,label\n1,1\n2,\n",
             {},
-            "row 2, column label: is missing (--missing drop leaves such",
+            "missing_value, row 2, column label",
         ),
         (
             "score,label\n1,1\n1,2\n",
             {},
-            "column label: has the labels 1, 2: choose by --target-label 1 or --target-label 2",
+            "which_target, column label",
         ),
         (
             "score,label\n1,cat\n1,dog\n",
             {},
-            "has the labels cat, dog: choose by --target-label cat or --target-label dog",
+            "which_target, column label",
         ),
         (
             "0.5 cat\n0.7 dog\n",
             {},
-            '("column 2" has cat, dog: choose by --target-label cat or --target-label dog)',
+            "column_of_trial_labels",
         ),
         (
             "score,label\n1,1\n2,0\n3,0\n1,x\n",
             {},
-            "row 4, column label: must be a word of targets or of non-targets, such",
+            "label_of_trial, row 4, column label",
         ),
         (
             "score,label\n1,1\n2,0\n3,-1\n",
             {},
-            "has the labels 0 and -1: name that of targets with --target-label",
+            "zero_and_minus_one, column label",
         ),
         (
             "score,label\n1,1\n2,0\n",
             {"target_label": "x"},
-            "has no label 'x' of --target-label, but 1, 0",
+            "has_target_label, column label",
         ),
         (
             "score,label\n1,1\n1\n",
             {},
-            "row 2, column label: is missing: the row has 1 of 2 values",
+            "all_values_of_row, row 2, column label",
         ),
         (
             "score,label\n1,1\n2,1\n",
             {},
-            "must contain target and non-target trials, but contains no non-target trial",
+            "both_kinds_of_trials",
         ),
         (
             "0.5 0\n",
             {},
-            "must contain target and non-target trials, but contains no target trial",
+            "both_kinds_of_trials",
         ),
         (
             "1 0\n0 1\n",
             {},
-            'scores "column 1" and labels "column 2", or as scores "column 2" and labels "column 1": choose',
+            "one_way",
         ),
         (
             "score,target,y_true\n1,1,0\n0,0,1\n",
             {},
-            "choose with --score-column and --label-column",
+            "one_way",
         ),
         (
             "a,b,label\n0.1,0.7,1\n0.2,0.8,0\n",
             {},
-            'scores "a" and labels "label", or as scores "b" and labels "label"',
+            "one_way",
         ),
         (
             "score,label\n1,1\n0,0\n",
             {"by": ("site",)},
-            "has no column 'site' of --by; it has score, label",
+            "has_named_column",
         ),
         (
             "score,label\n1,1\n0,0\n",
             {"label_column": "y"},
-            "has no column 'y' of --label-column; it has score, label",
+            "has_named_column",
         ),
         (
             "score,a,label\n1,1,1\n0,0,0\n",
             {"score_columns": ("a", "score")},
-            "one column has the scores, not 2: --score-column",
+            "one_column_of_scores",
         ),
         (
             "score,label,trial\n1,1,a\n0,0,\n",
             {"named": True},
-            "row 2, column trial: must name the row, but is missing",
+            "names_row, row 2, column trial",
         ),
         (
             "score,label,trial\n1,1,a\n0,0,a\n",
             {"named": True},
-            "row 2, column trial: each id must name one row, but 'a' appears again: name other columns",
+            "different_ids, row 2, column trial",
         ),
     ],
 )
 def test_errors_name_the_place_and_the_next_step(
-    text: str, options: dict[str, Any], message: str, tmp_path: Path
+    text: str, options: dict[str, Any], refusal: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(PredictionsError, match=re.escape(message)):
+    with refused_file(refusal):
         read(written(tmp_path / "s.txt", text), **options)
 
 
 @pytest.mark.parametrize(
-    ("scores", "trials", "message"),
+    ("scores", "trials", "refusal"),
     [
-        ("a x 1\nc x 2\nb x 3\n", "a x target\nb x nontarget\n", "t.txt: lacks 1 row of "),
+        (
+            "a x 1\nc x 2\nb x 3\n",
+            "a x target\nb x nontarget\n",
+            "t.txt: rows_of_file",
+        ),
         (
             "a x 1\na x 2\n",
             "a x target\nb x nontarget\n",
-            "s.txt, row 2: each id must name one row, but 'a x' appears again",
+            "s.txt: different_ids, row 2",
         ),
-        ("a x 1\n", "a x target\nb y nontarget\n", "s.txt: lacks 1 row of "),
+        (
+            "a x 1\n",
+            "a x target\nb y nontarget\n",
+            "s.txt: rows_of_file",
+        ),
         (
             "a x 1\nb x 2\n",
             "a x 1\na x 0\n",
-            "t.txt, row 2: each id must name one row, but 'a x' appears again",
+            "t.txt: different_ids, row 2",
         ),
         (
             "a x 1\nb x 2\n",
             "a x yes\nb x maybe\n",
-            '("column 3" has yes, maybe: choose by --target-label yes or --target-label maybe)',
+            "column_of_trial_labels",
         ),
         (
             "a x 1.5\n",
             "b y 1\n",
-            "t.txt: has the ids column 1, column 2, and s.txt column 1, column 2: name",
+            "t.txt: ids_of_both",
         ),
-        ("t 1.5\n", "t 1 x y z\n", "t.txt: "),
+        ("t 1.5\n", "t 1 x y z\n", "t.txt: one_way"),
     ],
 )
 def test_labels_apart_must_match(
-    scores: str, trials: str, message: str, tmp_path: Path
+    scores: str, trials: str, refusal: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(PredictionsError, match=re.escape(message)):
+    with refused_file(refusal):
         read(
             written(tmp_path / "s.txt", scores), labels=written(tmp_path / "t.txt", trials)
         )
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changed", "refusal"),
     [
-        ({"labels": np.array([1, 0, 2, 0])}, "must be a word of targets or of non-targets"),
+        ({"labels": np.array([1, 0, 2, 0])}, "label_of_trial, row 3, column labels"),
         (
             {"scores": np.array([0, 1, np.nan, 0])},
-            "s.npz, row 3, column scores: is missing",
+            "s.npz: missing_value, row 3, column scores",
         ),
         (
             {"scores": np.ones((4, 2))},
-            "s.npz, column scores: must have one value in each row, but has 2",
+            "s.npz: single_value, column scores",
         ),
         (
             {"trial": np.array(["x", "", "z", "y"])},
-            "s.npz, row 2, column trial: must name the row, but is missing",
+            "s.npz: names_row, row 2, column trial",
         ),
     ],
 )
 def test_arrays_that_break_a_rule_are_refused(
-    tmp_path: Path, changed: dict[str, Any], message: str
+    tmp_path: Path, changed: dict[str, Any], refusal: str
 ) -> None:
     arrays = {
         "scores": np.array(SCORES),
@@ -473,7 +476,7 @@ def test_arrays_that_break_a_rule_are_refused(
         **changed,
     }
     np.savez(tmp_path / "s.npz", **arrays)
-    with pytest.raises(PredictionsError, match=re.escape(message)):
+    with refused_file(refusal):
         read(tmp_path / "s.npz", named=True)
 
 

@@ -13,9 +13,10 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from tests.evaluation.files.alone import score
+from tests.refused import refused_file
 
 PLAIN = "red,green,target\n0.7,0.3,red\n0.4,0.6,red\n0.1,0.9,green\n"
 USUAL = """,id,Label,red,green,pred,site
@@ -169,9 +170,7 @@ def test_a_class_without_probability_in_the_first_rows_is_a_class(
 def test_a_file_with_one_class_needs_the_names_of_the_others(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("target,pred\na,a\na,a\n")
-    with pytest.raises(
-        PredictionsError, match="has only the class 'a': --classes names all of them"
-    ):
+    with refused_file("only_class", name="a"):
         scored(path)
     assert scored(path, classes=["a", "b"]).values["accuracy"] == 1
 
@@ -185,12 +184,10 @@ def test_what_the_concern_or_an_option_names_must_be_there(tmp_path: Path) -> No
         ("decision_column", "guess"),
         ("id_column", "id"),
     ):
-        problem = f"has no column {name!r} of --{option.replace('_', '-')}; it has target, Red, green, sure"
-        with pytest.raises(PredictionsError, match=problem):
+        given = f"--{option.replace('_', '-')}"
+        with refused_file("has_named_column", name=name, option=given):
             scored(path, **{option: name})
-    with pytest.raises(
-        PredictionsError, match="has no column 'p_\\*' of --score-columns; it has"
-    ):
+    with refused_file("has_named_column", name="p_*", option="--score-columns"):
         scored(path, score_columns=["p_*"])
 
 
@@ -202,27 +199,16 @@ def test_labels_of_another_file_are_joined(tmp_path: Path) -> None:
     labels.write_text("red\nred\ngreen\n")
     assert scored(path, labels=labels).values["accuracy"] == pytest.approx(2 / 3)
     labels.write_text("cat\nowl\ndog\n")
-    with pytest.raises(
-        PredictionsError,
-        match=r"labels.csv: has 2 rows below the header cat, but .*p.csv has 3",
-    ):
+    with refused_file("labels.csv: as_many_rows", rows=2, others=3):
         scored(path, labels=labels)
     labels.write_text("red\nred\n")
-    with pytest.raises(
-        PredictionsError, match=r"labels.csv: has 2 rows, but .*p.csv has 3"
-    ):
+    with refused_file("labels.csv: as_many_rows", rows=2, others=3):
         scored(path, labels=labels)
     labels.write_text("id,label\nx1,red\nx1,red\n")
-    with pytest.raises(
-        PredictionsError,
-        match="row 2, column id: each id must name one row, but 'x1' appears again",
-    ):
+    with refused_file("different_ids, row 2, column id", id="x1"):
         scored(path, labels=labels)
     labels.write_text("id,label\nx1,red\n")
-    with pytest.raises(
-        PredictionsError,
-        match=r"labels.csv: lacks 2 rows of .*p.csv, such as 'x2' in row 2 of column id",
-    ):
+    with refused_file("labels.csv: rows_of_file", id="x2"):
         scored(path, labels=labels)
 
 
@@ -273,11 +259,8 @@ def test_sums_that_rounding_does_not_explain_are_refused(tmp_path: Path, row: st
     (tmp_path / "p.csv").write_text(
         f"0,1,target\n0.25,0.75,1\n{row}\n0.66,0.33,0\n"
     )  # the last is explained
-    with pytest.raises(
-        PredictionsError, match="--score-columns names other columns"
-    ) as refused:
+    with refused_file("probabilities, row 2"):
         scored(tmp_path / "p.csv")
-    assert (refused.value.row, refused.value.column) == (2, None)
 
 
 def matched(paths: list[Path]) -> None:
@@ -313,32 +296,29 @@ def test_rows_of_several_files_are_matched_by_id(tmp_path: Path) -> None:
     cases = [
         (
             written("C.csv", [3, 1]),
-            r"C.csv: lacks 2 rows of .*A.csv, such as 'x1' in row 1 of column id",
+            "C.csv: rows_of_file",
         ),
         (
             written("D.csv", [0, 1, 2, 3], "x9,0.5,0.5,a\n"),
-            "A.csv: lacks 1 row of .*D.csv, such as 'x9' in row 5 of column id",
+            "A.csv: rows_of_file",
         ),
         (
             written("E.csv", [0, 1, 1]),
-            "row 3, column id: each id must name one row, but 'x2' appears again",
+            "different_ids, row 3, column id",
         ),
         (
             written("F.csv", [0], ",0.5,0.5,a\n"),
-            "row 2, column id: must name the row, but is missing",
+            "names_row, row 2, column id",
         ),
         (
             written("G.csv", [0, 2, 3], "x2,0.5,0.5,a\n"),
-            "row 4: the label must be 'b' as in .* matched by their ids",
+            "label_as_first, row 4",
         ),
     ]
-    for path, message in cases:
-        with pytest.raises(PredictionsError, match=message):
+    for path, refusal in cases:
+        with refused_file(refusal):
             matched([first, path])
-    with pytest.raises(
-        PredictionsError,
-        match=r"rows are matched in order \(--id-column COLUMN matches them by ids\)",
-    ):
+    with refused_file("label_as_first, row 1"):
         score_models(open_models([first, tmp_path / "B.csv"], ReadOptions()), None)
 
 
@@ -356,9 +336,7 @@ def test_letters_with_accents_do_not_part_words(tmp_path: Path) -> None:
     path.write_text(
         f"{header}\n0.03,0.3063,0.0012,0.6925,0,1,0\n0.05,0.2287,0.1771,0.5942,1,0,0\n"
     )
-    with pytest.raises(
-        PredictionsError, match="--label-column"
-    ):  # not the labels target_été of one probability
+    with refused_file("which_number"):  # not the labels target_été of one probability
         Predictions(path)
 
 
