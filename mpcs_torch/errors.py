@@ -50,10 +50,6 @@ class MpcsError(Exception):
     """Whether another process of the same run prints the message, so that this process need not."""
 
 
-class DataError(MpcsError, RuntimeError):
-    """The error for a data set that is missing or broken, or that cannot be split as requested."""
-
-
 class Rule(NamedTuple):
     """A rule for the values of an argument; its text continues a sentence that begins with the argument.
 
@@ -66,7 +62,7 @@ class Rule(NamedTuple):
     """The key of the rule in `mpcs_torch.messages`."""
     argument: str = ""
     fields: Mapping[str, Any] = {}
-    """Numbers, other arguments or other rules that the rule names."""
+    """Numbers, other arguments, other rules, or the error that is the cause, which the rule names."""
 
     def __str__(self) -> str:
         return _filled(RULES[self.code], self.fields)
@@ -76,21 +72,18 @@ class Rule(NamedTuple):
         return InvalidValueError(self.code, self.argument, value, **place, **self.fields)
 
 
-class InvalidValueError(MpcsError, ValueError):
-    """The error for an argument, or a sample of it, that breaks a rule. Its sentence is made when it is printed.
+class CodedError(MpcsError):
+    """An error as data: the code of a rule that is broken, and what it names. Its sentence is made when it is printed.
 
     Args:
         code: The key of the rule in `mpcs_torch.messages`.
-        argument: The name of the argument; empty where the rule is of a file that the caller names.
+        argument: The name of the argument, key or file, with which the sentence begins; empty where the rule is of a
+            file that the caller names.
         value: The value; `...` if the message quotes none.
         sample: The index of the first sample that breaks the rule, if samples do.
         column: The index of the value of this sample that breaks the rule, if it is known which does.
         count: The number of samples that break it, if only their number is known.
         **fields: What the rule names, such as its ``minimum``.
-
-    Example:
-        >>> print(InvalidValueError("at_least", "n_bins", 0, minimum=1))
-        n_bins must be at least 1, but got 0
     """
 
     def __init__(
@@ -104,7 +97,8 @@ class InvalidValueError(MpcsError, ValueError):
         count: int | None = None,
         **fields: Any,
     ) -> None:
-        super().__init__(code, argument, value)  # as pickle passes them
+        super().__init__()  # without arguments, which an OSError would take for errno and file name
+        self.args = (code, argument, value)  # as pickle passes them
         self.code, self.argument, self.value, self.fields = code, argument, value, fields
         self.sample, self.column, self.count = sample, column, count
 
@@ -122,6 +116,19 @@ class InvalidValueError(MpcsError, ValueError):
         hint = _filled(HINTS.get(self.code, ""), self.fields)
         remedy = f": {hint}" if hint else ""
         return f"{self.argument} {self.rule}{found}{remedy}".strip()
+
+
+class InvalidValueError(CodedError, ValueError):
+    """The error for an argument, or a sample of it, that breaks a rule.
+
+    Example:
+        >>> print(InvalidValueError("at_least", "n_bins", 0, minimum=1))
+        n_bins must be at least 1, but got 0
+    """
+
+
+class DataError(CodedError, RuntimeError):
+    """The error for a data set that is missing or broken, or that cannot be split as requested."""
 
 
 def require(
@@ -147,7 +154,12 @@ def value_in_words(value: Any) -> str:
 def _filled(template: str, fields: Mapping[str, Any]) -> str:
     texts = dict[str, str]()
     for name, field in fields.items():
-        texts[name] = str(field) if isinstance(field, str | Rule) else value_in_words(field)
+        if isinstance(field, str | Rule | MpcsError):
+            texts[name] = str(field)
+        elif isinstance(field, Exception):
+            texts[name] = shown(str(field))
+        else:
+            texts[name] = value_in_words(field)
     return template.format(**texts)
 
 

@@ -14,7 +14,7 @@ import typer
 from typer.models import ArgumentInfo, ParameterInfo
 
 from mpcs_torch.cli.console import COMMAND_LINE
-from mpcs_torch.errors import did_you_mean, printable
+from mpcs_torch.errors import InvalidValueError, did_you_mean, printable
 from mpcs_torch.evaluation.files.reading import Missing, ReadOptions
 from mpcs_torch.io.atomic_files import output_path
 from mpcs_torch.io.local_paths import local_path
@@ -322,7 +322,8 @@ def named_numbers(entries: Sequence[str], option: str, form: str) -> dict[str, f
     names = [name.strip() for name, _, _ in pairs]
     with refused_values(option=option):
         if not all(names) or len(set(names)) < len(names):
-            raise ValueError(f"must be {form}, but is {', '.join(entries)!r}")
+            text = repr(", ".join(entries))
+            raise InvalidValueError("named_numbers", form=form, text=text)
         return dict(zip(names, (float(number) for *_, number in pairs), strict=True))
 
 

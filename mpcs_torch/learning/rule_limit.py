@@ -160,7 +160,8 @@ class Limit:
                 at_most, errors, match["of"] or SAMPLES, match["by"], confidence, per
             )
         except ValueError as error:
-            raise ValueError(f"limit {quoted(text)}: {error}") from None
+            place = f"limit {quoted(text)}:"
+            raise InvalidValueError("caused_by", place, cause=error) from None
 
     @property
     def is_of_decided(self) -> bool:

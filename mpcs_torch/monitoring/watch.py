@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import InvalidValueError, quoted
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
 from mpcs_torch.evaluation.files.reading import (
@@ -411,11 +411,11 @@ class Watch:
         try:
             plain = unsealed_json(read_limited(path, MAX_STATE_BYTES))
             if plain["kind"] != KIND:
-                raise ValueError(f"its kind is {quoted(plain['kind'])}")
+                raise InvalidValueError("kind_of_state", kind=quoted(plain["kind"]))
             watch = cls(Settings(**plain["settings"]), concern)
             problems = list(watch._restore(plain))
             if problems:
-                raise ValueError("; ".join(problems))
+                raise InvalidValueError("caused_by", cause="; ".join(problems))
         except (
             ValueError,
             KeyError,
@@ -424,9 +424,8 @@ class Watch:
             RuntimeError,
             OverflowError,
         ) as error:
-            raise StateError(
-                f"{path}: must be a state of `mpcs monitor` of this rule, but is not ({error})"
-            ) from None
+            place = f"{path}:"
+            raise StateError("state_of_watch", place, cause=str(error)) from None
         return watch
 
     def _restore(self, plain: Mapping[str, Any]) -> Iterator[str]:

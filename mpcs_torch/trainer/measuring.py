@@ -49,4 +49,5 @@ def make_metrics(config: RunConfig, data: DataSplits) -> list[tuple[MetricEntry,
             for entry in entries
         ]
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{config.name}: metrics: {error}") from error
+        place = f"{config.name}: metrics:"
+        raise ConfigError("caused_by", place, cause=str(error)) from error
