@@ -486,4 +486,4 @@ def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:
     classes, answers = len(concern.classes), len(concern.classes) + len(concern.answers)
     columns = torch.tensor([*range(answers), REFERRED]).expand(classes, -1)
     counted = limit.counted(torch.arange(classes), columns, concern)
-    return (counted & (columns >= 0) if limit.is_of_decided else counted).double()
+    return (counted & (columns != REFERRED) if limit.is_of_decided else counted).double()

@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.outcomes import (
     FALSE_ALARMS,
     MISSED,
     PRECISION,
-    REFERRED,
+    REFERRALS,
     Share,
 )
 from mpcs_torch.functional import clopper_pearson
@@ -32,7 +32,7 @@ TERMS = {
     DANGEROUS_ERRORS: "rows that are decided as something that the concern calls dangerous for their class",
     MISSED: "rows of the class, or of a class of the group, that are decided as something else, of all its rows",
     WRONG: "rows that are decided as another class; referred rows are none",
-    REFERRED: "rows that are not decided, but handed to a person, of all rows of the class",
+    REFERRALS: "rows that are not decided, but handed to a person, of all rows of the class",
     FALSE_ALARMS: "rows of other classes that are decided as this one",
     PRECISION: "how many of the rows that are decided as the class are of the class",
     DECIDED_RIGHT: "how many of the rows that are not referred are decided as their class; of a class: of its rows",
@@ -136,7 +136,7 @@ def outcome_tiles(
     if scores.refers:
         decided = ends.get("coverage")
         referred = None if decided is None else (1 - decided[1], 1 - decided[0])
-        facts[REFERRED] = count_and_share(scores, "referred", referred, what=what)
+        facts[REFERRALS] = count_and_share(scores, "referred", referred, what=what)
         right = Share(
             every.right.item(),
             (every.true - every.referred).item(),
