@@ -11,7 +11,7 @@ from mpcs_torch.messages import HINTS, RULES
 
 MAX_QUOTED = 100
 """The maximum number of characters of a value in an error message."""
-MAX_NUMBERS = 10
+MAX_QUOTED_NUMBERS = 10
 """The maximum number of values of a row in an error message."""
 
 
@@ -144,8 +144,8 @@ def value_in_words(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list) and any(isinstance(entry, float) for entry in value):
-        more = ", ..." if len(value) > MAX_NUMBERS else ""
-        return f"[{', '.join(map(value_in_words, value[:MAX_NUMBERS]))}{more}]"
+        more = ", ..." if len(value) > MAX_QUOTED_NUMBERS else ""
+        return f"[{', '.join(map(value_in_words, value[:MAX_QUOTED_NUMBERS]))}{more}]"
     if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, type):
         return f"{value.dtype} {tuple(value.shape)}"
     return quoted(value)

@@ -43,9 +43,9 @@ from mpcs_torch.functional.inputs.evaluation_warnings import (
     known_rows,
     warn_of_known,
 )
-from mpcs_torch.metrics.register import MetricEntry
+from mpcs_torch.metrics.metric_entry import MetricEntry
 
-MAX_CLASSES = 1000
+MAX_RISK_CLASSES = 1000
 """The maximum number of classes for which risks are kept, because pairs of classes take memory."""
 
 
@@ -53,7 +53,7 @@ class RowRisks:
     """The risk of each row: the probability, by the model's own scores, that its decision is a dangerous error.
 
     A row takes 5 bytes, or 13 with a weight. `add` ignores rows with soft labels or decisions, and rows with more
-    classes than `MAX_CLASSES`.
+    classes than `MAX_RISK_CLASSES`.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class RowRisks:
 
     def add(self, rows: Rows, chosen: ChosenMetrics) -> None:
         """Add the risks of ``rows``; the concern of ``chosen`` states which errors are dangerous."""
-        if chosen.is_soft or chosen.is_decided or chosen.num_classes > MAX_CLASSES:
+        if chosen.is_soft or chosen.is_decided or chosen.num_classes > MAX_RISK_CLASSES:
             return
         pairs, decisions = (
             dangerous_pair_mask(chosen.concern, chosen.num_classes),

@@ -26,9 +26,9 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores, cluster_pl
 from mpcs_torch.evaluation.classifier_values import scores_of
 from mpcs_torch.evaluation.comparisons import compare
 from mpcs_torch.evaluation.decision_numbers import decision_numbers
-from mpcs_torch.evaluation.influence import ABOUT_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, CLASS_ROWS, ModelSums
 from mpcs_torch.evaluation.outcomes import OverCosts
+from mpcs_torch.evaluation.paired_differences import ABOUT_DIFFERENCES
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, as_numbers, in_class_order
 from mpcs_torch.evaluation.scores import GroupScores

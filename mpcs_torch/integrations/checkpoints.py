@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from mpcs_torch.errors import CodedError, InvalidValueError
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.checkpoint_selector import ARGUMENTS_OF_UPDATE
-from mpcs_torch.learning.ranks import from_first_rank, wait_for_all_ranks
+from mpcs_torch.learning.rank_zero import from_first_rank, wait_for_all_ranks
 
 __all__ = ["ArgumentsError", "TrainedTwiceError"]
 

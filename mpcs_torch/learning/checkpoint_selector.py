@@ -31,7 +31,7 @@ from mpcs_torch.learning.checkpoint_files import (
     Update,
     save_state,
 )
-from mpcs_torch.learning.ranks import is_follower
+from mpcs_torch.learning.rank_zero import is_follower
 from mpcs_torch.learning.selection import (
     Contenders,
     SelectionRule,

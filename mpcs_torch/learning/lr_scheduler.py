@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from mpcs_torch.errors import CodedError, quoted, require
-from mpcs_torch.learning.ranks import from_first_rank, has_other_ranks
+from mpcs_torch.learning.rank_zero import from_first_rank, has_other_ranks
 from mpcs_torch.learning.selection import number
 
 

@@ -25,7 +25,7 @@ from mpcs_torch.tables import Table
 
 MAX_SENTENCES = 3
 """The maximum number of models with a sentence for each, and of classes in a sentence."""
-MAX_LISTED = 16
+MAX_HARM_ROWS = 16
 """The maximum number of classes in the table; with several models, about the maximum number of rows."""
 WRONG, COST = "wrong decisions", "cost of errors"
 TERMS = {
@@ -207,7 +207,7 @@ def harm_table(
 ) -> Table | None:
     """Return a table of errors, a row for each class and model, the worst class first; None for soft labels."""
     names = list(max_danger_costs(next(iter(by_model.values())), concern))
-    listed = names[: max(MAX_SENTENCES, MAX_LISTED // len(by_model))]
+    listed = names[: max(MAX_SENTENCES, MAX_HARM_ROWS // len(by_model))]
     rows = list[dict[str, str]]()
     for name in listed:
         for model, scores in by_model.items():

@@ -19,7 +19,7 @@ from mpcs_torch.errors import InvalidValueError, MpcsError, require
 from mpcs_torch.functional.concern.mpcs import pattern_settings
 from mpcs_torch.functional.quality.scores import confusion_matrix
 from mpcs_torch.learning import MarginRamp, SoftmaxMarginLoss
-from mpcs_torch.metrics.register import MetricEntry
+from mpcs_torch.metrics.metric_entry import MetricEntry
 from mpcs_torch.processes import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.load import import_paths
 from mpcs_torch.trainer.config.parts import TEST, PartError, error_of_parts

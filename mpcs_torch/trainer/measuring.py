@@ -9,7 +9,7 @@ from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.probabilities import log_softmax
 from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.quality.roc_area import RocArea
-from mpcs_torch.metrics.register import MetricEntry, Takes
+from mpcs_torch.metrics.metric_entry import MetricEntry, Takes
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits
 
