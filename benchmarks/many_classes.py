@@ -11,7 +11,8 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.classification import MulticlassAccuracy
 
-from mpcs_torch.metrics.register import ENTRIES, MetricEntry
+from mpcs_torch.metrics.metric_entry import MetricEntry
+from mpcs_torch.metrics.register import ENTRIES
 from mpcs_torch.tables import Table
 
 CLASSES = (2, 1000, 10_000, 50_257)

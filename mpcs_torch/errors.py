@@ -16,7 +16,7 @@ from mpcs_torch.messages import HINTS, RULES
 
 MAX_QUOTED = 100
 """The maximum number of characters of a value in an error message."""
-MAX_NUMBERS = 10
+MAX_QUOTED_NUMBERS = 10
 """The maximum number of values of a row in an error message."""
 
 
@@ -55,10 +55,6 @@ class MpcsError(Exception):
     """Whether another process of the same run prints the message, so that this process need not."""
 
 
-class DataError(MpcsError, RuntimeError):
-    """The error for a data set that is missing or broken, or that cannot be split as requested."""
-
-
 @dataclass(init=False)
 class Rule:
     """A rule for the values of an argument or a file; its text continues a sentence that begins with either.
@@ -72,7 +68,7 @@ class Rule:
     """The key of the rule in `mpcs_torch.messages`."""
     argument: str
     fields: Mapping[str, Any]
-    """Numbers, texts, other arguments or other rules that the rule names."""
+    """Numbers, texts, other arguments, other rules, or the error that is the cause, which the rule names."""
 
     def __init__(self, code: str, argument: str = "", /, **fields: Any) -> None:
         self.code, self.argument, self.fields = code, argument, fields
@@ -85,21 +81,18 @@ class Rule:
         return InvalidValueError(self.code, self.argument, value, **place, **self.fields)
 
 
-class InvalidValueError(MpcsError, ValueError):
-    """The error for an argument, or a sample of it, that breaks a rule. Its sentence is made when it is printed.
+class CodedError(MpcsError):
+    """An error as data: the code of a rule that is broken, and what it names. Its sentence is made when it is printed.
 
     Args:
         code: The key of the rule in `mpcs_torch.messages`.
-        argument: The name of the argument; empty where the rule is of a file that the caller names.
+        argument: The name of the argument, key or file, with which the sentence begins; empty where the rule is of a
+            file that the caller names.
         value: The value; `...` if the message quotes none.
         sample: The index of the first sample that breaks the rule, if samples do.
         column: The index of the value of this sample that breaks the rule, if it is known which does.
         count: The number of samples that break it, if only their number is known.
         **fields: What the rule names, such as its ``minimum``.
-
-    Example:
-        >>> print(InvalidValueError("at_least", "n_bins", 0, minimum=1))
-        n_bins must be at least 1, but got 0
     """
 
     def __init__(
@@ -113,7 +106,8 @@ class InvalidValueError(MpcsError, ValueError):
         count: int | None = None,
         **fields: Any,
     ) -> None:
-        super().__init__(code, argument, value)  # as pickle passes them
+        super().__init__()  # without arguments, which an OSError would take for errno and file name
+        self.args = (code, argument, value)  # as pickle passes them
         self.code, self.argument, self.value, self.fields = code, argument, value, fields
         self.sample, self.column, self.count = sample, column, count
 
@@ -133,6 +127,19 @@ class InvalidValueError(MpcsError, ValueError):
         return f"{self.argument} {self.rule}{found}{remedy}".strip()
 
 
+class InvalidValueError(CodedError, ValueError):
+    """The error for an argument, or a sample of it, that breaks a rule.
+
+    Example:
+        >>> print(InvalidValueError("at_least", "n_bins", 0, minimum=1))
+        n_bins must be at least 1, but got 0
+    """
+
+
+class DataError(CodedError, RuntimeError):
+    """The error for a data set that is missing or broken, or that cannot be split as requested."""
+
+
 def require(
     is_kept: object, code: str, argument: str, value: Any = ..., **fields: Any
 ) -> None:
@@ -146,8 +153,8 @@ def value_in_words(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list) and any(isinstance(entry, float) for entry in value):
-        more = ", ..." if len(value) > MAX_NUMBERS else ""
-        return f"[{', '.join(map(value_in_words, value[:MAX_NUMBERS]))}{more}]"
+        more = ", ..." if len(value) > MAX_QUOTED_NUMBERS else ""
+        return f"[{', '.join(map(value_in_words, value[:MAX_QUOTED_NUMBERS]))}{more}]"
     if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, type):
         return f"{value.dtype} {tuple(value.shape)}"
     return quoted(value)
@@ -164,8 +171,11 @@ class _Sentence(Formatter):
         return words[conversion](value) if conversion else value
 
     def format_field(self, value: Any, _: str) -> str:
-        is_text = isinstance(value, str | Rule | Exception | PurePath)
-        return str(value) if is_text else value_in_words(value)
+        if isinstance(value, str | Rule | MpcsError | PurePath):
+            return str(value)
+        if isinstance(value, Exception):
+            return shown(str(value))
+        return value_in_words(value)
 
 
 _SENTENCE = _Sentence()

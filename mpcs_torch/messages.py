@@ -169,8 +169,8 @@ RULES: Mapping[str, str] = {
     "columns_of_limits": "must have the columns of the limits, {columns}",
     "clusters_of_limits": "must be given for limits per cluster, {limits}",
     "per_sample": "must be per sample",
-    "groups_of_column": "must name those of the column {column!r}",
-    "has_column": "must have the column {column!r}",
+    "groups_of_column": "must name those of the column {name!r}",
+    "has_column": "must have the column {name!r}",
     "row_for_each_class": "must have a row for each class",
     "matrix_for_each_limit": "must have a matrix for each limit",
     "threshold_range": "must be from 0 to 1, -inf or inf",
@@ -531,7 +531,6 @@ RULES: Mapping[str, str] = {
     "written_format": "names a format that is not written: csv, parquet and npz, or text for both files",
     "needs_columns": "needs the columns {needed}, but the trials have {columns}",
     # States, limits and requirements as text
-    "classes_of_priors": "its classes are {classes}",
     "kind_of_state": "its kind is {kind!r}",
     "lists_of_numbers": "must be lists of numbers",
     "place_in_log": "the place in {log!r} must be a number of rows and a hash",
@@ -580,6 +579,177 @@ RULES: Mapping[str, str] = {
     "empty_path": "must be a path, but is empty",
     "local_folder": "must be in a local or mounted folder",
     "known_user": "must not begin with the ~name of an unknown user",
+    "exists": "exists: choose another folder or pass --overwrite",
+    "exists_already": "exists: choose another file or pass overwrite=True",
+    "in_use": "is being written by another process: wait for it, or choose another folder",
+    "other_selector": (
+        "another selector has written epochs to {folder} since this one was created: give each run its own folder, or "
+        "pass resume=True to continue from those epochs."
+    ),
+    "not_of_source": "is not a file of {source}",
+    "not_as_written": "is not a file of {source} as it was written: {cause}",
+    "unreadable_file": "is not a file of {source}, and cannot be read",
+    "damaged": "{subject} is damaged: {reason}",
+    "priors_of_command": (
+        "must be what `mpcs calibrate priors --json` prints for {classes}, but is not ({cause})"
+    ),
+    "unusable_priors": "its priors must not be used: {problem}",
+    "priors_of_classes": "its classes are {classes}",
+    # YAML
+    "max_characters": "more than {maximum} characters",
+    "no_anchor": "anchors and aliases such as &{anchor} are not supported",
+    "no_tag": "tags such as {tag} are not supported",
+    "max_depth": "nested more than {maximum} deep",
+    "long_number": "a number of {length} characters",
+    "no_merge_key": "merge keys (<<) are not supported",
+    "key_is_text": "a key must be text, not a list or a mapping",
+    "key_once": "{key} appears twice",
+    "allowed_character": "the character U+{character} is not allowed",
+    "utf_8_byte": "not UTF-8 text: byte {byte} at {at}",
+    # Configs of training
+    "caused_by": "{cause}",
+    "problems": "{lines}",
+    "unreadable": "cannot be read: {reason}",
+    "cannot_read": "cannot read {file}: {reason}",
+    "names_code": "names code ({names}): if you trust it, pass --trust-code to run it",
+    "keys": "must be a mapping with the keys {keys}",
+    "dotted_key": "must read dotted.key=value",
+    "no_keys": "has a value, not keys",
+    "one_key": "must have one of the keys {key} and {other}",
+    "known_name": "must be one of {names}, but is {name}",
+    "known_name_or_path": "must be one of {names}, or have a path, but is {name}",
+    "no_key": "must have another name, because {name} is a key here",
+    "maker": "must name a function or class of {takes}, but {maker}: {cause}",
+    "returns": "must return {needed}, but returns {returned}",
+    "returns_logits": "must return logits, floating point {shape}, but returns {returned}",
+    "raised": "raised {problem}{line}",
+    "name_of_column": "must not be 'epoch' nor begin with {prefix}, but is {name}",
+    "only_with_path": "must come with a path; {name} has its own",
+    "unknown_settings": "unknown; the settings of {name} are {names}",
+    "after_pass": "must be after if unit is pass",
+    "classes_of_data": "must be those of the data, {names}",
+    "not_of_test": (
+        "{metric} is measured on test data, so a choice by it would look better there than on new data. Hold out "
+        "validation samples (data.validation_fraction), measure epochs on them (epochs.samples: validation), and "
+        "choose by {measured}"
+    ),
+    "suitable_metric": "must be one of the suitable metrics of the run, {names}, but is {name}",
+    "some_metrics": "must have at least one metric, with different names",
+    "metrics_of_run": "must name metrics of the run, {names}, not {name}",
+    "validation_split": "{data} has no validation split: set data.validation_fraction, such as 0.2",
+    "does_not_fit": "does not fit {data}: {cause}",
+    "no_cuda": "PyTorch finds no CUDA device",
+    # Data sets
+    "split": "must be a Split, but is {seen}",
+    "labels_of_split": "must be int64 (N,) with N > 0, but is {seen}",
+    "inputs_of_split": "must be (N, ...) with N = {rows}, as labels, but is {seen}",
+    "clusters_of_split": "must be int64 (N,) with N = {rows}, as labels, but is {seen}",
+    "classes_of_split": "must be from 0 to {last}, but are from {low} to {high}",
+    "has_validation": "must not be set: this data set has a validation split of its own",
+    "enough_clusters": "needs at least {minimum} clusters, but there are {number}",
+    "cannot_split": "cannot split {number} {samples}: {cause}",
+    "mnist": "MNIST is missing or broken in {folder} (mpcs data get mnist downloads it)",
+    "add_arrays": "cannot be read as arrays: {cause} (mpcs data get add downloads them)",
+    "labels_of_training": "labels {labels} do not occur in the training file",
+    "one_length": "training and test series must have one length",
+    "ucr_file": "must hold {stem}.tsv or .ts, but has none of them (mpcs data get ucr/{name} downloads it)",
+    "finite_series": "must hold finite numbers (N, steps), but has {shape} or a missing value",
+    "data_set": "data sets to get are mnist, add and ucr/NAME (a name in the UCR archive), but got {name}",
+    "published_values": "does not have the published values: move it away to download them",
+    "cannot_download": "cannot be downloaded from {address}: {cause}",
+    # Runs and their folders
+    "has_run": "already has a run: choose another folder or pass --overwrite",
+    "has_evaluation": "already holds an evaluation: choose another folder or pass --overwrite",
+    "stopped_run": "has a run that stopped {stopped}; more epochs would not change that",
+    "no_saved_state": "has a finished run without {file}, which is needed to resume it: train it anew",
+    "stopped": "stopped after epoch {epoch}, step {step}; `mpcs train --resume {folder}` resumes it",
+    "damaged_state": "the saved state is damaged: {cause}",
+    "saved_state": "is not the saved state of a run: {cause}",
+    "same_config": (
+        "the config differs from that of the saved run in {keys}; only {key} may change; --overwrite starts anew"
+    ),
+    "same_count": (
+        "{key} cannot change when a run is resumed, because {follows} depends on it; --overwrite starts anew"
+    ),
+    "finished_epochs": (
+        "{key} must be at least {epochs}, the number of finished epochs; --overwrite starts anew"
+    ),
+    "saved_epochs": "must have the {epochs} epochs of the saved run, but has {number}",
+    "text_file": "is not UTF-8 text: {cause}",
+    "complete_line": "has no complete line",
+    "columns_of_records": "must begin with epoch and name each column once, but names {columns}",
+    "columns_of_line": "must have {number} columns, but has {cells}",
+    "epoch_of_line": "the epoch must be a whole number, but is {cell}",
+    "finished_run": "has no {file}: finish the run first, `mpcs train --resume {folder}`",
+    "result_of_run": "is not the result of a run: {cause}",
+    "fitting_checkpoint": "the checkpoint of epoch {epoch} does not fit: {cause}",
+    "has_epoch": "has no epoch",
+    "named_once": "is named twice",
+    "one_kind": (
+        "must be of one kind, but {name} is that of {kind}, and {other} that of {other_kind}: name only folders of "
+        "one kind"
+    ),
+    "some_epochs": "contains no epochs",
+    "folder_of_run": (
+        "must be {expected}, or have such folders: each folder in it must be, unlike {other}"
+    ),
+    "folders_of_runs": "must be {expected}, or have such folders: it has no folders",
+    "no_control_in_name": "has control characters",
+    "fitting_selector": "the selector does not fit the records: {cause}",
+    "lost_process": "another process of this run cannot be reached: {cause}",
+    # States, manifests and checkpoints
+    "some_state": "must be what to save, such as model.state_dict, but is None.",
+    "no_recursion": "must not contain itself or be nested deeper than Python's recursion limit.",
+    "whole_tensor": (
+        "must be a whole tensor, but is a {type}: pass update a function that gathers it (get_model_state_dict with "
+        "full_state_dict=True)."
+    ),
+    "has_values": "must have values, but is on the meta device, which has none.",
+    "cannot_be_saved": "cannot be saved: {cause}",
+    "loads_again": (
+        "cannot be loaded again, because of {unsafe}: convert it to tensors, numbers, text, lists and dictionaries."
+    ),
+    "loads_by_weights_only": (
+        "cannot be loaded again with weights_only=True, because of {unsafe}: convert it to tensors, numbers, text, "
+        "lists and dictionaries, or create the selector with weights_only=False."
+    ),
+    "loadable_state": (
+        "must be loadable with weights_only=True, but is a {type}: pass its method state_dict, as in "
+        "update(model.state_dict, epoch=0, name_of_metric=0.1)."
+    ),
+    "no_files": "must be empty, but {folder} contains {file}: pass another folder.",
+    "no_earlier_run": (
+        "must be empty, but {folder} contains the checkpoints of an earlier run: pass another folder for another run, "
+        "or resume=True if this run continues the earlier one, from its states."
+    ),
+    "folder_of_selector": "does not exist: {folder} is not the folder of a CheckpointSelector.",
+    "manifest": (
+        "is not the manifest of a CheckpointSelector, or is damaged: {cause}. Restore a copy of this file, or use "
+        "another folder."
+    ),
+    "rule_of_selector": "lacks the rule and settings of a CheckpointSelector: {cause}.",
+    "same_rule": (
+        "was written for another rule, with {name}={there}, not {here}: choose another folder."
+    ),
+    "metric_of_epoch": "lacks {metric} for epoch {epoch}.",
+    "recorded": "contains no checkpoint, because no epoch was recorded: call update",
+    "within_limits": "none of {epochs} epochs is within the limits of the rule",
+    "intact_within_limits": "contains no intact checkpoint within the limits of the rule",
+    "intact": "contains no intact checkpoint of epoch {epoch}",
+    "metric_of_rule": "the rule needs the metric {metrics}, but got {given}{remedy}.",
+    "one_step": (
+        "Accelerate would step MPCSLR once for each process: call accelerator.register_for_checkpointing(scheduler) "
+        "instead of prepare(scheduler), or pass step_scheduler_with_optimizer=False to Accelerator."
+    ),
+    "trained_once": (
+        "this SelectCheckpoint has recorded the epochs of another training in {folder}: create a new one with an empty "
+        "folder for each training, or continue the first."
+    ),
+    "state_of_watch": "must be a state of `mpcs monitor` of this rule, but is not ({cause})",
+    # Options of commands
+    "point": "it must be P_TARGET or P_TARGET,C_MISS,C_FA.",
+    "named_numbers": "must be {form}, but is {text}",
+    "rule_of_state": "is not the rule that the state was begun with: begin another state",
     # Concerns
     "only_releases": "needs a spec with releases, but this one has weights or dangerous pairs",
     "dense_classes": "must be at most {maximum} for a matrix of all pairs",

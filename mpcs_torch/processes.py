@@ -17,7 +17,7 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.errors import CodedError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -72,11 +72,11 @@ def _begin() -> None:
 T = TypeVar("T")
 
 
-class LostProcessError(MpcsError, RuntimeError):
+class LostProcessError(CodedError, RuntimeError):
     """The error raised if another process of the run died or cannot be reached."""
 
 
-class OtherProcessError(MpcsError, RuntimeError):
+class OtherProcessError(CodedError, RuntimeError):
     """The error raised if another process of the run failed. That process prints the cause."""
 
     is_printed_elsewhere = True
@@ -167,7 +167,7 @@ class World:
         if failure is not None and failed[0] == self.rank:
             raise failure
         if failed:
-            raise OtherProcessError(outcomes[failed[0]][1])
+            raise OtherProcessError("caused_by", cause=outcomes[failed[0]][1])
         return [result for result, _ in outcomes]
 
     def from_first(self, function: Callable[[], T]) -> T:
@@ -203,10 +203,7 @@ def joined() -> Iterator[World]:
     except RuntimeError as error:
         if not is_of_backend(error):
             raise
-        reason = str(error).splitlines()[0]
-        raise LostProcessError(
-            f"another process of this run cannot be reached: {reason}"
-        ) from error
+        raise LostProcessError("lost_process", cause=str(error).splitlines()[0]) from error
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()

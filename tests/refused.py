@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpcs_torch.errors import InvalidValueError
+from mpcs_torch.errors import CodedError, InvalidValueError
 from mpcs_torch.evaluation.files.reading import PredictionsError
 
 
@@ -16,19 +16,19 @@ def sentence(code: str, argument: str = "", *value: Any, **fields: Any) -> str:
 
 
 class Refused:
-    """A context in which an `InvalidValueError` must be raised, which then is ``error``."""
+    """A context in which a `CodedError` must be raised, which then is ``error``."""
 
-    error: InvalidValueError
+    error: CodedError
 
     def __init__(
         self,
         code: str,
-        argument: str,
+        argument: str | None = None,
         *value: Any,
         raises: type = InvalidValueError,
         **expected: Any,
     ) -> None:
-        """Expect an error of the type ``raises``, perhaps with its value, sample, column and fields."""
+        """Expect an error of the type ``raises``, perhaps with its argument, value, sample, column and fields."""
         self.code, self.argument, self.value, self.raises, self.expected = (
             code,
             argument,
@@ -46,9 +46,10 @@ class Refused:
         assert error is not None, f"{self.code} of {self.argument} is not refused"
         if not isinstance(error, self.raises):
             return False
-        assert isinstance(error, InvalidValueError)
+        assert isinstance(error, CodedError)
         self.error = error
-        assert (error.code, error.argument) == (self.code, self.argument), error
+        assert error.code == self.code, error
+        assert self.argument in (None, error.argument), error
         actual = {
             "sample": error.sample,
             "column": error.column,

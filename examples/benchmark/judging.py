@@ -18,7 +18,12 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.learning import DecisionRule, Limit, UnattainableLimitError
-from mpcs_torch.learning.choice import best_calibration, choose_factor, decide, harm_matrix
+from mpcs_torch.learning.factor_choice import (
+    best_calibration,
+    choose_factor,
+    decide,
+    harm_matrix,
+)
 from mpcs_torch.learning.recommended import average_logits
 
 MAX_ACCURACY_LOSS = 0.0005

@@ -17,7 +17,7 @@ from torch.nn.functional import normalize
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.decision import without_diagonal
-from mpcs_torch.learning.choice import harm_matrix
+from mpcs_torch.learning.factor_choice import harm_matrix
 from mpcs_torch.learning.recommended import FLOOR, FULL_MARGIN
 
 RAMP = (0.1, 0.6)

@@ -63,12 +63,13 @@ def checked_file(package: str, place: str, name: str) -> Path:
     """
     spec = find_spec(package)
     if spec is None or spec.origin is None:
-        raise DataError(f"the table {name} needs another package: {INSTALL[package]}")
+        raise DataError(
+            "caused_by", f"the table {name} needs another package:", cause=INSTALL[package]
+        )
     path = Path(spec.origin).parent / place
     if hashlib.sha256(path.read_bytes()).hexdigest() != HASHES[name]:
-        raise DataError(
-            f"{path} is not the file of the version that the benchmark reads: {INSTALL[package]}"
-        )
+        problem = "is not the file of the version that the benchmark reads"
+        raise DataError("caused_by", f"{path} {problem}:", cause=INSTALL[package])
     return path
 
 

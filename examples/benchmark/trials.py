@@ -15,7 +15,7 @@ from examples.benchmark.tasks import TASKS, Task
 from examples.benchmark.training import Training
 from mpcs_torch.cli.console import counting_bar
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.learning.choice import best_calibration, harm_matrix
+from mpcs_torch.learning.factor_choice import best_calibration, harm_matrix
 
 AS_USUAL = "cross entropy, as usual"
 """The arm without augmentation, with the plain number of steps and without label smoothing."""

@@ -17,6 +17,7 @@ from mpcs_torch.calibration.scaling import (
     labelled_logits,
 )
 from mpcs_torch.errors import InvalidValueError, require
+from mpcs_torch.functional.comparison.confidence_intervals import MIN_UNITS
 from mpcs_torch.functional.concern.decision import shift_priors
 from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL, check_confidence
@@ -32,8 +33,6 @@ MIN_RANKED = 20
 """The minimum number of validation samples of a class to test the class separately; rarer classes are pooled."""
 MAX_WIDTH = 1.0
 """The maximum width of a usable interval, divided by the estimate."""
-MIN_CLUSTERS = 10
-"""The minimum number of clusters (or independent samples), in validation and unlabelled samples, for an interval."""
 
 
 class LabelShiftWarning(UserWarning):
@@ -485,7 +484,7 @@ class _Mixture(NamedTuple):
         ).to(design_effect)
         clusters = (parts * design.clusters[:-1]).amax(dim=1).minimum(design.clusters[-1])
         return torch.where(
-            clusters < MIN_CLUSTERS, torch.inf, design_effect * quantile.square()
+            clusters < MIN_UNITS, torch.inf, design_effect * quantile.square()
         )
 
 

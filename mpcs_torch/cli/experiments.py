@@ -50,9 +50,7 @@ def check_before_training(
         and not COMMAND_LINE.overwrite
         and any((evaluation / name).exists() for name in FILES)
     ):
-        raise RunExistsError(
-            f"{evaluation} already holds an evaluation: choose another folder or pass --overwrite"
-        )
+        raise RunExistsError("has_evaluation", str(evaluation))
 
 
 def reproduce_one(

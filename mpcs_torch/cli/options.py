@@ -14,11 +14,16 @@ import typer
 from typer.models import ArgumentInfo, ParameterInfo
 
 from mpcs_torch.cli.console import COMMAND_LINE
-from mpcs_torch.errors import did_you_mean, printable
+from mpcs_torch.errors import InvalidValueError, printable
 from mpcs_torch.evaluation.files.reading import Missing, ReadOptions
 from mpcs_torch.io.atomic_files import output_path
 from mpcs_torch.io.local_paths import local_path
-from mpcs_torch.io.packaged import packaged_file, packaged_names
+from mpcs_torch.io.packaged import (
+    is_packaged_name,
+    known_names,
+    packaged_file,
+    packaged_names,
+)
 from mpcs_torch.messages import WARNINGS
 
 
@@ -38,13 +43,12 @@ def file_or_name(kind: str) -> Callable[[str], Path]:
 
     def path_from_text(text: str) -> Path:
         shown, path = printable(text), path_of(text)
-        if "." in text or path.name != text:
+        if not is_packaged_name(text):
             demand(path.is_file(), f"{shown}: no such file")
             return path
-        names = packaged_names(kind)
-        known = did_you_mean(text, names) or f"the names are {', '.join(names)}."
-        otherwise = f"A file is written ./{shown} or {shown}.yaml"
-        demand(text in names, f"{shown}: no such name; {known} {otherwise}")
+        otherwise = f"{known_names(kind, text)} A file is written ./{shown} or {shown}.yaml"
+        is_known = text in packaged_names(kind)
+        demand(is_known, f"{shown}: no such name; {otherwise}")
         return packaged_file(kind, text)
 
     return path_from_text
@@ -322,7 +326,8 @@ def named_numbers(entries: Sequence[str], option: str, form: str) -> dict[str, f
     names = [name.strip() for name, _, _ in pairs]
     with refused_values(option=option):
         if not all(names) or len(set(names)) < len(names):
-            raise ValueError(f"must be {form}, but is {', '.join(entries)!r}")
+            text = repr(", ".join(entries))
+            raise InvalidValueError("named_numbers", form=form, text=text)
         return dict(zip(names, (float(number) for *_, number in pairs), strict=True))
 
 

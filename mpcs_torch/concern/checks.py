@@ -63,18 +63,6 @@ def class_names(classes: Sequence[str] | int) -> tuple[str, ...]:
     return tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
 
 
-def decision_numbers(
-    classes: Sequence[str], answers: Sequence[tuple[str, float]] = ()
-) -> dict[str, int]:
-    """Map names of decisions to numbers: ``classes`` from 0, then ``answers``; "refer" is -1 if it is not a class."""
-    numbers = {
-        name: number
-        for number, name in enumerate([*classes, *(answer for answer, _ in answers)])
-    }
-    numbers.setdefault(REFERRAL, -1)
-    return numbers
-
-
 def class_indices(
     pairs: Sequence[Sequence[str | int]], names: Sequence[str]
 ) -> tuple[tuple[int, ...], ...]:

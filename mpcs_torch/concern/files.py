@@ -21,10 +21,15 @@ from mpcs_torch.concern.checks import (
 )
 from mpcs_torch.concern.ranges import ConcernRange
 from mpcs_torch.concern.spec import ConcernSpec
-from mpcs_torch.errors import did_you_mean, shown
+from mpcs_torch.errors import shown
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.io.local_paths import local_path
-from mpcs_torch.io.packaged import packaged_file, packaged_names
+from mpcs_torch.io.packaged import (
+    is_packaged_name,
+    known_names,
+    packaged_file,
+    packaged_names,
+)
 
 if TYPE_CHECKING:
     from mpcs_torch.io.yaml_files import Document
@@ -131,7 +136,7 @@ def _read(source: str | Path) -> "tuple[Path, Document]":
         place = (
             str(path) if error.place is None else ":".join(map(str, (path, *error.place)))
         )
-        raise ConcernError([Problem((), error.problem, place)]) from None
+        raise ConcernError([Problem((), error.sentence(), place)]) from None
     if not isinstance(document.value, dict):
         raise ConcernError([Problem((), _about_keys("mapping").message, str(path))])
     return path, document
@@ -223,10 +228,9 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
 
 def _resolved(path: Path, name: str) -> Path:
     """Return ``path`` or, if ``name`` is a word and no such file exists, the path of the packaged file of this name."""
-    if "." in name or path.name != name or path.is_file():
+    if not is_packaged_name(name) or path.is_file():
         return path
-    names = packaged_names("concerns")
-    if name not in names:
-        hint = did_you_mean(name, names) or f"the names are {', '.join(names)}."
+    if name not in packaged_names("concerns"):
+        hint = known_names("concerns", name)
         raise FileNotFoundError(f"{shown(name)}: no such file, and no such name; {hint}")
     return packaged_file("concerns", name)

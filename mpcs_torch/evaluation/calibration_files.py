@@ -17,7 +17,12 @@ from mpcs_torch.calibration import (
     VectorScaling,
 )
 from mpcs_torch.calibration.priors import PriorEstimate, estimate_priors
-from mpcs_torch.errors import InvalidValueError, MpcsError, Rule, has_control, quoted
+from mpcs_torch.errors import (
+    CodedError,
+    InvalidValueError,
+    Rule,
+    has_control,
+)
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
@@ -44,7 +49,7 @@ KIND = "mpcs_torch calibration 2"
 """The value of the field ``kind`` by which a calibration file is recognized."""
 
 
-class CalibrationFileError(MpcsError, ValueError):
+class CalibrationFileError(CodedError, ValueError):
     """The error for a file that does not contain a calibration."""
 
 
@@ -318,10 +323,12 @@ def load_priors(path: str | Path, class_names: Sequence[str]) -> list[float]:
             plain["problem"],
         )
         if sorted(priors) != sorted(class_names):
-            raise InvalidValueError("classes_of_priors", classes=[*priors])
+            raise InvalidValueError("priors_of_classes", classes=[*priors])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        rule = f"must be what `mpcs calibrate priors --json` prints for {quoted([*class_names])}"
-        raise CalibrationFileError(f"{path}: {rule}, but is not ({error})") from None
+        names = [*class_names]
+        raise CalibrationFileError(
+            "priors_of_command", f"{path}:", classes=names, cause=str(error)
+        ) from None
     if problem:
-        raise CalibrationFileError(f"{path}: its priors must not be used: {problem}")
+        raise CalibrationFileError("unusable_priors", f"{path}:", problem=problem)
     return [priors[name] for name in class_names]

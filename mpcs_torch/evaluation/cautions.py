@@ -29,7 +29,7 @@ UNIT = re.compile(
     r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)",
     re.I,
 )
-MIN_UNITS, MIN_UNNAMED = 5, 10
+MIN_NAMED, MIN_UNNAMED = 5, 10
 """The minimum number of distinct values for a warning about a column named like ``session_id``, or of other text."""
 MAX_DISTINCT, MIN_DISTINCT = 0.9, 0.1
 """The limits of the number of distinct values, relative to the number of rows: above the first, values hardly repeat;
@@ -136,7 +136,7 @@ def shared_in_table(
 def _names_units(name: str, values: Collection[str], rows: int) -> bool:
     if not 1 < len(values) <= MAX_DISTINCT * rows:
         return False
-    if PERSON.search(name) or len(values) < MIN_UNITS:
+    if PERSON.search(name) or len(values) < MIN_NAMED:
         return bool(PERSON.search(name))
     is_text = any(to_number(value) is None for value in values)
     return bool(UNIT.search(name)) or (

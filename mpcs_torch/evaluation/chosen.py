@@ -20,8 +20,9 @@ from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.functional.inputs.decisions import flatten_decisions, highest_class
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
-from mpcs_torch.metrics.metric_groups import MetricGroup, metric_groups
-from mpcs_torch.metrics.register import ENTRIES, FAMILIES, MetricEntry, Takes
+from mpcs_torch.metrics.metric_entry import FAMILIES, MetricEntry, Takes
+from mpcs_torch.metrics.register import ENTRIES, counts_classes, is_registered
+from mpcs_torch.metrics.shared_sums import SharedSums, shared_sums
 
 Metrics = Sequence[Any] | Mapping[str, Any]
 """Names, entries of the register and torchmetrics Metrics; or these by name, and functions of `Rows`."""
@@ -86,9 +87,9 @@ class ChosenMetrics(NamedTuple):
         """Whether metrics get weights, which are either the weights of rows or the shares of annotators."""
         return self.is_weighted or self.has_shares
 
-    def metric_groups(self) -> list[MetricGroup]:
+    def shared_sums(self) -> list[SharedSums]:
         """Create the chosen measures and Metrics."""
-        return metric_groups(
+        return shared_sums(
             self.entries, self.num_classes, concern=self.concern, **self.settings
         )
 
@@ -196,7 +197,7 @@ def choose_metrics(
         takes = "decisions"
     if takes is not None:  # metrics of other packages take whatever the rows have
         is_fixed = [
-            each.is_registered or (is_soft and each.counts_classes) for each in entries
+            is_registered(each) or (is_soft and counts_classes(each)) for each in entries
         ]
         entries = [
             each if fixed else replace(each, takes=takes)
@@ -284,7 +285,7 @@ def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> boo
     """Return whether any metric counts classes. If so, soft labels mean the shares of annotators who chose a class."""
     if entries is None:
         return concern is not None
-    return any(entry.counts_classes for entry in entries)
+    return any(counts_classes(entry) for entry in entries)
 
 
 def _class_entry(

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.errors import Rule, quoted
 from mpcs_torch.evaluation.cautions import reversed_scores, shared_by_rows
 from mpcs_torch.evaluation.chosen import ChosenMetrics, needs_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.decision_curve import CurveScale, DecisionCurves, scale_at_risk
+from mpcs_torch.evaluation.decision_numbers import decision_numbers
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.facts import number_or_text
 from mpcs_torch.evaluation.files.formats import open_table
@@ -43,9 +43,9 @@ from mpcs_torch.functional.inputs.evaluation_warnings import (
     known_rows,
     warn_of_known,
 )
-from mpcs_torch.metrics.register import MetricEntry
+from mpcs_torch.metrics.metric_entry import MetricEntry
 
-MAX_CLASSES = 1000
+MAX_RISK_CLASSES = 1000
 """The maximum number of classes for which risks are kept, because pairs of classes take memory."""
 
 
@@ -53,7 +53,7 @@ class RowRisks:
     """The risk of each row: the probability, by the model's own scores, that its decision is a dangerous error.
 
     A row takes 5 bytes, or 13 with a weight. `add` ignores rows with soft labels or decisions, and rows with more
-    classes than `MAX_CLASSES`.
+    classes than `MAX_RISK_CLASSES`.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class RowRisks:
 
     def add(self, rows: Rows, chosen: ChosenMetrics) -> None:
         """Add the risks of ``rows``; the concern of ``chosen`` states which errors are dangerous."""
-        if chosen.is_soft or chosen.is_decided or chosen.num_classes > MAX_CLASSES:
+        if chosen.is_soft or chosen.is_decided or chosen.num_classes > MAX_RISK_CLASSES:
             return
         pairs, decisions = (
             dangerous_pair_mask(chosen.concern, chosen.num_classes),

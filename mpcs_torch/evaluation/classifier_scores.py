@@ -33,12 +33,12 @@ from mpcs_torch.tables import Table, in_digits, in_percent, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.evaluation.unit_values import UnitValues
-    from mpcs_torch.metrics.register import MetricEntry
+    from mpcs_torch.metrics.metric_entry import MetricEntry
 
 ID = re.compile(r"[ _-]?(id|no|nr|number)$", re.IGNORECASE)
 
 
-MAX_LISTED, MAX_WRONG = 10, 3
+MAX_NAMED_CLASSES, MAX_WRONG_CLASSES = 10, 3
 """The maximum numbers of classes in the headline, and of wrong decisions in the table of classes."""
 
 
@@ -129,7 +129,7 @@ class ClassifierScores(Scores):
         counts = self.confusion.sum(dim=1).tolist()
         of_classes = _listed(
             names
-            if len(names) > MAX_LISTED
+            if len(names) > MAX_NAMED_CLASSES
             else [f"{name}: {count}" for name, count in zip(names, counts, strict=True)]
         )
         most = max(range(len(counts)), key=counts.__getitem__)
@@ -256,7 +256,7 @@ class ClassifierScores(Scores):
                 f"{self.decision_names[label]}: {in_table(number)}"
                 for number, label in wrong
             ],
-            MAX_WRONG,
+            MAX_WRONG_CLASSES,
         )
 
     @property
@@ -380,7 +380,7 @@ def _reason(entry: "MetricEntry", value: float, unpredicted: str, absent: str) -
     return str(undefined_reason(value))
 
 
-def _listed(texts: Sequence[str], most: int = MAX_LISTED) -> str:
+def _listed(texts: Sequence[str], most: int = MAX_NAMED_CLASSES) -> str:
     """Join up to ``most`` texts by commas, with "..." for those that are left out."""
     more = ["..."] if len(texts) > most else []
     return ", ".join([*texts[:most], *more])

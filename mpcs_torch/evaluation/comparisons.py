@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from mpcs_torch.evaluation.influence import NotCompared, adjusted
 from mpcs_torch.evaluation.outcomes import group_rate
+from mpcs_torch.evaluation.paired_differences import NotCompared, adjusted
 from mpcs_torch.evaluation.unit_values import SumsOfUnits, UnitValues
 from mpcs_torch.functional import Comparison
 from mpcs_torch.functional.comparison.significance import ComparedBy
-from mpcs_torch.metrics.register import FAMILIES
+from mpcs_torch.metrics.metric_entry import FAMILIES
 
 
 def compare(

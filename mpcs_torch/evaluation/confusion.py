@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.files.facts import SEPARATOR
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import PredictionsError
 from mpcs_torch.evaluation.files.tables import to_number, to_text
-from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, TOTALS, plain
+from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, TOTAL_NAMES, plain
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
@@ -27,7 +27,7 @@ from mpcs_torch.evaluation.sum_layout import SumLayout
 from mpcs_torch.evaluation.unit_values import UnitValues
 from mpcs_torch.functional.inputs.evaluation_warnings import rare_classes
 from mpcs_torch.functional.inputs.labels import Bins
-from mpcs_torch.metrics.register import MetricEntry
+from mpcs_torch.metrics.metric_entry import MetricEntry
 
 MAX_OF_CELLS = 2**25
 """The maximum number of values (256 MiB) that are computed at once for the pairs of classes of a matrix."""
@@ -118,10 +118,10 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
         line = table.names if table.has_names else rows[0]
         raise PredictionsError(path, Rule("header_of_classes", line=line))
     corner, *columns = table.names
-    names = [name for name in columns if name.lower() not in TOTALS]
-    total_columns = [name for name in columns if name.lower() in TOTALS]
+    names = [name for name in columns if name.lower() not in TOTAL_NAMES]
+    total_columns = [name for name in columns if name.lower() in TOTAL_NAMES]
     by_row = {row[0]: row[1:] for row in rows}
-    total_rows = [name for name in by_row if name.lower() in TOTALS]
+    total_rows = [name for name in by_row if name.lower() in TOTAL_NAMES]
     if not 2 <= len(names) <= MAX_MATRIX_CLASSES:
         raise PredictionsError(
             path, Rule("classes_of_matrix", maximum=MAX_MATRIX_CLASSES, number=len(names))

@@ -10,7 +10,7 @@ of its intervals. The result is at least as wide as the interval by either colum
 from collections.abc import Sequence
 from math import inf, isfinite, sqrt
 
-from mpcs_torch.evaluation.influence import p_of_interval
+from mpcs_torch.evaluation.paired_differences import p_of_interval
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.checks import REFERRAL, decision_numbers
+from mpcs_torch.concern.checks import REFERRAL
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.decision_numbers import decision_numbers
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import columns_of_costs, costs_of_rows
@@ -37,6 +38,7 @@ from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
+from mpcs_torch.functional.inputs.decisions import REFERRED, is_class
 from mpcs_torch.functional.inputs.groups import Groups, costs_by_label, valid_values
 from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
@@ -270,7 +272,11 @@ def apply_rule(
     clusters = None if cluster is None else rows.groups[cluster].of_rows()
     estimates = estimate_decisions(assessed, rule.concern, rows.target, clusters=clusters)
     return FileDecisions(
-        len(rows.logits), int((assessed.decision < 0).sum()), result, rows.note, estimates
+        len(rows.logits),
+        int((assessed.decision == REFERRED).sum()),
+        result,
+        rows.note,
+        estimates,
     )
 
 
@@ -292,7 +298,7 @@ def _evaluated(
         if cluster is None
         else ids_of_names(rows.groups[cluster].of_rows())[is_labelled]
     )
-    refers = bool(((decided < 0) | (decided >= len(rule.concern.classes))).any())
+    refers = not is_class(decided, len(rule.concern.classes)).all()
     paid = None if rows.costs is None else costs_by_label(rows.costs[is_labelled], target)
     evaluation = Evaluation(
         rule.concern.classes,

@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.detector_scores import Detector, DetectorScores
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold
-from mpcs_torch.evaluation.influence import (
+from mpcs_torch.evaluation.paired_differences import (
     ABOUT_DIFFERENCES,
     NotCompared,
     adjusted,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES, decision_numbers
+from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.concern.spec import about_dangerous
 from mpcs_torch.errors import InvalidValueError, did_you_mean, quoted, require
 from mpcs_torch.evaluation.cautions import Repeats, repeating, uncalibrated
@@ -25,9 +25,10 @@ from mpcs_torch.evaluation.chosen import (
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores, cluster_plural
 from mpcs_torch.evaluation.classifier_values import scores_of
 from mpcs_torch.evaluation.comparisons import compare
-from mpcs_torch.evaluation.influence import ABOUT_DIFFERENCES
+from mpcs_torch.evaluation.decision_numbers import decision_numbers
 from mpcs_torch.evaluation.model_sums import ALL, CLASS_ROWS, ModelSums
 from mpcs_torch.evaluation.outcomes import OverCosts
+from mpcs_torch.evaluation.paired_differences import ABOUT_DIFFERENCES
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, as_numbers, in_class_order
 from mpcs_torch.evaluation.scores import GroupScores

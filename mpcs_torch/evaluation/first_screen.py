@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # detectors do not need the register
     from mpcs_torch.evaluation.scores import DetectorMetric
-    from mpcs_torch.metrics.register import MetricEntry
+    from mpcs_torch.metrics.metric_entry import MetricEntry
 
 MAX_CLASS_ROWS = 20
 """The maximum number of rows of tables of classes that texts show unless everything is asked for."""

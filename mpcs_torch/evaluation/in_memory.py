@@ -7,11 +7,11 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.chosen import Metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.decision_curve import DecisionCurves, curve_scale
+from mpcs_torch.evaluation.decision_numbers import decision_numbers
 from mpcs_torch.evaluation.evaluation import MODEL, Evaluation, Groups, Predictions
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import (
@@ -25,6 +25,7 @@ from mpcs_torch.evaluation.rows import (
 )
 from mpcs_torch.evaluation.units import Combine, DecisionUnits
 from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.functional.inputs.decisions import is_class
 
 
 def evaluate(
@@ -135,9 +136,7 @@ def evaluate(
             name: as_numbers("preds", decisions, numbers)
             for name, decisions in by_model.items()
         }
-        refers = any(
-            bool(((each < 0) | (each >= len(names))).any()) for each in decided.values()
-        )
+        refers = not all(is_class(each, len(names)).all() for each in decided.values())
         by_model = decided
     evaluation = Evaluation(
         class_names,

@@ -1,4 +1,4 @@
-"""Intervals, bounds and differences of all values, from the influence of each unit on them.
+"""Intervals and bounds of all values, from the influence of each unit on them.
 
 A unit is a row, a trial, or a cluster of these. To first order, a value is the mean of what its units add. So one rule,
 Gaffke's bound of a mean (`bounded_mean_interval`), serves all metrics. It needs the most that one further unit may add,
@@ -7,14 +7,13 @@ because the worst unit may be missing among those seen. Only this *further unit*
 - The **interval** of a value, which tables and figures show, allows for a further unit of the usual size.
 - A **bound**, which requirements use, allows for one of the largest size, with the worst rows that the definition of
   the metric allows. A metric without such a range has no bound.
-- The interval of a **difference** of two models allows for a unit in which they differ as much as in any that was seen,
-  in either direction. Its p-value is that of random changes of places of the models in each unit (`sign_flip_test`).
+- The interval of a difference of two models is in `paired_differences.py`.
 
-For rates of independent rows, these are the Clopper-Pearson interval and McNemar's test. A value whose rows have no
+For rates of independent rows, the interval is that of Clopper and Pearson. A value whose rows have no
 range, such as a Metric of another package, has Student's interval with the standard error of the jackknife.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import inf, isfinite, isnan, sqrt
 from typing import Any, Literal, NamedTuple
 
@@ -23,17 +22,12 @@ from torch import Tensor
 
 from mpcs_torch.errors import require
 from mpcs_torch.evaluation.reasons import NO_RANGE, NO_VALUE, NOT_FINITE, Reason
-from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.confidence_intervals import (
+    MIN_UNITS,
     bounded_mean_bound,
     clopper_pearson_ends,
 )
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
-from mpcs_torch.functional.comparison.significance import (
-    ComparedBy,
-    sign_flip_test,
-    with_verdicts,
-)
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.quality.scores import ClassCounts, PairCounts
@@ -41,10 +35,7 @@ from mpcs_torch.functional.quality.scores import ClassCounts, PairCounts
 IntervalScale = Literal["plain", "log", "logit"]
 Pair = tuple[float, float]
 """The numbers that a row or a unit adds to the numerator and to the denominator of a ratio."""
-MIN_UNITS = 10
-"""The minimum number of units for an interval. It does not depend on what is seen in the units: if intervals were left
-out because of that, the others would be wrong."""
-MAX_CLASSES = 2000
+MAX_SEARCHED_CLASSES = 2000
 """The largest number of classes of which all pairs are searched for the worst error."""
 RARELY = 1 / 3
 """The share of the distance to its limit at which a further row of an interval is, if hardly any row is at the limit:
@@ -55,11 +46,6 @@ MAX_BIAS, HALVES = 0.1, 8
 the units from which the bias is estimated."""
 RATE = [(0, 1), (1, 1)]
 """The pairs that a row may add to a rate: 0 or 1 to the numerator, and 1 to the denominator."""
-ABOUT_DIFFERENCES = (
-    " Intervals of rates and costs allow for a further cluster of the usual size in which all is wrong; intervals of "
-    "differences do so for one in which the models differ as much as in any of these."
-)
-"""A sentence that is added to the note on clusters if models are compared."""
 
 
 class End(NamedTuple):
@@ -255,8 +241,8 @@ def of_sums(measure: Measure, sums: Any, units: Units) -> Estimate:
         cells, of_class = slopes.confusion, sums.confusion.sum(-1)
     elif not isinstance(slopes, ClassCounts):
         return influences
-    elif len(slopes.true) > MAX_CLASSES:
-        return Unknown(value, Reason("many_classes", number=MAX_CLASSES))
+    elif len(slopes.true) > MAX_SEARCHED_CLASSES:
+        return Unknown(value, Reason("many_classes", number=MAX_SEARCHED_CLASSES))
     else:
         cells, of_class = (
             slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag(),
@@ -410,11 +396,11 @@ def _end(influences: Influences, end: End, *, is_bound: bool = False) -> float:
     low, high = (sizes.unsqueeze(-1) * of_rows).unbind(1)
     further = high.amax() if end.is_upper else low.amin()
     return influences.clipped(
-        influences.value + _mean_end(influences.of_units, further.item(), units, end)
+        influences.value + mean_end(influences.of_units, further.item(), units, end)
     )
 
 
-def _mean_end(of_units: Tensor, further: float, units: Units, end: End) -> float:
+def mean_end(of_units: Tensor, further: float, units: Units, end: End) -> float:
     """Return an end of the mean of pseudo-values (U times the influences), with the influence of a further unit."""
     number = units.number
     if not isfinite(number * further):
@@ -525,129 +511,6 @@ def scale_of(limits: tuple[float | None, float | None]) -> IntervalScale:
     if low == 0 and high == 1:
         return "logit"
     return "log" if low == 0 and high is None else "plain"
-
-
-def difference(one: Estimate, other: Estimate) -> PairedDifference | Reason:
-    """Return the second value minus the first, with interval and p-value, or the reason why there is none.
-
-    Both estimates must be of the same units.
-    """
-    if isinstance(one, Unknown):
-        return one.reason
-    if isinstance(other, Unknown):
-        return other.reason
-    change, units = other.value - one.value, other.units
-    of_units = other.of_units - one.of_units
-    if not isfinite(change) or not bool(of_units.isfinite().all()):
-        return NOT_FINITE
-    is_exact = one.ratio is not None and list(one.ratio.of_rows) == RATE and units.are_rows
-    reason = None if is_exact else units.too_few(MIN_UNITS)
-    if reason is not None:
-        return reason
-    number = units.number
-    of_each = of_units + change / number  # a pseudo-value divided by U
-    most = _largest_difference(one, other, of_each)
-    low = change + _mean_end(of_units, -most - change / number, units, End(is_upper=False))
-    high = change + _mean_end(of_units, most - change / number, units, End(is_upper=True))
-    p_value = sign_flip_test(_added(one, other, of_each), units.counts)
-    if one.is_chosen or other.is_chosen:
-        p_value = max(p_value, p_of_interval(change, low, high))
-    return PairedDifference(one.value, other.value, change, low, high, p_value)
-
-
-def p_of_interval(change: float, low: float, high: float) -> float:
-    """Return the p-value that is 0.05 where the 95 % interval from ``low`` to ``high`` ends at 0."""
-    from scipy.special import ndtr  # scipy.stats takes longer to import
-
-    half = change - low if change > 0 else high - change
-    if half == inf or not isfinite(change):
-        return 1.0
-    return 2 * float(ndtr(-quantile(inf) * abs(change) / half)) if half > 0 else 1.0
-
-
-def _added(one: Influences, other: Influences, of_each: Tensor) -> Tensor:
-    """Return what each unit adds to a difference, (U,): exactly nothing where the models agree, if that is known."""
-    if one.measured is not None and other.measured is not None:
-        (measure, first), (_, second) = one.measured, other.measured
-        totals = zip(
-            total_sums(first, one.units), total_sums(second, other.units), strict=True
-        )
-        middle = type(first)(*((a + b) / 2 for a, b in totals))
-        changes = type(first)(*(b - a for a, b in zip(first, second, strict=True)))
-        return applied(slopes_of(measure, middle), changes)
-    if one.added is not None and other.added is not None:
-        return other.added - one.added
-    return of_each
-
-
-def _largest_difference(one: Influences, other: Influences, of_each: Tensor) -> float:
-    """Return the most that a further unit adds to a difference: as in the units seen, or half of a usual error.
-
-    Units of a rare class, or heavy ones, may all agree by chance. So a unit in which one model alone is wrong counts,
-    too; by half, because it may be either model.
-    """
-    seen = of_each.abs().max().item()
-    sizes = (
-        torch.ones(1, dtype=torch.float64) if one.class_sizes is None else one.class_sizes
-    )
-    if seen == 0 and one.of_rows is not None and other.of_rows is not None:
-        # No unit differs: one could, as much as the definition allows.
-        ends = other.of_rows.flip(1) - one.of_rows
-        return (sizes.unsqueeze(1) * ends).abs().max().item()
-    if one.usual_error is None or other.usual_error is None:
-        return seen
-    right, wrong = one.usual_error.unbind(1)
-    others_right, others_wrong = other.usual_error.unbind(1)
-    errors = torch.stack([sizes * (others_wrong - right), sizes * (others_right - wrong)])
-    return max(seen, errors.abs().max().item() / 2)
-
-
-def difference_bound(one: Estimate, other: Estimate, end: End) -> float | Reason:
-    """Return the bound of the second value minus the first, or the reason why it has none."""
-    if isinstance(one, Unknown):
-        return one.no_bound
-    if isinstance(other, Unknown):
-        return other.no_bound
-    if one.of_rows is None or other.of_rows is None or not one.has_bound:
-        return NO_RANGE
-    if end.is_upper:
-        worst = (other.of_rows[:, 1] - one.of_rows[:, 0]).amax()
-    else:
-        worst = (other.of_rows[:, 0] - one.of_rows[:, 1]).amin()
-    further = max(other.units.largest, end.max_weight) * worst.item()
-    return (
-        other.value
-        - one.value
-        + _mean_end(other.of_units - one.of_units, further, other.units, end)
-    )
-
-
-class NotCompared(NamedTuple):
-    """Two models or detectors that cannot be compared by a metric, and the reason."""
-
-    first: str
-    second: str
-    by: ComparedBy
-    reason: Reason
-
-    def __str__(self) -> str:
-        return f"No difference between {self.first} and {self.second} by {self.by.name}: {self.reason}."
-
-
-def adjusted(
-    rows: Iterable[tuple[str, str, ComparedBy, PairedDifference | Reason]],
-) -> tuple[list[Comparison], list[NotCompared]]:
-    """Split ``rows`` into comparisons, with p-values corrected for multiple tests, and pairs that were not compared."""
-    without, known = (
-        list[NotCompared](),
-        list[tuple[str, str, ComparedBy, PairedDifference]](),
-    )
-    for first, second, by, paired in rows:
-        if isinstance(paired, Reason):
-            without.append(NotCompared(first, second, by, paired))
-        else:
-            known.append((first, second, by, paired))
-    return (with_verdicts(known, CONFIDENCE) if known else []), without
 
 
 def rate_intervals(

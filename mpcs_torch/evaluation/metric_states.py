@@ -16,17 +16,17 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat, dim_zero_max, dim_zero_min, dim_zero_sum
 
 from mpcs_torch.errors import InvalidValueError
-from mpcs_torch.evaluation.influence import MIN_UNITS
 from mpcs_torch.evaluation.parts import FOLDS, LeftOut
 from mpcs_torch.evaluation.reasons import NOT_REQUESTED, Reason
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import in_bits, places_by_code
+from mpcs_torch.functional.comparison.confidence_intervals import MIN_UNITS
 from mpcs_torch.metrics.base import SumMetric
 
 BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
 """The number of parts as exponents of 2. The maximum is 128 parts, or 64 if samples are collected, which are slow to
 join. The minimum is 32, which is also the maximum for groups of rows."""
-MAX_NUMBERS = 2**22
+MAX_STATE_NUMBERS = 2**22
 """The maximum number of values (32 MiB) in the states of all parts of a metric, without collected samples."""
 WRAPS_METRICS, NOT_MERGEABLE = Reason("wraps_metrics"), Reason("not_mergeable")
 
@@ -179,8 +179,8 @@ class PartStates:
         self._parts[code] = {name: _stored(state) for name, state in states.items()}
 
     def _limit(self) -> None:
-        """Join parts until their states have at most ``MAX_NUMBERS`` values; if 32 parts still have more, join all."""
-        while self._bits != 0 and self.numbers > MAX_NUMBERS:
+        """Join parts until their states have at most `MAX_STATE_NUMBERS` values; if 32 parts have more, join all."""
+        while self._bits != 0 and self.numbers > MAX_STATE_NUMBERS:
             bits = self._max_bits + 1 if self._bits is None else self._bits
             if bits == MIN_BITS:
                 size = max(self.numbers // len(self._parts), 1)

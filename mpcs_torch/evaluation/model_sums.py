@@ -23,8 +23,8 @@ from mpcs_torch.evaluation.unit_sums import (
 )
 from mpcs_torch.evaluation.unit_values import UnitValues
 from mpcs_torch.functional.inputs.labels import Bins
-from mpcs_torch.metrics.metric_groups import MetricGroup
-from mpcs_torch.metrics.register import MetricEntry
+from mpcs_torch.metrics.metric_entry import MetricEntry
+from mpcs_torch.metrics.shared_sums import SharedSums
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.evaluation.metric_states import PartStates
@@ -34,7 +34,7 @@ PENDING, PENDING_ROWS, PENDING_STATES = 2**17, 2048, 2**21
 The states of other metrics are updated once there are ``PENDING_STATES`` scores (16 MiB)."""
 BUDGET_OF_GROUPS = 8 * BUDGET
 """The maximum number of sums of the units of all groups of a column (128 MiB)."""
-MAX_NUMBERS = 2**27
+MAX_SUM_NUMBERS = 2**27
 """The maximum number of values (1 GiB) for all groups of a column; if there are more, rows are refused."""
 ALL = ""
 """The key for all rows, in dictionaries whose other keys are columns of groups."""
@@ -60,7 +60,7 @@ class ModelSums:
         # A histogram of the rows of a group must be asked for.
         wide_columns = [ALL] if chosen.is_default else list(self.tables)
         self._wide = {
-            column: UnitSums(2 * MAX_NUMBERS) for column in wide_columns if layout.wide
+            column: UnitSums(2 * MAX_SUM_NUMBERS) for column in wide_columns if layout.wide
         }
         """The sums of wide measures, by column; each group is one unit."""
         self._states = {column: dict[int, "list[PartStates]"]() for column in self.tables}
@@ -140,8 +140,10 @@ class ModelSums:
                 for states in of_group
             )
             tables = [each[column] for each in (self.tables, self._wide) if column in each]
-            if numbers > MAX_NUMBERS or any(table.exceeds(MAX_NUMBERS) for table in tables):
-                limit = 8 * MAX_NUMBERS >> 30
+            if numbers > MAX_SUM_NUMBERS or any(
+                table.exceeds(MAX_SUM_NUMBERS) for table in tables
+            ):
+                limit = 8 * MAX_SUM_NUMBERS >> 30
                 raise InvalidValueError(
                     "fewer_groups", f"column {quoted(column)}", limit=limit
                 )
@@ -288,7 +290,7 @@ class ModelSums:
             ]
         return self._states[column][code]
 
-    def _new_states(self, group: MetricGroup, column: str) -> "PartStates":
+    def _new_states(self, group: SharedSums, column: str) -> "PartStates":
         from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, PartStates
 
         has_intervals = self._keeps_units and not all(

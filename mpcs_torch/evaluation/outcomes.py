@@ -20,7 +20,7 @@ from mpcs_torch.tables import Table, in_digits, in_percent
 
 EVERY, AT_RISK = "\0every", "\0at risk"
 """The names of two groups of classes: all, and those that are dangerous to miss. No class can have such a name."""
-DANGEROUS_ERRORS, MISSED, REFERRED = "dangerous errors", "missed", "referred"
+DANGEROUS_ERRORS, MISSED, REFERRALS = "dangerous errors", "missed", "referred"
 FALSE_ALARMS, PRECISION, DECIDED_RIGHT = (
     "false alarms",
     "precision",
@@ -31,7 +31,7 @@ LEAST_COST = "least cost"
 COLUMNS = {
     DANGEROUS_ERRORS: "dangerous_rate",
     MISSED: "error_rate",
-    REFERRED: "referral_rate",
+    REFERRALS: "referral_rate",
     FALSE_ALARMS: "",
     PRECISION: "precision",
     DECIDED_RIGHT: "selective_accuracy",

@@ -16,17 +16,17 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.influence import (
-    MIN_UNITS,
     Estimate,
     Influences,
     Units,
     Unknown,
-    difference,
     scale_of,
     standard_error,
 )
+from mpcs_torch.evaluation.paired_differences import difference
 from mpcs_torch.evaluation.reasons import Code, Reason
 from mpcs_torch.functional import PairedDifference
+from mpcs_torch.functional.comparison.confidence_intervals import MIN_UNITS
 
 FOLDS = 32
 """The maximum number of folds. A fold must be large enough for a median to change when the fold is left out."""

@@ -173,6 +173,12 @@ class RequirementError(MpcsError, AssertionError):
         )
 
 
+def demand_all(outcomes: Sequence[Outcome]) -> None:
+    """Raise a `RequirementError` unless all ``outcomes`` hold."""
+    if not all(outcome.holds for outcome in outcomes):
+        raise RequirementError(outcomes)
+
+
 def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
     """Return a table with a row for each outcome; differences and their bounds are shown with a sign."""
     rows = []

@@ -6,28 +6,26 @@ from html import escape
 from math import nan
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from mpcs_torch.errors import InvalidValueError, did_you_mean, printable, require
+from mpcs_torch.errors import InvalidValueError, did_you_mean, printable
 from mpcs_torch.evaluation.first_screen import MAX_CLASS_ROWS, by_family, on_screen
-from mpcs_torch.evaluation.influence import End, NotCompared
 from mpcs_torch.evaluation.outcomes import OverCosts
-from mpcs_torch.evaluation.reasons import NO_RANGE, OPEN_WEIGHTS, Reason
+from mpcs_torch.evaluation.paired_differences import NotCompared
+from mpcs_torch.evaluation.requirement_checks import check_requirements
 from mpcs_torch.evaluation.requirements import (
-    AT_SHARES,
     Outcome,
     Requirement,
-    RequirementError,
+    demand_all,
 )
 from mpcs_torch.evaluation.scores import (
     GroupScores,
     Measured,
     Scores,
-    end_of_interval,
     interval_text,
     with_ends,
 )
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import (
     EvaluationWarning as EvaluationWarning,
 )
@@ -37,11 +35,9 @@ if TYPE_CHECKING:  # detectors do not need it
     from mpcs_torch.evaluation.decision_curve import DecisionCurves
     from mpcs_torch.evaluation.scores import DetectorMetric
     from mpcs_torch.evaluation.unit_values import UnitValues
-    from mpcs_torch.metrics.register import MetricEntry
+    from mpcs_torch.metrics.metric_entry import MetricEntry
 
 ScoresT = TypeVar("ScoresT", bound=Scores)
-Tested = tuple[float, float | Reason, Interval | None]
-"""A value, its bound for a requirement or the reason why it has none, and its interval."""
 ABOUT_GROUPS = (
     "Intervals of groups are each of one group alone. The worst of many groups is likely to look worse here than on "
     "new rows, because it was selected by its value: it has no interval, nor have the mean and the spread of groups."
@@ -203,8 +199,7 @@ class Result(Generic[ScoresT]):
         outcomes = self.check(
             *requirements, approximate=approximate, looks=looks, max_weight=max_weight
         )
-        if not all(outcome.holds for outcome in outcomes):
-            raise RequirementError(outcomes)
+        demand_all(outcomes)
         return outcomes
 
     def check(
@@ -221,116 +216,13 @@ class Result(Generic[ScoresT]):
         Raises:
             ValueError: If there are no requirements, or one of them names a metric that was not measured.
         """
-        parsed = [
-            Requirement.parse(each) if isinstance(each, str) else each
-            for each in requirements
-        ]
-        tested = [
-            name for name in self.models if name not in {each.reference for each in parsed}
-        ]
-        if not parsed or not tested:
-            raise InvalidValueError("needs_requirements", "require", requirements)
-        require(looks >= 1, "at_least", "looks", looks, minimum=1)
-        require(
-            max_weight is None or max_weight > 0,
-            "above",
-            "max_weight",
-            max_weight,
-            minimum=0,
+        return check_requirements(
+            self,
+            requirements,
+            approximate=approximate,
+            looks=looks,
+            max_weight=max_weight,
         )
-        is_open = self.has_open_weights and max_weight is None
-        outcomes = list[Outcome]()
-        for requirement in parsed:
-            end = End(
-                requirement.sign[0] == "<", 1 - (1 - CONFIDENCE) / looks, max_weight or 0.0
-            )
-            is_as_tested = (
-                requirement.metric.startswith("precision[") and not self.first.is_weighted
-            )
-            try:
-                for model in tested:
-                    for group, (value, bound, ends) in self._tested(
-                        requirement, model, end
-                    ).items():
-                        if is_open and not isinstance(bound, Reason):
-                            bound = OPEN_WEIGHTS
-                        if (
-                            bound in (NO_RANGE, OPEN_WEIGHTS)
-                            and approximate
-                            and ends is not None
-                        ):
-                            bound = end_of_interval(ends, NO_RANGE, end)
-                        outcome = requirement.check_bound(value, bound)
-                        outcomes.append(
-                            outcome._replace(
-                                model=model, group=group, caution=AT_SHARES * is_as_tested
-                            )
-                        )
-                if (
-                    requirement.reference is None
-                    and (values := self.first.value_range(requirement.metric)) is not None
-                ):
-                    requirement.check_range(*values)
-            except ValueError as error:
-                raise InvalidValueError(
-                    "kept_requirement", requirement=str(requirement), error=error
-                ) from None
-        return outcomes
-
-    def _tested(self, requirement: Requirement, model: str, end: End) -> dict[str, Tested]:
-        """Return a model's value for all rows (key "") and each group; with a reference, its difference on all rows."""
-        metric = requirement.metric
-        if requirement.reference is not None:
-            return {"": self._tested_difference(metric, model, requirement.reference, end)}
-        self.find(metric, model)  # raises an error with a hint if it was not measured
-        by_group: dict[str, Scores] = {"": self.models[model]}
-        for column in (each for each in self.groups if each.model == model):
-            by_group |= {
-                f"{column.column} = {name}": scores
-                for name, scores in column.groups.items()
-            }
-        tested = dict[str, Tested]()
-        for group, scores in by_group.items():
-            if (measured := scores.find(metric)) is None:
-                raise InvalidValueError("named_rate", "metric", metric)
-            value, ends, _ = measured
-            tested[group] = value, scores.bound(metric, end), ends
-        return tested
-
-    def _tested_difference(
-        self, metric: str, model: str, reference: str, end: End
-    ) -> Tested:
-        self.scores(reference)
-        rows: list[Comparison | NotCompared] = [*self.comparisons, *self.without]
-        metrics = list(dict.fromkeys(row.by.metric for row in rows))
-        metric = (
-            metric if metric in metrics else metric.replace("sensitivity[", "recall[", 1)
-        )
-        if metric not in metrics:
-            code = "rates_compared_by" if "[" in metric else "compared_by"
-            raise InvalidValueError(
-                code, "models", metric, compared=", ".join(metrics) or "nothing"
-            )
-        change = self.models[model].values.get(metric, nan) - self.models[
-            reference
-        ].values.get(metric, nan)
-        ends, reason = None, NO_RANGE
-        for row in rows:
-            if row.by.metric != metric or {row.first, row.second} != {model, reference}:
-                continue
-            if isinstance(row, NotCompared):
-                reason = row.reason
-            elif row.second == model:
-                change, ends = row.paired.difference, (row.paired.low, row.paired.high)
-            else:
-                change, ends = -row.paired.difference, (-row.paired.high, -row.paired.low)
-        if self.paired_units:
-            bound = self.paired_units[model].difference_bound(
-                self.paired_units[reference], metric, end
-            )
-        else:
-            bound = end_of_interval(ends, reason, end)
-        return change, bound, ends
 
     def sections(self) -> dict[str, Table]:
         """Return tables of all metrics: one if they were named, else one for each family, by its name."""

@@ -16,7 +16,7 @@ from mpcs_torch.functional.measure import Direction
 from mpcs_torch.tables import Table, in_digits, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
-    from mpcs_torch.metrics.register import MetricEntry
+    from mpcs_torch.metrics.metric_entry import MetricEntry
 
 
 Measured = tuple[float, Interval | None, Reason]

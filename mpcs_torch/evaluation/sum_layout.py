@@ -15,14 +15,14 @@ from mpcs_torch.evaluation.unit_sums import LEADING
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.quality.roc_area import RocArea
-from mpcs_torch.metrics.metric_groups import MetricGroup
+from mpcs_torch.metrics.shared_sums import SharedSums
 
 
 class SumLayout:
     """The order of the K sums of a unit: rows, labels, weights, then each metric's sums, then outcome counts."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
-        self.chosen, groups = chosen, chosen.metric_groups()
+        self.chosen, groups = chosen, chosen.shared_sums()
         of_sums = [group for group in groups if isinstance(group.first, Measure)]
         of_ranks = [group for group in groups if isinstance(group.first, RocArea)]
         self.ranks = {
@@ -120,7 +120,7 @@ class SumLayout:
         return self._no_methods.get(metric)
 
 
-def _sums(groups: Sequence[MetricGroup], inputs: MetricInputs, bins: Bins) -> list[Tensor]:
+def _sums(groups: Sequence[SharedSums], inputs: MetricInputs, bins: Bins) -> list[Tensor]:
     """Return the sums of the measures of each group for the rows in each of U ``bins``: (U, ...), float64."""
     numbers = list[Tensor]()
     for group in groups:
@@ -135,8 +135,8 @@ def _sums(groups: Sequence[MetricGroup], inputs: MetricInputs, bins: Bins) -> li
 
 
 def _named(
-    groups: Sequence[MetricGroup], numbers: Tensor
-) -> Iterator[tuple[MetricGroup, Any]]:
+    groups: Sequence[SharedSums], numbers: Tensor
+) -> Iterator[tuple[SharedSums, Any]]:
     """Yield the groups of measures, each with its named sums, given their sums (..., K), one group after the other."""
     place = 0
     for group in groups:

@@ -25,14 +25,13 @@ from mpcs_torch.evaluation.influence import (
     Units,
     Unknown,
     bound,
-    difference,
-    difference_bound,
     interval,
     of_sums,
     rate_intervals,
     total_sums,
 )
 from mpcs_torch.evaluation.outcomes import Outcomes
+from mpcs_torch.evaluation.paired_differences import difference, difference_bound
 from mpcs_torch.evaluation.parts import ValueOfParts
 from mpcs_torch.evaluation.ranks import RankedUnits
 from mpcs_torch.evaluation.reasons import NO_RANGE, NO_VALUE, NOT_REQUESTED, Reason

@@ -31,7 +31,8 @@ from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.functional.measure import fingerprint
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.measure_metric import MeasureMetric
-from mpcs_torch.metrics.register import WITHOUT_INTERVAL, identity_of
+from mpcs_torch.metrics.metric_entry import identity_of
+from mpcs_torch.metrics.register import WITHOUT_INTERVAL
 
 NO_CLUSTER = -1
 PARTS, MAX_UPDATES = 2**BITS, 16

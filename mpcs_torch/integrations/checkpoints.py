@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mpcs_torch.errors import InvalidValueError, MpcsError
+from mpcs_torch.errors import CodedError, InvalidValueError
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.checkpoint_selector import ARGUMENTS_OF_UPDATE
-from mpcs_torch.learning.ranks import from_first_rank, wait_for_all_ranks
+from mpcs_torch.learning.rank_zero import from_first_rank, wait_for_all_ranks
 
 __all__ = ["ArgumentsError", "TrainedTwiceError"]
 
@@ -22,7 +22,7 @@ class ArgumentsError(InvalidValueError, TypeError):
     """The arguments of a `SelectCheckpoint` do not fit together, or belong to that of another framework."""
 
 
-class TrainedTwiceError(MpcsError, RuntimeError):
+class TrainedTwiceError(CodedError, RuntimeError):
     """A second training would be mixed with the first in one `CheckpointSelector`."""
 
 
@@ -101,10 +101,7 @@ class CheckpointCallback:
         self._has_recorded_earlier = self._has_recorded_earlier or self._has_recorded
         self._has_recorded, self._is_new = False, is_new
         if is_new and self._has_recorded_earlier:
-            raise TrainedTwiceError(
-                f"this SelectCheckpoint has recorded the epochs of another training in {self.selector.folder}: "
-                "create a new one with an empty folder for each training, or continue the first."
-            )
+            raise TrainedTwiceError("trained_once", folder=str(self.selector.folder))
         if is_new and self.selector.epochs:
             # No error: a cluster may have stopped the training before it saved its first state.
             warnings.warn(

@@ -24,7 +24,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
-from mpcs_torch.metrics.register import MetricEntry
+from mpcs_torch.metrics.metric_entry import MetricEntry
 
 __all__ = [
     "ConcernScorer",

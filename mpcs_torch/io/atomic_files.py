@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.errors import CodedError
 from mpcs_torch.io.named_errors import naming
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
@@ -38,7 +38,7 @@ STALE_SECONDS = 86_400
 """The age from which a temporary file is that of a writer that was killed."""
 
 
-class OutputError(MpcsError, ValueError):
+class OutputError(CodedError, ValueError):
     """A path cannot be written, because it is a device, a pipe, a socket or a folder."""
 
 
@@ -53,7 +53,7 @@ def output_path(path: Path) -> Path:
         try:
             check_regular(target)
         except FileRuleError as error:
-            raise OutputError(f"{path}: an output {error}") from None
+            raise OutputError("caused_by", f"{path}: an output", cause=error) from None
     return target
 
 
@@ -212,7 +212,7 @@ def holds(path: Path, sha256: str) -> bool:
         return False
 
 
-class FolderInUseError(MpcsError, RuntimeError):
+class FolderInUseError(CodedError, RuntimeError):
     """The error raised if another process has locked a folder in order to write to it."""
 
 
@@ -246,8 +246,7 @@ def acquire(folder: Path) -> None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(handle)
-            message = f"{folder} is being written by another process: wait for it, or choose another folder"
-            raise FolderInUseError(message) from None
+            raise FolderInUseError("in_use", str(folder)) from None
         except (
             OSError
         ) as error:  # for example, some network file systems cannot lock folders

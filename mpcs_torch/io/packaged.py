@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.errors import InvalidValueError, shown
+from mpcs_torch.errors import InvalidValueError, did_you_mean, shown
 
 
 def packaged_folder(kind: str) -> Path:
@@ -32,6 +32,17 @@ def packaged_names(kind: str) -> list[str]:
 def packaged_file(kind: str, name: str) -> Path:
     """Return the path of ``configs/KIND/NAME.yaml`` in this package; the file need not exist."""
     return packaged_folder(kind) / f"{name}.yaml"
+
+
+def is_packaged_name(text: str) -> bool:
+    """Return whether ``text`` is the name of a packaged file, not a path, which has a dot or a slash."""
+    return "." not in text and Path(text).name == text
+
+
+def known_names(kind: str, name: str) -> str:
+    """Return a sentence on the packaged files of ``kind``: those that are spelled like ``name``, or all."""
+    names = packaged_names(kind)
+    return did_you_mean(name, names) or f"the names are {', '.join(names)}."
 
 
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")

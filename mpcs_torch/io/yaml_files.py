@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from mpcs_torch.errors import MpcsError, shown
-from mpcs_torch.io.untrusted_files import read_limited
+from mpcs_torch.errors import CodedError, shown
+from mpcs_torch.io.untrusted_files import FileRuleError, read_limited
 
 MAX_BYTES = 10_000_000
 """The maximum size of a file in bytes. A cost matrix of 1000 classes has about 5 MB."""
@@ -27,15 +27,24 @@ Steps = tuple[str | int, ...]
 """The keys and indices that lead from the root of a document to a value."""
 
 
-class YamlError(MpcsError, ValueError):
+class YamlError(CodedError, ValueError):
     """The error for a text that is not valid YAML or not plain data; its message has one line."""
 
-    def __init__(self, problem: str, place: Place | None) -> None:
-        self.problem = f"not valid YAML: {shown(problem)}"
+    def __init__(self, code: str, place: Place | None = None, **fields: Any) -> None:
+        super().__init__(code, **fields)
+        self.args = (code, place)
         self.place = place
         """The line and column of the problem; None if unknown."""
-        where = "" if place is None else f"line {place[0]}, column {place[1]}: "
-        super().__init__(f"not valid YAML: {where}{shown(problem)}")
+
+    def __str__(self) -> str:
+        where = (
+            "" if self.place is None else f"line {self.place[0]}, column {self.place[1]}: "
+        )
+        return self.sentence(where)
+
+    def sentence(self, where: str = "") -> str:
+        """Return the message with ``where`` as the place, so that a caller can name it otherwise."""
+        return f"not valid YAML: {where}{shown(str(self.rule))}"
 
 
 @dataclass(frozen=True)
@@ -67,14 +76,11 @@ class _PlainLoader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise _refused(
-                f"anchors and aliases such as &{event.anchor} are not supported",
-                event.start_mark,
-            )
+            raise YamlError("no_anchor", _place(event.start_mark), anchor=str(event.anchor))
         if event.tag is not None:
-            raise _refused(f"tags such as {event.tag} are not supported", event.start_mark)
+            raise YamlError("no_tag", _place(event.start_mark), tag=event.tag)
         if self.depth == MAX_DEPTH:
-            raise _refused(f"nested more than {MAX_DEPTH} deep", event.start_mark)
+            raise YamlError("max_depth", _place(event.start_mark), maximum=MAX_DEPTH)
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
@@ -83,7 +89,7 @@ class _PlainLoader(yaml.SafeLoader):
             and node.tag in NUMBERS
             and len(node.value) > MAX_NUMBER
         ):
-            raise _refused(f"a number of {len(node.value)} characters", node.start_mark)
+            raise YamlError("long_number", _place(node.start_mark), length=len(node.value))
         return node
 
     def construct_mapping(
@@ -93,19 +99,13 @@ class _PlainLoader(yaml.SafeLoader):
         keys = set()
         for key, _ in node.value:
             if key.tag == "tag:yaml.org,2002:merge":
-                raise _refused("merge keys (<<) are not supported", key.start_mark)
+                raise YamlError("no_merge_key", _place(key.start_mark))
             if not isinstance(key, yaml.ScalarNode):
-                raise _refused(
-                    "a key must be text, not a list or a mapping", key.start_mark
-                )
+                raise YamlError("key_is_text", _place(key.start_mark))
             if key.value in keys:
-                raise _refused(f"{key.value} appears twice", key.start_mark)
+                raise YamlError("key_once", _place(key.start_mark), key=key.value)
             keys.add(key.value)
         return super().construct_mapping(node, deep)
-
-
-def _refused(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
 def _place(mark: yaml.Mark) -> Place:
@@ -115,26 +115,27 @@ def _place(mark: yaml.Mark) -> Place:
 def read_yaml(text: str) -> Document:
     """Parse a YAML document; raise a `YamlError` if ``text`` is not plain YAML, too large or nested too deeply."""
     if len(text) > MAX_BYTES:
-        raise YamlError(f"more than {MAX_BYTES} characters", None)
+        raise YamlError("max_characters", maximum=MAX_BYTES)
     try:
         loader = _PlainLoader(text)
         root = loader.get_single_node()
         return Document(None if root is None else loader.construct_document(root), root)
+    except YamlError:
+        raise
     except yaml.MarkedYAMLError as error:
         place = None if error.problem_mark is None else _place(error.problem_mark)
-        raise YamlError(str(error.problem), place) from None
+        raise YamlError("caused_by", place, cause=str(error.problem)) from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise YamlError(
-            f"the character U+{int(error.character):04X} is not allowed", place
-        ) from None
+        character = f"{int(error.character):04X}"
+        raise YamlError("allowed_character", place, character=character) from None
     except (
         yaml.YAMLError,
         ValueError,
         OverflowError,
     ) as error:  # for example, the date 2024-02-30
-        raise YamlError(str(error), None) from None
+        raise YamlError("caused_by", cause=str(error)) from None
 
 
 def read_yaml_file(path: Path) -> Document:
@@ -142,11 +143,10 @@ def read_yaml_file(path: Path) -> Document:
     try:
         text = read_limited(path, MAX_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise YamlError(
-            f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}", None
-        ) from None
-    except ValueError as error:
-        raise YamlError(str(error), None) from None
+        byte = f"{error.object[error.start]:#04x}"
+        raise YamlError("utf_8_byte", byte=byte, at=error.start) from None
+    except FileRuleError as error:
+        raise YamlError("caused_by", cause=error) from None
     return read_yaml(text)
 
 

@@ -19,17 +19,21 @@ import torch
 from torch import Tensor
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
-from mpcs_torch.errors import InvalidValueError, MpcsError, quoted, shown
+from mpcs_torch.errors import CodedError, InvalidValueError, quoted, shown
 from mpcs_torch.io.atomic_files import append_text, holds, replace_text, write_whole
 from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.selection import Epoch
 
 
-class FolderNotEmptyError(MpcsError, FileExistsError):
+class FolderNotEmptyError(CodedError, FileExistsError):
     """A folder for new checkpoints is not empty; the files may be from an earlier run."""
 
 
-class ManifestError(MpcsError, ValueError):
+class MissingCheckpointError(CodedError, FileNotFoundError):
+    """A folder has no manifest, or no intact checkpoint of the epochs that are asked for."""
+
+
+class ManifestError(CodedError, ValueError):
     """The ``manifest.json`` of a checkpoint folder cannot be read, or was written for another `SelectionRule`."""
 
 
@@ -136,10 +140,7 @@ def damaged(path: Path, error: Exception) -> ManifestError:
         if type(error) is InvalidValueError
         else f"{type(error).__name__}: {error}"
     )
-    return ManifestError(
-        f"{path} is not the manifest of a CheckpointSelector, or is damaged: {shown(problem.rstrip('.'))}. "
-        "Restore a copy of this file, or use another folder."
-    )
+    return ManifestError("manifest", str(path), cause=shown(problem.rstrip(".")))
 
 
 class Update(NamedTuple):
@@ -234,7 +235,7 @@ def delete_files(folder: Path, epochs: Sequence[SavedEpoch]) -> list[SavedEpoch]
     return [epoch for epoch in epochs if (folder / str(epoch.file)).exists()]
 
 
-class StateError(MpcsError, ValueError):
+class StateError(CodedError, ValueError):
     """A state that cannot be saved or loaded again."""
 
 
@@ -246,33 +247,23 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
         OSError: If the file cannot be written.
     """
     if state is None:
-        raise StateError(
-            "state must be what to save, such as model.state_dict, but is None."
-        )
+        raise StateError("some_state", "state")
     try:
         leaves = list(_leaves(state))
     except RecursionError:
-        raise StateError(
-            "state must not contain itself or be nested deeper than Python's recursion limit."
-        ) from None
+        raise StateError("no_recursion", "state") from None
     for place, value in leaves:
         if type(value).__name__ in ("DTensor", "ShardedTensor"):
-            gather = "pass update a function that gathers it (get_model_state_dict with full_state_dict=True)"
-            raise StateError(
-                f"{place} must be a whole tensor, but is a {type(value).__name__}: {gather}."
-            )
+            raise StateError("whole_tensor", place, type=type(value).__name__)
         if isinstance(value, Tensor) and value.is_meta:
-            raise StateError(
-                f"{place} must have values, but is on the meta device, which has none."
-            )
+            raise StateError("has_values", place)
     try:
         sha256 = write_whole(path, lambda file: torch.save(state, Sink(file)), flush=flush)  # type: ignore[arg-type]
     except (OSError, MemoryError):
         raise
     except Exception as error:  # pickle and torch raise many kinds of errors
-        raise StateError(
-            f"{_blame(leaves, torch.save)} cannot be saved: {shown(str(error))}"
-        ) from error
+        entry = _blame(leaves, torch.save)
+        raise StateError("cannot_be_saved", entry, cause=shown(str(error))) from error
     load = partial(torch.load, map_location="cpu", weights_only=weights_only)
     try:
         load(path, mmap=True)  # reads no values of tensors
@@ -282,19 +273,14 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
         with suppress(Exception):  # torch may fail to read its own file
             unsafe = ", ".join(sorted(get_unsafe_globals_in_checkpoint(path))) or unsafe
     path.unlink()
-    remedy = "convert it to tensors, numbers, text, lists and dictionaries"
-    remedy += ", or create the selector with weights_only=False" if weights_only else ""
-    how = " with weights_only=True" if weights_only else ""
 
     def save_and_load(value: object, file: BytesIO) -> None:
         torch.save(value, file)
         file.seek(0)
         load(file)
 
-    entry = _blame(leaves, save_and_load)
-    raise StateError(
-        f"{entry} cannot be loaded again{how}, because of {shown(unsafe)}: {remedy}."
-    )
+    code = "loads_by_weights_only" if weights_only else "loads_again"
+    raise StateError(code, _blame(leaves, save_and_load), unsafe=shown(unsafe))
 
 
 class Sink:

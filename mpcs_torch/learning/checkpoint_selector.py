@@ -25,12 +25,13 @@ from mpcs_torch.learning.checkpoint_files import (
     FolderNotEmptyError,
     Manifest,
     ManifestError,
+    MissingCheckpointError,
     SavedEpoch,
     StateError,
     Update,
     save_state,
 )
-from mpcs_torch.learning.ranks import is_follower
+from mpcs_torch.learning.rank_zero import is_follower
 from mpcs_torch.learning.selection import (
     Contenders,
     SelectionRule,
@@ -190,14 +191,11 @@ class CheckpointSelector:
             path.name for path in self.folder.iterdir() if not path.name.startswith(".")
         )
         if files and not resume and not is_follower():
-            content = f"{shown(files[0])}: pass another folder."
+            code = "no_files"
             if checkpoint_files.MANIFEST in files:
-                content = (
-                    "the checkpoints of an earlier run: pass another folder for another run, or resume=True if this "
-                    "run continues the earlier one, from its states."
-                )
+                code = "no_earlier_run"
             raise FolderNotEmptyError(
-                f"folder must be empty, but {self.folder} contains {content}"
+                code, "folder", folder=str(self.folder), file=shown(files[0])
             )
         self._load_epochs([], {})
         self._last_stamp: object = None
@@ -221,8 +219,8 @@ class CheckpointSelector:
         folder = local_path(folder, "folder")
         path = folder / checkpoint_files.MANIFEST
         if not path.exists():
-            raise FileNotFoundError(
-                f"{path} does not exist: {folder} is not the folder of a CheckpointSelector."
+            raise MissingCheckpointError(
+                "folder_of_selector", str(path), folder=str(folder)
             )
         saved = Manifest.read(folder)
         try:
@@ -240,7 +238,7 @@ class CheckpointSelector:
             if isinstance(error, MpcsError) and not is_of_manifest:
                 raise
             raise ManifestError(
-                f"{path} lacks the rule and settings of a CheckpointSelector: {shown(str(error))}."
+                "rule_of_selector", str(path), cause=shown(str(error))
             ) from None
 
     def renewed(self, folder: str | Path) -> Self:
@@ -324,10 +322,7 @@ class CheckpointSelector:
         """
         require(epoch is not None, "no_epoch", "epoch")
         if isinstance(state, nn.Module) and self.weights_only:
-            raise StateError(
-                f"state must be loadable with weights_only=True, but is a {type(state).__name__}: pass its method "
-                "state_dict, as in update(model.state_dict, epoch=0, name_of_metric=0.1)."
-            )
+            raise StateError("loadable_state", "state", type=type(state).__name__)
         self.rule.values_in(values)
         entry = SavedEpoch(
             whole_number("epoch", epoch),
@@ -377,13 +372,11 @@ class CheckpointSelector:
         """
         epochs = self._on_disk().epochs
         if not epochs:
-            raise FileNotFoundError(
-                f"{self.folder} contains no checkpoint, because no epoch was recorded: call update"
-            )
+            raise MissingCheckpointError("recorded", str(self.folder))
         ranking = self.rule.ranking(epochs)
         if not ranking:
-            raise FileNotFoundError(
-                f"{self.folder}: none of {len(epochs)} epochs is within the limits of the rule"
+            raise MissingCheckpointError(
+                "within_limits", f"{self.folder}:", epochs=len(epochs)
             )
         for entry in ranking:
             if entry.file is None:
@@ -394,9 +387,7 @@ class CheckpointSelector:
                 f"{self.folder / entry.file} is missing or damaged; trying the next best epoch",
                 stacklevel=2,
             )
-        raise FileNotFoundError(
-            f"{self.folder} contains no intact checkpoint within the limits of the rule"
-        )
+        raise MissingCheckpointError("intact_within_limits", str(self.folder))
 
     def load(self, epoch: int, map_location: Any = "cpu") -> Any:
         """Load the checkpoint of the epoch with the number ``epoch``; of several intact checkpoints, load the latest.
@@ -407,9 +398,7 @@ class CheckpointSelector:
         for entry in reversed(self._on_disk().epochs):
             if entry.number == epoch and entry.is_whole_in(self.folder):
                 return self._load_file(str(entry.file), map_location)
-        raise FileNotFoundError(
-            f"{self.folder} contains no intact checkpoint of epoch {epoch}"
-        )
+        raise MissingCheckpointError("intact", str(self.folder), epoch=epoch)
 
     def _load_file(self, name: str, map_location: Any) -> Any:
         return torch.load(
@@ -556,10 +545,7 @@ class CheckpointSelector:
                 "the manifest is gone: the folder was moved or emptied",
                 str(self.folder),
             )
-        raise FolderInUseError(
-            f"another selector has written epochs to {self.folder} since this one was created: give each run "
-            "its own folder, or pass resume=True to continue from those epochs."
-        )
+        raise FolderInUseError("other_selector", folder=str(self.folder))
 
     def _continue_from_disk(self) -> None:
         self._read()
@@ -597,15 +583,18 @@ class CheckpointSelector:
         for name in sorted({*rule, *saved.rule}):
             there, here = saved.rule.get(name), rule.get(name)
             if there != here:
-                differs = f"with {name}={quoted(there)}, not {quoted(here)}"
                 raise ManifestError(
-                    f"{path} was written for another rule, {differs}: choose another folder."
+                    "same_rule",
+                    str(path),
+                    name=name,
+                    there=quoted(there),
+                    here=quoted(here),
                 )
         for epoch in saved.epochs:
             missing = [name for name in self.rule.metrics if name not in epoch.values]
             if missing:
                 raise ManifestError(
-                    f"{path} lacks {missing[0]} for epoch {quoted(epoch.number)}."
+                    "metric_of_epoch", str(path), metric=missing[0], epoch=epoch.number
                 )
 
     def _prepare(self) -> None:

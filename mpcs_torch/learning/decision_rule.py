@@ -14,7 +14,7 @@ from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.errors import InvalidValueError, MpcsError, require
+from mpcs_torch.errors import CodedError, InvalidValueError, require
 from mpcs_torch.functional.concern.decision import Choices, ranked_choices, rounding_bound
 from mpcs_torch.functional.inputs.arrays import by_class
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
@@ -51,7 +51,11 @@ IS_DECIDED, IS_CHEAPER, IS_UNSOUND, IS_LIMITED = range(4)
 """The codes of `Assessment.reason`. The code for a risk that is too high for limit j is ``IS_LIMITED + j``."""
 
 
-class DecisionFileError(MpcsError, ValueError):
+class RuleExistsError(CodedError, FileExistsError):
+    """The error for a file that would be overwritten."""
+
+
+class DecisionFileError(CodedError, ValueError):
     """A file that is not a valid decision rule."""
 
 
@@ -531,9 +535,7 @@ class DecisionRule(nn.Module):
         path = local_path(path, "path")
         self._warn_if_unfitted()
         if path.exists() and not overwrite:
-            raise FileExistsError(
-                f"{path} exists: choose another file or pass overwrite=True"
-            )
+            raise RuleExistsError("exists_already", str(path))
         content = {
             "concern": concern_as_plain(self.concern),
             "settings": {

@@ -8,12 +8,12 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from mpcs_torch.errors import MpcsError, quoted, require
-from mpcs_torch.learning.ranks import from_first_rank, has_other_ranks
+from mpcs_torch.errors import CodedError, quoted, require
+from mpcs_torch.learning.rank_zero import from_first_rank, has_other_ranks
 from mpcs_torch.learning.selection import number
 
 
-class RepeatedStepError(MpcsError, RuntimeError):
+class RepeatedStepError(CodedError, RuntimeError):
     """Accelerate would step a scheduler more than once for one score."""
 
 
@@ -240,10 +240,7 @@ class MPCSLR(ReduceLROnPlateau):
             AttributeError: Otherwise, because a scheduler driven by a metric has no total number of steps.
         """
         if has_other_ranks():
-            raise RepeatedStepError(
-                "Accelerate would step MPCSLR once for each process: call accelerator.register_for_checkpointing"
-                "(scheduler) instead of prepare(scheduler), or pass step_scheduler_with_optimizer=False to Accelerator."
-            )
+            raise RepeatedStepError("one_step")
         raise AttributeError("total_steps")
 
     def state_dict(self) -> dict[str, Any]:

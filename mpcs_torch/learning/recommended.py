@@ -14,7 +14,8 @@ from mpcs_torch.functional.comparison.means import estimate_mean
 from mpcs_torch.functional.inputs.arrays import at_rows
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import flat_costs, group_codes
-from mpcs_torch.learning.choice import (
+from mpcs_torch.learning.decision_rule import DecisionRule
+from mpcs_torch.learning.factor_choice import (
     CHANGES,
     FACTORS,
     Calibrated,
@@ -28,7 +29,6 @@ from mpcs_torch.learning.choice import (
     softened,
     with_factor,
 )
-from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.loss_modules import SoftmaxMarginLoss
 from mpcs_torch.learning.rule_fit import check_row_costs, checked_logits, split_rows
 from mpcs_torch.learning.rule_limit import Limit, values_of

@@ -11,6 +11,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import require
 from mpcs_torch.functional.comparison.means import estimate_mean
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import flat_costs, group_codes
 from mpcs_torch.learning.decision_rule import Assessment
 from mpcs_torch.learning.rule_limit import decision_values, values_of
@@ -172,4 +173,4 @@ def estimated_and_measured(
     measured = values_of(decisions, target.clamp(min=0), concern, costs)[1:3].where(
         target >= 0, nan
     )
-    return torch.where(decisions < 0, of_referral, estimated), measured
+    return torch.where(decisions == REFERRED, of_referral, estimated), measured

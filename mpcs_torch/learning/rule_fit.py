@@ -1,4 +1,4 @@
-"""The samples to fit a decision rule with, and the choice of the thresholds that guarantee its limits."""
+"""Decide which samples calibrate a decision rule and which test its limits, and which thresholds keep the limits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

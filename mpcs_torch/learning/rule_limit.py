@@ -19,6 +19,7 @@ from mpcs_torch.functional.inputs.confidence import (
     CONFIDENCE_TEXT,
     check_confidence,
 )
+from mpcs_torch.functional.inputs.decisions import is_class
 from mpcs_torch.functional.inputs.groups import costs_by_label
 from mpcs_torch.tables import Table, in_table
 
@@ -401,9 +402,9 @@ def values_of(
     ]  # -1 is the last column
     if costs is not None:
         known = costs_by_label(costs, target).to(values)
-        is_class = (decisions >= 0) & (decisions < known.shape[1])
-        paid = known.gather(1, decisions.where(is_class, 0).unsqueeze(1)).squeeze(1)
-        values[2] = torch.where(is_class, paid, values[2])
+        is_single = is_class(decisions, known.shape[1])
+        paid = known.gather(1, decisions.where(is_single, 0).unsqueeze(1)).squeeze(1)
+        values[2] = torch.where(is_single, paid, values[2])
     return values
 
 

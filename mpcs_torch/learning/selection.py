@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import comb, inf, isclose, isfinite, isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from mpcs_torch.errors import InvalidValueError, MpcsError, require
+from mpcs_torch.errors import CodedError, InvalidValueError, require
 from mpcs_torch.functional.inputs.confidence import LEVEL
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
 from mpcs_torch.functional.measure import Direction
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torchmetrics import Metric  # takes seconds to import
 
 
-class MissingMetricError(MpcsError, ValueError):
+class MissingMetricError(CodedError, ValueError):
     """The values of an epoch lack a metric of the selection rule."""
 
 
@@ -118,7 +118,7 @@ class SelectionRule:
         if missing:
             listed, given = ", ".join(missing), ", ".join(values) or "nothing"
             raise MissingMetricError(
-                f"the rule needs the metric {listed}, but got {given}{remedy}."
+                "metric_of_rule", metrics=listed, given=given, remedy=remedy
             )
         return {name: values[name] for name in self.metrics}
 

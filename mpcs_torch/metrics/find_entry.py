@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from mpcs_torch.errors import InvalidValueError, did_you_mean
 from mpcs_torch.io.packaged import import_attribute
+from mpcs_torch.metrics.metric_entry import MetricEntry, Takes, identity_of
 from mpcs_torch.metrics.register import (
     BY_NAME,
     OF_CLASS,
     PUBLISHED,
     TAKES,
     WITHOUT_INTERVAL,
-    MetricEntry,
-    Takes,
-    identity_of,
 )
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import

@@ -4,18 +4,12 @@ The trainer, ``mpcs score``, ``mpcs select``, tests and documentation read it. T
 module does not import torchmetrics: a `Metric` that is no measure is imported when it is made.
 """
 
-import inspect
 from collections.abc import Mapping
-from copy import deepcopy
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any
 
-from torch import Tensor
-from torch.nn import Module
-
-from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional.concern.coverage import Coverage, SelectiveAccuracy
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.concern.expected_concern import (
@@ -28,8 +22,6 @@ from mpcs_torch.functional.concern.net_benefit import NetBenefit
 from mpcs_torch.functional.concern.risk_gap import RiskGap
 from mpcs_torch.functional.detection import area, cost, llr_cost
 from mpcs_torch.functional.detection.equal_error_rate import EqualErrorRate
-from mpcs_torch.functional.detection.trial_measure import TrialMeasure
-from mpcs_torch.functional.measure import Direction, Measure
 from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.functional.probability.scores import (
     BrierScore,
@@ -42,244 +34,14 @@ from mpcs_torch.functional.probability.scores import (
 from mpcs_torch.functional.quality import scores as quality
 from mpcs_torch.functional.quality.roc_area import RocArea
 from mpcs_torch.functional.soft.scores import HardF1, SoftFBeta, SoftKLDivergence
-from mpcs_torch.io.packaged import import_attribute
-
-if TYPE_CHECKING:  # torchmetrics takes seconds to import
-    from torchmetrics import Metric
-
-Takes = Literal[
-    "decisions",
-    "probabilities",
-    "log_probabilities",
-    "positive",
-    "soft_labels",
-    "costs",
-    "trials",
-]
-"""The kind of input of a metric, which decides the arguments of its ``update``.
-
-``"decisions"``: predicted classes (N,) and labels (N,). ``"probabilities"``: (N, C) and labels (N,).
-``"log_probabilities"``: (N, C) and labels (N,). ``"positive"``: probabilities of class 1, (N,), and labels (N,).
-``"soft_labels"``: probabilities and degrees of truth, (N, C) both.
-``"costs"``: predicted classes (N,), and the costs of all decisions, (N, C).
-``"trials"``: scores and target or non-target labels, (N,) both; with ``num_classes``, scores (N, C) and labels (N,).
-"""
-Family = Literal[
-    "concern",
-    "referrals",
-    "decisions",
-    "probabilities",
-    "calibration",
-    "soft labels",
-    "costs of rows",
-    "detectors",
-    "oneDAL",
-]
-"""The heading under which tables of all metrics show a metric."""
-FAMILIES: tuple[Family, ...] = get_args(Family)
-"""In the order of tables."""
-Undefined = Literal["unpredicted", "absent", "either", "constant", "probability 0"]
-"""The cause of a NaN or infinite value: a class is never predicted, or never occurs in the labels, or either of these;
-the best constant decision costs nothing; or a true class has probability 0."""
-_INPUT_SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "probabilities": {"from_logits": False},
-    "log_probabilities": {"from_logits": True, "normalized": True},
-}
-"""The constructor arguments that each kind of input implies."""
-
-
-@dataclass(frozen=True)
-class MetricEntry:
-    """A named metric: its measure or its Metric, its settings and its role in reports."""
-
-    name: str
-    of: Any
-    """The class of the measure or, for a Metric that is none, its import path, ``package.module:Class``. The class of a
-    Metric is replaced by one of these."""
-    takes: Takes
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """The settings, without those that the data and the kind of input determine."""
-    computes: str = ""
-    """A description of the value in a few words."""
-    key: str | None = None
-    """The key of the value in the dictionary that the metric computes; None if it computes a tensor."""
-    is_count: bool = False
-    """Whether the value is a count, a whole number."""
-    given_direction: Direction | None = None
-    """The direction that is better (``"min"`` or ``"max"``), if the measure does not define it."""
-    family: Family = "decisions"
-    screen: int | None = None
-    """The place of the metric among the few that tables show by default, from 0; None if only tables of all show it."""
-    is_default: bool = True
-    """Whether the metric is measured by default; False if it is redundant."""
-    group_rank: int | None = None
-    """The rank, from 0, of the metric as a key that sorts groups of samples: ties are sorted by the next rank."""
-    in_group_tables: bool = False
-    compared_as: str = ""
-    """The name of the metric in sentences that compare models; empty if no sentence compares them by this metric."""
-    repeats: str = ""
-    """The name of a metric whose difference between two models is the same, up to the sign; empty if there is none."""
-    undefined: Undefined | None = None
-    no_interval: str = ""
-    """The reason why the metric has no interval; empty if its measure or its states define an interval."""
-    of_class: str = ""
-    """The class or group of classes in the brackets of a one-vs-rest name such as ``recall[CLASS]``."""
-    made: "Metric | None" = None
-    """A metric instance that the user passed, to be copied with its settings; else None."""
-
-    def __post_init__(self) -> None:
-        """Replace the class of a Metric by its measure, or by its import path."""
-        if isinstance(self.of, type) and issubclass(self.of, Module):
-            metric: Any = self.of
-            object.__setattr__(self, "of", identity_of(metric))
-
-    @property
-    def direction(self) -> Direction | None:
-        """``"min"`` if lower values are better, ``"max"`` if higher values are; None if neither is better."""
-        if self.given_direction is not None:
-            return self.given_direction
-        if not isinstance(self.of, str):
-            direction: Direction | None = self.of.direction
-            return direction
-        directions: dict[bool, Direction] = {True: "max", False: "min"}
-        return directions.get(self.metric_class.higher_is_better)
-
-    @property
-    def limits(self) -> tuple[float, float] | None:
-        """The lowest and highest possible value; None if they are not known."""
-        if isinstance(self.of, str):
-            return None
-        low, high = self.of.limits
-        if (
-            high is None
-            and self.is_measure
-            and tuple(self.of.row_limits) == (0, 1)
-            and not self.is_count
-        ):
-            low = 0.0
-            high = 1.0
-        return None if low is None or high is None else (low, high)
-
-    @property
-    def class_name(self) -> str:
-        """The name of the class of the measure or Metric."""
-        name: str = (
-            self.of.rpartition(":")[2] if isinstance(self.of, str) else self.of.__name__
-        )
-        return name
-
-    @property
-    def metric_class(self) -> Any:
-        """The class of a Metric that is no measure."""
-        assert isinstance(self.of, str)
-        return type(self.made) if self.made is not None else import_attribute(self.of)
-
-    @property
-    def is_registered(self) -> bool:
-        """Whether the measure or Metric is in this register, so that its kind of input is known."""
-        return self.of in TAKES
-
-    @property
-    def is_measure(self) -> bool:
-        """Whether the metric is a measure, so that its value is a function of sums over rows."""
-        return isinstance(self.of, type) and issubclass(self.of, Measure)
-
-    @property
-    def is_of_ranks(self) -> bool:
-        """Whether the metric is a measure of ranks, which keeps the scores of all rows."""
-        return self.of is RocArea
-
-    @property
-    def takes_classes(self) -> bool:
-        """Whether the targets of the metric are class indices."""
-        return self.takes not in ("soft_labels", "costs")
-
-    @property
-    def counts_classes(self) -> bool:
-        """Whether this is a classification metric of this package or torchmetrics whose targets are class indices."""
-        is_classification = self.is_registered or str(self.of).startswith(
-            "torchmetrics.classification"
-        )
-        return is_classification and self.takes_classes
-
-    @property
-    def needs_matrix(self) -> bool:
-        """Whether measuring the metric takes a (C, C) matrix, which is too large if there are many classes."""
-        return self.takes == "decisions" or self.of in (
-            ExpectedConcern,
-            RiskGap,
-            *OF_CURVES,
-        )
-
-    @property
-    def accepted_settings(self) -> frozenset[str]:
-        """The names of the settings that the metric has."""
-        if not isinstance(self.of, str):
-            return frozenset(field.name for field in fields(self.of) if field.init)
-        kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-        parameters = inspect.signature(self.metric_class).parameters.values()
-        return frozenset(
-            parameter.name for parameter in parameters if parameter.kind in kinds
-        )
-
-    def make(self, num_classes: int, **shared: Any) -> Any:
-        """Create the measure, the measure of ranks or, if the metric is neither, the Metric, which keeps trials.
-
-        ``shared`` are settings for all metrics, ``concern`` for example. Those that this metric does not have are
-        ignored. The entry's own ``settings`` take precedence.
-        """
-        if self.made is not None:
-            measure = getattr(self.made, "measure", None)
-            is_scalar = isinstance(measure, Measure) and not measure.is_wide
-            return measure if is_scalar else deepcopy(self.made)
-        available = {
-            "num_classes": num_classes,
-            **_INPUT_SETTINGS.get(self.takes, {}),
-            **shared,
-        }
-        accepted = self.accepted_settings
-        settings = {
-            **{name: value for name, value in available.items() if name in accepted},
-            **self.settings,
-        }
-        if isinstance(self.of, str):
-            return self.metric_class(**settings)
-        if issubclass(self.of, TrialMeasure):
-            from mpcs_torch.metrics.detection.base import (
-                TrialMetric,
-            )  # torchmetrics takes seconds to import
-
-            return TrialMetric(
-                self.of(**settings), bool(shared.get("validate_args", True)), {}
-            )
-        return self.of(**settings)
-
-    def number(self, computed: Any) -> float:
-        """Return what a metric computed as a number."""
-        number = computed[self.key] if self.key is not None else computed
-        if not isinstance(number, Tensor | float | int) or (
-            isinstance(number, Tensor) and number.numel() != 1
-        ):
-            raise InvalidValueError("recorded_scalar", f"metric {self.name}", number)
-        return int(number) if self.is_count else float(number)
-
-
-def identity_of(metric: "type[Metric]") -> "type[Measure] | str":
-    """Return the measure of the class of a Metric, or its import path."""
-    measure: type[Measure] | None = getattr(metric, "of", None)
-    if measure is not None:
-        return measure
-    public = metric.__module__.startswith("mpcs_torch.metrics")
-    return f"{'mpcs_torch.metrics' if public else metric.__module__}:{metric.__qualname__}"
-
-
-RISK_COVERAGE, GENERALIZED, AT_COVERAGE = OF_CURVES = (
-    "mpcs_torch.metrics:RiskCoverageArea",
-    "mpcs_torch.metrics:GeneralizedRiskCoverageArea",
-    "mpcs_torch.metrics:RiskAtCoverage",
+from mpcs_torch.metrics.metric_entry import (
+    AT_COVERAGE,
+    GENERALIZED,
+    RISK_COVERAGE,
+    MetricEntry,
+    Takes,
+    Undefined,
 )
-"""The Metrics of the curve of errors against coverage."""
-
 
 _decisions = partial(MetricEntry, takes="decisions")
 _redundant = partial(_decisions, is_default=False)
@@ -800,3 +562,14 @@ WITHOUT_INTERVAL: Mapping[Any, str] = {
     entry.of: entry.no_interval for entry in ENTRIES if entry.no_interval
 }
 """The reason why each registered measure or Metric without an interval has none."""
+
+
+def is_registered(entry: MetricEntry) -> bool:
+    """Return whether the measure or Metric of ``entry`` is in this register, so that its kind of input is known."""
+    return entry.of in TAKES
+
+
+def counts_classes(entry: MetricEntry) -> bool:
+    """Return whether this is a classification metric of this package or torchmetrics whose targets are classes."""
+    is_of_torchmetrics = str(entry.of).startswith("torchmetrics.classification")
+    return entry.takes_classes and (is_registered(entry) or is_of_torchmetrics)

@@ -210,7 +210,7 @@ class RiskMonitor(Monitor):
         return Values(exact(loss), exact(weight), codes), find_faults
 
     def _codes(self, column: str, groups: RowGroups, number: int) -> Tensor:
-        require(column in groups, "has_column", "groups", list(groups), column=column)
+        require(column in groups, "has_column", "groups", list(groups), name=column)
         given, places = groups[column], self.places[column]
         if isinstance(given, Tensor):
             return given
@@ -465,7 +465,7 @@ def _group_means(
         "groups_of_column",
         "groups",
         dict(groups),
-        column=limit.by,
+        name=limit.by,
     )
     losses = limit.losses(concern)
     scale = losses.max().item() if limit.errors == "cost" else 1.0
@@ -486,4 +486,4 @@ def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:
     classes, answers = len(concern.classes), len(concern.classes) + len(concern.answers)
     columns = torch.tensor([*range(answers), REFERRED]).expand(classes, -1)
     counted = limit.counted(torch.arange(classes), columns, concern)
-    return (counted & (columns >= 0) if limit.is_of_decided else counted).double()
+    return (counted & (columns != REFERRED) if limit.is_of_decided else counted).double()

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.errors import InvalidValueError, Rule, quoted, require
+from mpcs_torch.evaluation.decision_numbers import decision_numbers
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
 from mpcs_torch.evaluation.files.reading import (
@@ -416,9 +416,8 @@ class Watch:
             RuntimeError,
             OverflowError,
         ) as error:
-            raise StateError(
-                f"{path}: must be a state of `mpcs monitor` of this rule, but is not ({error})"
-            ) from None
+            place = f"{path}:"
+            raise StateError("state_of_watch", place, cause=str(error)) from None
         return watch
 
     def _restore(self, plain: Mapping[str, Any]) -> None:

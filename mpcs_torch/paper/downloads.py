@@ -46,9 +46,7 @@ def get(name: str, root: Path) -> None:
         DataError: If there is no such data set, the download fails, or the values are not the published values.
     """
     if not is_known(name):
-        raise DataError(
-            f"data sets to get are mnist, add and ucr/NAME (a name in the UCR archive), but got {name}"
-        )
+        raise DataError("data_set", name=name)
     if name == "add":
         _fetch(ADD_URL, root / "ADD", ADD_FILES)
     elif name == "mnist":
@@ -95,9 +93,7 @@ def _check_values(name: str, root: Path) -> str:
     if name not in CHECKSUMS:
         return "there, readable"
     if checksum(data) != CHECKSUMS[name]:
-        raise DataError(
-            f"{_folder(name, root)} does not have the published values: move it away to download them"
-        )
+        raise DataError("published_values", str(_folder(name, root)))
     return "there, checksum right"
 
 
@@ -119,9 +115,8 @@ def _fetch(
         zipfile.BadZipFile,
         ValueError,
     ) as error:  # pooch raises a ValueError for a wrong hash
-        raise DataError(
-            f"{', '.join(files)} cannot be downloaded from {address}: {error}"
-        ) from error
+        names, cause = ", ".join(files), str(error)
+        raise DataError("cannot_download", names, address=address, cause=cause) from error
 
 
 def _get_mnist(root: Path) -> None:

@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.outcomes import (
     FALSE_ALARMS,
     MISSED,
     PRECISION,
-    REFERRED,
+    REFERRALS,
     Share,
 )
 from mpcs_torch.functional import clopper_pearson
@@ -25,14 +25,14 @@ from mpcs_torch.tables import Table
 
 MAX_SENTENCES = 3
 """The maximum number of models with a sentence for each, and of classes in a sentence."""
-MAX_LISTED = 16
+MAX_HARM_ROWS = 16
 """The maximum number of classes in the table; with several models, about the maximum number of rows."""
 WRONG, COST = "wrong decisions", "cost of errors"
 TERMS = {
     DANGEROUS_ERRORS: "rows that are decided as something that the concern calls dangerous for their class",
     MISSED: "rows of the class, or of a class of the group, that are decided as something else, of all its rows",
     WRONG: "rows that are decided as another class; referred rows are none",
-    REFERRED: "rows that are not decided, but handed to a person, of all rows of the class",
+    REFERRALS: "rows that are not decided, but handed to a person, of all rows of the class",
     FALSE_ALARMS: "rows of other classes that are decided as this one",
     PRECISION: "how many of the rows that are decided as the class are of the class",
     DECIDED_RIGHT: "how many of the rows that are not referred are decided as their class; of a class: of its rows",
@@ -136,7 +136,7 @@ def outcome_tiles(
     if scores.refers:
         decided = ends.get("coverage")
         referred = None if decided is None else (1 - decided[1], 1 - decided[0])
-        facts[REFERRED] = count_and_share(scores, "referred", referred, what=what)
+        facts[REFERRALS] = count_and_share(scores, "referred", referred, what=what)
         right = Share(
             every.right.item(),
             (every.true - every.referred).item(),
@@ -207,7 +207,7 @@ def harm_table(
 ) -> Table | None:
     """Return a table of errors, a row for each class and model, the worst class first; None for soft labels."""
     names = list(max_danger_costs(next(iter(by_model.values())), concern))
-    listed = names[: max(MAX_SENTENCES, MAX_LISTED // len(by_model))]
+    listed = names[: max(MAX_SENTENCES, MAX_HARM_ROWS // len(by_model))]
     rows = list[dict[str, str]]()
     for name in listed:
         for model, scores in by_model.items():

@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 from torch import Tensor
 from torchvision.datasets import MNIST
 
-from mpcs_torch.errors import DataError, printable, quoted, shown
+from mpcs_torch.errors import DataError, InvalidValueError, printable, quoted
 from mpcs_torch.io.untrusted_files import read_text
 from mpcs_torch.processes import ALONE, World
 
@@ -86,44 +86,35 @@ def check_splits(data: DataSplits, source: str) -> None:
     if data.validation is not None:
         splits["validation"] = data.validation
     for name, split in splits.items():
-        if not isinstance(split, Split):
-            raise DataError(
-                f"{source}: {name} must be a Split, but is {type(split).__name__}"
-            )
+        place = f"{source}: {name}"
+        _require_array(place, split, isinstance(split, Split), "split")
         inputs, labels, clusters = split
         rows = labels.shape if _is_column(labels) and len(labels) else None
-        _require_array(
-            f"{source}: {name}.labels", labels, rows is not None, "int64 (N,) with N > 0"
-        )
+        _require_array(f"{place}.labels", labels, rows is not None, "labels_of_split")
         last, low, high = len(data.class_names) - 1, int(labels.min()), int(labels.max())
         if not 0 <= low <= high <= last:
             raise DataError(
-                f"{source}: {name}.labels must be from 0 to {last}, but are from {low} to {high}"
+                "classes_of_split", f"{place}.labels", last=last, low=low, high=high
             )
         same_rows = isinstance(inputs, Tensor) and inputs.shape[:1] == rows
-        _require_array(
-            f"{source}: {name}.inputs",
-            inputs,
-            same_rows,
-            f"(N, ...) with N = {len(labels)}, as labels",
-        )
+        of_labels = {"rows": len(labels)}
+        _require_array(f"{place}.inputs", inputs, same_rows, "inputs_of_split", **of_labels)
         of_rows = clusters is None or (_is_column(clusters) and clusters.shape == rows)
         _require_array(
-            f"{source}: {name}.clusters",
-            clusters,
-            of_rows,
-            f"int64 (N,) with N = {len(labels)}, as labels",
+            f"{place}.clusters", clusters, of_rows, "clusters_of_split", **of_labels
         )
 
 
-def _require_array(name: str, values: object, is_valid: bool, rule: str) -> None:
+def _require_array(
+    name: str, values: object, is_valid: bool, code: str, **fields: int
+) -> None:
     if not is_valid:
         seen = (
             f"{values.dtype} {tuple(values.shape)}"
             if isinstance(values, Tensor)
             else type(values).__name__
         )
-        raise DataError(f"{name} must be {rule}, but is {seen}")
+        raise DataError(code, name, seen=seen, **fields)
 
 
 def _is_column(values: object) -> bool:
@@ -144,9 +135,7 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
         DataError: If ``data`` already has a validation split, or cannot be split.
     """
     if data.validation is not None:
-        raise DataError(
-            "data.validation_fraction must not be set: this data set has a validation split of its own"
-        )
+        raise DataError("has_validation", "data.validation_fraction")
     labels, clusters = data.train.labels.numpy(), data.train.clusters
     places = torch.arange(len(labels)).numpy()
     try:
@@ -157,14 +146,20 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
         else:
             parts, number = round(1 / fraction), len(set(clusters.tolist()))
             if number < parts:  # scikit-learn before 1.6 moves all samples or none
-                raise ValueError(
-                    f"it needs at least {parts} clusters, but there are {number}"
+                raise InvalidValueError(
+                    "enough_clusters", "it", minimum=parts, number=number
                 )
             folds = StratifiedGroupKFold(parts, shuffle=True, random_state=seed)
             kept, moved = next(folds.split(places, labels, clusters.numpy()))
     except ValueError as error:  # such as a class with one sample
-        reason = f"data.validation_fraction {fraction} cannot split {len(labels)} training samples: {error}"
-        raise DataError(reason) from None
+        setting = f"data.validation_fraction {fraction}"
+        raise DataError(
+            "cannot_split",
+            setting,
+            number=len(labels),
+            samples="training samples",
+            cause=str(error),
+        ) from None
     kept.sort()
     moved.sort()
     train = data.train
@@ -197,8 +192,9 @@ def load_scikit_learn(
             places, test_size=test_fraction, random_state=split_seed
         )
     except ValueError as error:  # such as no sample left to train on
+        setting, number = f"data.test_fraction {test_fraction}", len(labels)
         raise DataError(
-            f"data.test_fraction {test_fraction} cannot split {len(labels)} samples: {error}"
+            "cannot_split", setting, number=number, samples="samples", cause=str(error)
         ) from None
     names = tuple(str(name) for name in bunch.target_names)
     return DataSplits(
@@ -238,9 +234,7 @@ def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
         parts = [MNIST(root, train=is_train) for is_train in (True, False)]
     except Exception as error:  # torchvision raises many kinds of errors
         place = printable(str(root / "MNIST" / "raw"))
-        raise DataError(
-            f"MNIST is missing or broken in {place} (mpcs data get mnist downloads it)"
-        ) from error
+        raise DataError("mnist", folder=place) from error
     splits = []
     for part in parts:
         images = part.data.float().div(255)
@@ -270,9 +264,7 @@ def _read_add(folder: Path, name: str) -> Split:
         Exception
     ) as error:  # numpy parses headers as code, which raises many kinds of errors
         place = f"{printable(str(folder))}: X_{name}.npy and Y_{name}.npy"
-        raise DataError(
-            f"{place} cannot be read as arrays: {error} (mpcs data get add downloads them)"
-        ) from None
+        raise DataError("add_arrays", place, cause=str(error)) from None
 
 
 def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of the config
@@ -287,13 +279,9 @@ def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of t
     parts = [_read_ucr(root / "UCR" / set, f"{set}_{part}") for part in ("TRAIN", "TEST")]
     (labels, values), (test_labels, test_values) = parts
     if unknown := sorted({*test_labels} - {*labels}):
-        raise DataError(
-            f"UCR set {quoted(set)}: labels {quoted(unknown)} do not occur in the training file"
-        )
+        raise DataError("labels_of_training", f"UCR set {quoted(set)}:", labels=unknown)
     if values.shape[1] != test_values.shape[1]:
-        raise DataError(
-            f"UCR set {quoted(set)}: training and test series must have one length"
-        )
+        raise DataError("one_length", f"UCR set {quoted(set)}:")
     names = _sorted_labels(labels)
     numbers = {name: number for number, name in enumerate(names)}
     splits = [
@@ -309,10 +297,8 @@ def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
     if not path.is_file():
         path = folder / f"{stem}.ts"
     if not path.is_file():
-        hint = f"mpcs data get ucr/{folder.name} downloads it"
-        raise DataError(
-            f"{printable(str(folder))} must hold {stem}.tsv or .ts, but has none of them ({hint})"
-        )
+        place = printable(str(folder))
+        raise DataError("ucr_file", place, stem=stem, name=folder.name)
     try:
         lines = [line.strip() for line in read_text(path).splitlines() if line.strip()]
         if path.suffix == ".ts":
@@ -328,11 +314,10 @@ def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
             )
         values = torch.from_numpy(np.array(series, dtype=np.float64)).float()
         if values.ndim != 2 or not values.numel() or not values.isfinite().all():
-            raise ValueError(
-                f"must hold finite numbers (N, steps), but has {tuple(values.shape)} or a missing value"
-            )
+            raise InvalidValueError("finite_series", shape=tuple(values.shape))
     except ValueError as error:
-        raise DataError(f"{printable(str(path))}: {shown(str(error))}") from None
+        place = f"{printable(str(path))}:"
+        raise DataError("caused_by", place, cause=error) from None
     return labels, values.unsqueeze(-1)
 
 

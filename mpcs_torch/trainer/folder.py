@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.errors import CodedError
 from mpcs_torch.io.atomic_files import flush_paths, locked, replace_text
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import read_text
@@ -43,7 +43,7 @@ RUN_FILES = (CONFIG, RECORDS, RESULT, "report.html", SAVED)
 """The files of a run, without its checkpoints. If a run is replaced, these files and the checkpoints are deleted."""
 
 
-class RunExistsError(MpcsError, FileExistsError):
+class RunExistsError(CodedError, FileExistsError):
     """An error because the folder already has a run."""
 
 
@@ -59,12 +59,9 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
     if not check_resumable(read_text(folder / CONFIG), config):
         return True
     if (stopped := read_result(folder).stopped) is not None:
-        raise RunExistsError(
-            f"{folder} has a run that stopped {stopped}; more epochs would not change that"
-        )
+        raise RunExistsError("stopped_run", str(folder), stopped=stopped)
     if not (folder / SAVED).exists():
-        problem = f"has a finished run without {SAVED}, which is needed to resume it: train it anew"
-        raise RunExistsError(f"{folder} {problem}")
+        raise RunExistsError("no_saved_state", str(folder), file=SAVED)
     return False
 
 
@@ -75,9 +72,7 @@ def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
         str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)
     ]
     if taken and not overwrite:
-        raise RunExistsError(
-            f"{', '.join(taken)} already has a run: choose another folder or pass --overwrite"
-        )
+        raise RunExistsError("has_run", ", ".join(taken))
 
 
 def run_in_folder(

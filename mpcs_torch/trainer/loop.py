@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, MpcsError, require
 from mpcs_torch.functional.concern.mpcs import pattern_settings
 from mpcs_torch.functional.quality.scores import confusion_matrix
 from mpcs_torch.learning import MarginRamp, SoftmaxMarginLoss
-from mpcs_torch.metrics.register import MetricEntry
+from mpcs_torch.metrics.metric_entry import MetricEntry
 from mpcs_torch.processes import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.load import import_paths
 from mpcs_torch.trainer.config.parts import TEST, PartError, error_of_parts
@@ -142,8 +142,8 @@ class TrainingRun:
             )
         split = drawn if epochs.samples == "train" else data.validation
         if split is None:
-            reason = f"{self.config.data} has no validation split: set data.validation_fraction, such as 0.2"
-            raise ConfigError(f"{self.config.name}: epochs.samples: {reason}")
+            place = f"{self.config.name}: epochs.samples:"
+            raise ConfigError("validation_split", place, data=str(self.config.data))
         return split, len(split.labels) if epochs.batches is None else self.batch_size
 
     @property
@@ -313,9 +313,8 @@ class TrainingRun:
                 if isinstance(logits, Tensor)
                 else type(logits).__name__
             )
-            raise PartError(
-                f"model.path: forward must return logits, floating point {shape}, but returns {seen}"
-            )
+            place = "model.path: forward"
+            raise PartError("returns_logits", place, shape=shape, returned=seen)
         return logits.float() if is_mixed else logits
 
     @contextmanager
@@ -382,13 +381,13 @@ def _margin_ramp(config: RunConfig, loss: object) -> MarginRamp | None:
     if ramp is None:
         return None
     if not isinstance(loss, SoftmaxMarginLoss):
-        raise ConfigError(
-            f"{config.name}: training.margin_ramp needs the loss softmax_margin"
-        )
+        place = f"{config.name}: training.margin_ramp"
+        raise ConfigError("needs", place, other="the loss softmax_margin")
     try:
         return MarginRamp(loss, config.epochs.count, begin=ramp[0], end=ramp[1])
-    except ValueError as error:
-        raise ConfigError(f"{config.name}: training.margin_ramp: {error}") from None
+    except InvalidValueError as error:
+        place = f"{config.name}: training.margin_ramp:"
+        raise ConfigError("caused_by", place, cause=error) from None
 
 
 def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
@@ -399,10 +398,9 @@ def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
         k, t = pattern_settings(
             classes, concern, k=score.k, t=score.t, concession=score.concession
         )
-    except ValueError as error:
-        raise ConfigError(
-            f"{config.name}: score does not fit {config.data}: {error}"
-        ) from None
+    except MpcsError as error:
+        place, data_set = f"{config.name}: score", str(config.data)
+        raise ConfigError("does_not_fit", place, data=data_set, cause=error) from None
     resolved = score.model_copy(update={"k": k, "t": t, "concession": None})
     return config.model_copy(update={"score": resolved})
 
@@ -411,9 +409,7 @@ def _device(config: RunConfig) -> torch.device:
     if config.device.accelerator == "cpu":
         return torch.device("cpu")
     if not torch.cuda.is_available():
-        raise ConfigError(
-            f"{config.name}: device.accelerator cuda: PyTorch finds no CUDA device"
-        )
+        raise ConfigError("no_cuda", f"{config.name}: device.accelerator cuda:")
     return torch.device(
         "cuda", int(os.environ.get("LOCAL_RANK", torch.cuda.current_device()))
     )

@@ -9,7 +9,7 @@ from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.probabilities import log_softmax
 from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.quality.roc_area import RocArea
-from mpcs_torch.metrics.register import MetricEntry, Takes
+from mpcs_torch.metrics.metric_entry import MetricEntry, Takes
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits
 
@@ -49,4 +49,5 @@ def make_metrics(config: RunConfig, data: DataSplits) -> list[tuple[MetricEntry,
             for entry in entries
         ]
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{config.name}: metrics: {error}") from error
+        place = f"{config.name}: metrics:"
+        raise ConfigError("caused_by", place, cause=str(error)) from error

@@ -11,7 +11,14 @@ from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.errors import MpcsError, has_control, printable, quoted, shown
+from mpcs_torch.errors import (
+    CodedError,
+    InvalidValueError,
+    has_control,
+    printable,
+    quoted,
+    shown,
+)
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
@@ -29,7 +36,7 @@ RUN, SELECTOR = "a run of mpcs train", "a CheckpointSelector"
 EXPECTED = f"the folder of {RUN} ({RECORDS}) or of {SELECTOR} ({MANIFEST})"
 
 
-class FolderError(MpcsError, ValueError):
+class FolderError(CodedError, ValueError):
     """A folder records no epochs, or does not go with the other folders."""
 
 
@@ -121,19 +128,23 @@ def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
     if repeated := [
         path for place, path in enumerate(paths) if any(map(path.samefile, paths[:place]))
     ]:
-        raise FolderError(f"{repeated[0]} is named twice")
+        raise FolderError("named_once", str(repeated[0]))
     recorded = [
         _read_selector(path) if (path / MANIFEST).exists() else _read_run(path)
         for path in paths
     ]
     first = recorded[0]
     if others := [folder for folder in recorded if folder.kind != first.kind]:
-        kinds = f"{first.name} is that of {first.kind}, and {others[0].name} that of {others[0].kind}"
         raise FolderError(
-            f"the folders must be of one kind, but {kinds}: name only folders of one kind"
+            "one_kind",
+            "the folders",
+            name=first.name,
+            kind=first.kind,
+            other=others[0].name,
+            other_kind=others[0].kind,
         )
     if empty := [folder.name for folder in recorded if not folder.epochs]:
-        raise FolderError(f"{empty[0]} contains no epochs")
+        raise FolderError("some_epochs", empty[0])
     return recorded
 
 
@@ -145,13 +156,12 @@ def _folders_with_epochs(folder: Path) -> list[Path]:
         path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
     ]
     others = [str(path) for path in inside if not _has_epochs(path)]
-    if others or not inside:
-        problem = (
-            f"each folder in it must be, unlike {min(others)}"
-            if others
-            else "it has no folders"
+    if others:
+        raise FolderError(
+            "folder_of_run", str(folder), expected=EXPECTED, other=min(others)
         )
-        raise FolderError(f"{folder} must be {EXPECTED}, or have such folders: {problem}")
+    if not inside:
+        raise FolderError("folders_of_runs", str(folder), expected=EXPECTED)
     # Pad the numbers in names, so that seed-2 comes before seed-10.
     return sorted(
         inside,
@@ -170,7 +180,8 @@ def _read_selector(folder: Path) -> RecordedEpochs:
         for epoch in saved.epochs:
             rule.values_in(epoch.values)
             if control := [name for name in epoch.values if has_control(name)]:
-                raise ValueError(f"the name {quoted(control[0])} has control characters")
+                name = f"the name {quoted(control[0])}"
+                raise InvalidValueError("no_control_in_name", name)
     except (TypeError, ValueError, AttributeError) as error:
         raise damaged(folder / MANIFEST, error) from None
     directions = dict[str, Direction]()
@@ -194,8 +205,8 @@ def _read_run(folder: Path) -> RecordedEpochs:
         try:
             rule = SelectorConfig.model_validate(tree["selector"]).rule(columns, directions)
         except ValueError as error:
-            problem = f"the selector does not fit the records: {shown(str(error), 300)}"
-            raise ResultError(f"{folder / CONFIG}: {problem}") from None
+            place, cause = f"{folder / CONFIG}:", shown(str(error), 300)
+            raise ResultError("fitting_selector", place, cause=cause) from None
     return RecordedEpochs(folder, RUN, epochs, directions, rule, tree)
 
 
@@ -209,7 +220,7 @@ def plain_config(folder: Path) -> dict[str, Any]:
     try:
         tree = read_yaml_file(path).value if path.is_file() else {}
     except YamlError as error:
-        raise ResultError(f"{path}: {error}") from None
+        raise ResultError("caused_by", f"{path}:", cause=error) from None
     return tree if isinstance(tree, dict) else {}
 
 

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.errors import CodedError, InvalidValueError, shown
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.atomic_files import open_lines, replace_text
 from mpcs_torch.io.local_paths import local_path
@@ -33,7 +33,7 @@ Record = dict[str, float]
 """The metrics of an epoch, by column of the records file."""
 
 
-class ResultError(MpcsError, ValueError):
+class ResultError(CodedError, ValueError):
     """An error because a records file or result file is missing or invalid."""
 
 
@@ -65,27 +65,28 @@ def read_records(path: str | Path) -> list[Record]:
     try:
         *lines, _ = read_text(path).split("\n")
     except UnicodeDecodeError as error:
-        raise ResultError(f"{path}: is not UTF-8 text: {error}") from None
+        raise ResultError("text_file", f"{path}:", cause=str(error)) from None
     if not lines:
-        raise ResultError(f"{path}: has no complete line")
+        raise ResultError("complete_line", f"{path}:")
     columns = (
         lines[0].replace("turn", "epoch", 1).split(",")
     )  # the name of epochs in the published records
     if columns[0] != "epoch" or len(set(columns)) < len(columns):
-        raise ResultError(
-            f"{path}: must begin with epoch and name each column once, but names {quoted(columns)}"
-        )
+        raise ResultError("columns_of_records", f"{path}:", columns=columns)
     records = []
     for number, line in enumerate(lines[1:], start=2):
         cells = line.split(",")
         try:
             if len(cells) != len(columns):
-                raise ValueError(f"must have {len(columns)} columns, but has {len(cells)}")
+                raise InvalidValueError(
+                    "columns_of_line", number=len(columns), cells=len(cells)
+                )
             record = dict(zip(columns, map(float, cells), strict=True))
             if not record["epoch"].is_integer():
-                raise ValueError(f"the epoch must be a whole number, but is {cells[0]}")
+                raise InvalidValueError("epoch_of_line", cell=shown(cells[0]))
         except ValueError as error:
-            raise ResultError(f"{path}: line {number}: {shown(str(error))}") from None
+            place = f"{path}: line {number}:"
+            raise ResultError("caused_by", place, cause=error) from None
         records.append(record)
     return records
 
@@ -126,15 +127,12 @@ def read_result(folder: str | Path) -> RunResult:
     folder = local_path(folder, "folder")
     path = folder / FILE
     if not path.is_file():
-        raise ResultError(
-            f"{folder} has no {FILE}: finish the run first, `mpcs train --resume {folder}`"
-        )
+        raise ResultError("finished_run", str(folder), file=FILE, folder=str(folder))
     try:
         return TypeAdapter(RunResult).validate_json(read_text(path))
     except ValueError as error:
-        raise ResultError(
-            f"{path} is not the result of a run: {shown(f'{type(error).__name__}: {error}')}"
-        ) from None
+        cause = shown(f"{type(error).__name__}: {error}")
+        raise ResultError("result_of_run", str(path), cause=cause) from None
 
 
 def measure_result(run: TrainingRun, selector: CheckpointSelector | None) -> RunResult:
@@ -285,9 +283,9 @@ class TrainedRun:
             KeyError,
             TypeError,
         ) as error:  # the code of the model has changed, for example
-            line = str(error).splitlines()[0]
+            place, line = f"{self.folder}:", str(error).splitlines()[0]
             raise ResultError(
-                f"{self.folder}: the checkpoint of epoch {epoch} does not fit: {line}"
+                "fitting_checkpoint", place, epoch=epoch, cause=line
             ) from None
         with self.run.running():
             return self.run.logits(split).cpu()
@@ -307,7 +305,7 @@ def open_trained(
     config = load_config(folder / CONFIG, trust_code=trust_code)
     records = read_records(folder / RECORDS)
     if not records:
-        raise ResultError(f"{folder / 'records.csv'}: has no epoch")
+        raise ResultError("has_epoch", f"{folder / RECORDS}:")
     run = TrainingRun(
         config, data if isinstance(data, DataSplits) else config.data.load(data)
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from mpcs_torch.errors import ExitStatus, MpcsError, shown
+from mpcs_torch.errors import CodedError, ExitStatus, shown
 from mpcs_torch.io.atomic_files import flush_paths, replace_text, replace_whole
 from mpcs_torch.io.untrusted_files import load_tensors, read_text
 from mpcs_torch.trainer.config.load import changed_keys, dump_config
@@ -23,7 +23,7 @@ FILE = "resume.pt"
 """The name of the file of the saved state. A finished run keeps the file, so that the run can be trained longer."""
 
 
-class StoppedError(MpcsError, RuntimeError):
+class StoppedError(CodedError, RuntimeError):
     """An error that ends a run because of a signal (Ctrl-C or SIGTERM). The state of the run was saved before."""
 
     exit_status: int = ExitStatus.TERMINATED
@@ -46,10 +46,8 @@ class RunKeeper:
         if saves:
             self.save(run)
         if stops:
-            place = f"after epoch {run.epochs}, step {run.steps}"
-            error = StoppedError(
-                f"stopped {place}; `mpcs train --resume {quote(str(self.folder))}` resumes it"
-            )
+            folder = quote(str(self.folder))
+            error = StoppedError("stopped", epoch=run.epochs, step=run.steps, folder=folder)
             error.exit_status = 128 + (
                 self._stopping or signal.SIGTERM
             )  # another process may have received the signal
@@ -100,9 +98,8 @@ def restore(run: TrainingRun, saved: dict[str, Any]) -> None:
     except ConfigError:
         raise
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise ConfigError(
-            f"{run.config.name}: the saved state is damaged: {shown(repr(error))}"
-        ) from error
+        place = f"{run.config.name}:"
+        raise ConfigError("damaged_state", place, cause=shown(repr(error))) from error
 
 
 def check_resumable(saved: str, config: RunConfig, epochs: int = 0) -> bool:
@@ -112,16 +109,14 @@ def check_resumable(saved: str, config: RunConfig, epochs: int = 0) -> bool:
         ConfigError: If another setting differs, if a schedule depends on a number of epochs that differs, or if
             ``config`` has fewer than ``epochs``, the number of finished epochs.
     """
-    changed = changed_keys(saved, config)
+    changed, place = changed_keys(saved, config), f"{config.name}:"
     if others := ", ".join(key for key in changed if key != COUNT):
-        problem = f"the config differs from that of the saved run in {others}; only {COUNT} may change"
-    elif changed and config.follows_count is not None:
-        problem = f"{COUNT} cannot change when a run is resumed, because {config.follows_count} depends on it"
-    elif epochs > config.epochs.count:
-        problem = f"{COUNT} must be at least {epochs}, the number of finished epochs"
-    else:
-        return bool(changed)
-    raise ConfigError(f"{config.name}: {problem}; --overwrite starts anew")
+        raise ConfigError("same_config", place, keys=others, key=COUNT)
+    if changed and config.follows_count is not None:
+        raise ConfigError("same_count", place, key=COUNT, follows=config.follows_count)
+    if epochs > config.epochs.count:
+        raise ConfigError("finished_epochs", place, key=COUNT, epochs=epochs)
+    return bool(changed)
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:
@@ -132,9 +127,7 @@ def read_state(folder: Path) -> dict[str, Any] | None:
     try:
         state: dict[str, Any] = load_tensors(path)
     except Exception as error:  # torch raises many kinds of errors
-        raise ConfigError(
-            f"{path} is not the saved state of a run: {shown(str(error))}"
-        ) from error
+        raise ConfigError("saved_state", str(path), cause=shown(str(error))) from error
     return state
 
 
@@ -142,7 +135,6 @@ def cut_records(path: Path, epochs: int) -> None:
     """Delete all but the first ``epochs`` rows of ``path``; raise a `ConfigError` if it has fewer complete rows."""
     lines = read_text(path).splitlines(keepends=True)[: 1 + epochs]
     if len(lines) <= epochs or not lines[-1].endswith("\n"):
-        raise ConfigError(
-            f"{path} must have the {epochs} epochs of the saved run, but has {max(len(lines) - 1, 0)}"
-        )
+        number = max(len(lines) - 1, 0)
+        raise ConfigError("saved_epochs", str(path), epochs=epochs, number=number)
     replace_text(path, "".join(lines))

@@ -199,6 +199,13 @@ def test_priors_of_a_file_are_those_of_the_function(
     assert "No change beyond class frequencies is seen (p = " in printed
 
 
+def fit_with_priors(
+    known: Path, concern: Path, priors: Path, rule: Path, *options: str
+) -> int:
+    files = ("--concern", concern, "--priors", priors, "--out", rule)
+    return run("decide", "fit", known, *files, *options)
+
+
 def test_a_rule_takes_the_priors_of_a_file_by_the_names_of_classes(
     known: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -214,21 +221,7 @@ def test_a_rule_takes_the_priors_of_a_file_by_the_names_of_classes(
     by_name = dict(zip(found["classes"], found["priors"], strict=True))
     assert max(by_name, key=lambda name: by_name[name]) == "red"
     limit = ("--limit", "any <= 90 % of red")
-    assert (
-        run(
-            "decide",
-            "fit",
-            known,
-            "--concern",
-            concern,
-            "--priors",
-            file,
-            *limit,
-            "--out",
-            rule,
-        )
-        == 0
-    )
+    assert fit_with_priors(known, concern, file, rule, *limit) == 0
     expected = [by_name[name] for name in ("blue", "red", "yellow", "green")]
     assert DecisionRule.load(rule).priors.tolist() == pytest.approx(expected, abs=1e-6)  # type: ignore[union-attr]
     assert "the other values are at the class frequencies of these rows" in one_line(
@@ -254,21 +247,10 @@ def test_priors_of_clusters_and_of_groups_of_classes(
     concern.write_text(
         "classes: [red, yellow, green, blue]\nclass_groups:\n  warm: [red, yellow]\n"
     )
+    priors = ("calibrate", "priors", known, deployed, "--concern", concern)
     found = []
     for more, warned in (([], True), (["--cluster", "patient"], False)):
-        assert (
-            run(
-                "calibrate",
-                "priors",
-                known,
-                deployed,
-                "--concern",
-                concern,
-                *more,
-                "--json",
-            )
-            == 0
-        )
+        assert run(*priors, *more, "--json") == 0
         captured = capsys.readouterr()
         assert ("E2: rows share values of 'patient'" in one_line(captured.err)) is warned
         found.append(json.loads(captured.out))
@@ -276,19 +258,7 @@ def test_priors_of_clusters_and_of_groups_of_classes(
     assert found[0]["low"] != found[1]["low"]
     warm = found[1]["class_groups"]["warm"]
     assert warm["prior"] == pytest.approx(sum(found[1]["priors"][:2]), abs=1e-6)
-    assert (
-        run(
-            "calibrate",
-            "priors",
-            known,
-            deployed,
-            "--concern",
-            concern,
-            "--cluster",
-            "patient",
-        )
-        == 0
-    )
+    assert run(*priors, "--cluster", "patient") == 0
     [table] = printed_tables(capsys.readouterr().out)
     assert table.rows[4][:2] == ["warm", ""]
     assert table.rows[4][2].startswith(f"{warm['prior']:.2f} (")
@@ -308,24 +278,14 @@ def test_priors_that_are_too_uncertain_are_refused(
     file, concern = known.with_name("priors.json"), known.with_name("concern.yaml")
     file.write_text(capsys.readouterr().out)
     concern.write_text("classes: [red, yellow, green, blue]\n")
-    fit = (
-        "decide",
-        "fit",
-        known,
-        "--concern",
-        concern,
-        "--priors",
-        file,
-        "--out",
-        known.with_name("rule.pt"),
-    )
-    assert run(*fit) == 2
+    fit = (known, concern, file, known.with_name("rule.pt"))
+    assert fit_with_priors(*fit) == 2
     assert "its priors must not be used: intervals are wider" in one_line(
         capsys.readouterr().err
     )
     for text in ("{}", "no", file.read_text().replace('"blue"', '"pink"')):
         file.write_text(text)
-        assert run(*fit) == 2
+        assert fit_with_priors(*fit) == 2
         assert "must be what `mpcs calibrate priors --json` prints for" in one_line(
             capsys.readouterr().err
         )

@@ -49,18 +49,7 @@ def test_trees_costs_and_orders_give_files(
         ("costs", tmp_path / "costs.csv"),
         ("order", "low, high"),
     ):
-        assert (
-            run(
-                "concern",
-                "suggest",
-                given,
-                "--from",
-                source,
-                "--out",
-                tmp_path / f"{source}-out.yaml",
-            )
-            == 0
-        )
+        assert suggest(given, source, tmp_path / f"{source}-out.yaml") == 0
     assert load_concern(tmp_path / "tree-out.yaml").releases == ((0, 1), (1, 0))
     assert load_concern(tmp_path / "costs-out.yaml").classes == ("well", "ill")
     assert load_concern(tmp_path / "order-out.yaml").classes == ("low", "high")
@@ -78,15 +67,7 @@ def test_trees_costs_and_orders_give_files(
 )
 def test_costs_may_have_any_delimiter(tmp_path: Path, text: str) -> None:
     (tmp_path / "costs.csv").write_text(text)
-    status = run(
-        "concern",
-        "suggest",
-        tmp_path / "costs.csv",
-        "--from",
-        "costs",
-        "--out",
-        tmp_path / "out.yaml",
-    )
+    status = suggest(tmp_path / "costs.csv", "costs", tmp_path / "out.yaml")
     assert status == (2 if text.startswith("[") else 0)
     if not status:
         spec = load_concern(tmp_path / "out.yaml")

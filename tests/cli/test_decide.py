@@ -34,6 +34,11 @@ def predictions(path: Path, seed: int, *, labelled: bool = True) -> Path:
     return write_predictions(path, scores, target if labelled else None, NAMES)
 
 
+def fit(rows: Path, concern: Path, rule: Path, *options: str | Path) -> None:
+    """Fit a rule by ``mpcs decide fit``, and write it to the file ``rule``."""
+    assert run("decide", "fit", rows, "--concern", concern, "--out", rule, *options) == 0
+
+
 @pytest.mark.parametrize("scale", ["logits", "probabilities"])
 def test_a_rule_decides_or_refers_each_row(
     scale: str, tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
@@ -46,20 +51,7 @@ def test_a_rule_decides_or_refers_each_row(
         )
     limit = ("--limit", "dangerous <= 10 % with confidence 0.9")
     rule = tmp_path / "rule.pt"
-    assert (
-        run(
-            "decide",
-            "fit",
-            tmp_path / "dev.csv",
-            "--concern",
-            concern,
-            "--out",
-            rule,
-            *limit,
-            *flags,
-        )
-        == 0
-    )
+    fit(tmp_path / "dev.csv", concern, rule, *limit, *flags)
     printed = capsys.readouterr().out
     assert (
         "Guaranteed for samples like these: dangerous <= 0.1 of samples with confidence 0.9."
@@ -189,7 +181,7 @@ def test_labels_are_not_needed_to_apply(
         predictions(tmp_path / "new.npz", 1, labelled=False),
     )
     rule, out = tmp_path / "rule.pt", tmp_path / "out.csv"
-    assert run("decide", "fit", dev, "--concern", concern, "--out", rule, "--logits") == 0
+    fit(dev, concern, rule, "--logits")
     assert "No limit was asked for" in capsys.readouterr().out
     assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -421,21 +413,7 @@ def test_labels_may_be_in_another_file(
         tmp_path / "rule.pt",
         ("--labels", tmp_path / "labels.csv", "--id-column", "id", "--logits"),
     )
-    assert (
-        run(
-            "decide",
-            "fit",
-            dev,
-            "--concern",
-            concern,
-            "--out",
-            rule,
-            "--limit",
-            "any <= 50 %",
-            *given,
-        )
-        == 0
-    )
+    fit(dev, concern, rule, "--limit", "any <= 50 %", *given)
     assert "dev.csv (labels of labels.csv by 'id'): labels" in capsys.readouterr().out
     expected = DecisionRule(load_concern(concern), Limit(0.5, "any"))
     expected.fit(scores, target)
@@ -589,12 +567,7 @@ def test_columns_of_costs_reach_the_rule_and_the_values(
     )
     options = (*named, "--costs-if-wrong")
     limit = ("--limit", "dangerous <= 20 %")
-    assert (
-        run(
-            "decide", "fit", files[0], "--concern", concern, "--out", rule, *limit, *options
-        )
-        == 0
-    )
+    fit(files[0], concern, rule, *limit, *options)
     capsys.readouterr()
     assert run("decide", "apply", rule, files[1], "--out", out, "--json") == 2
     assert "costs must be given if they were in the fit (--cost-columns)" in one_line(
@@ -647,7 +620,7 @@ def test_columns_of_costs_are_those_of_mpcs_score(
         ["--cost-columns", ",".join(columns)],
     )
     options += ["--costs-if-wrong"] * is_if_wrong
-    assert run("decide", "fit", new, "--concern", concern, "--out", rule, *options) == 0
+    fit(new, concern, rule, *options)
     capsys.readouterr()
     assert (
         run("decide", "apply", rule, new, "--out", out, *options, "--json", "--mute", "E1")
@@ -724,19 +697,7 @@ def test_the_estimate_is_compared_with_labels(
     tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rule, out = tmp_path / "rule.pt", tmp_path / "out.csv"
-    assert (
-        run(
-            "decide",
-            "fit",
-            predictions(tmp_path / "dev.npz", 0),
-            "--concern",
-            concern,
-            "--out",
-            rule,
-            "--logits",
-        )
-        == 0
-    )
+    fit(predictions(tmp_path / "dev.npz", 0), concern, rule, "--logits")
     scores, target = logits(1)
     new = write_predictions(tmp_path / "new.csv", 3 * scores, target, NAMES)
     capsys.readouterr()
@@ -764,19 +725,7 @@ def test_the_calibration_of_the_rule_is_that_of_the_option(
     write_predictions(tmp_path / "dev.csv", scores, target, NAMES)
     rule = tmp_path / "rule.pt"
     options = ("--logits", "--calibration", "vector")
-    assert (
-        run(
-            "decide",
-            "fit",
-            tmp_path / "dev.csv",
-            "--concern",
-            concern,
-            "--out",
-            rule,
-            *options,
-        )
-        == 0
-    )
+    fit(tmp_path / "dev.csv", concern, rule, *options)
     here = DecisionRule(load_concern(concern), calibration="vector").fit(scores, target)
     new, _ = logits(1)
     loaded = DecisionRule.load(rule)

@@ -26,12 +26,12 @@ from tests.cli.test_cli import run
 
 USERS = [
     ConcernError([Problem(("factor",), "must be positive")]),
-    ConfigError("seed: must be an integer"),
-    DataError("no such data set"),
+    ConfigError("no_cuda", "device.accelerator cuda:"),
+    DataError("published_values", "MNIST"),
     ManifestError("must be a manifest"),
     PredictionsError(Path("p.csv"), "has no rows"),
-    RunExistsError("runs/mine already has a run"),
-    YamlError("tabs", None),
+    RunExistsError("has_run", "runs/mine"),
+    YamlError("no_merge_key", (1, 2)),
 ]
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.evaluation.decision_files import apply_rule, open_to_decide
+from mpcs_torch.evaluation.decision_numbers import decision_numbers
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions

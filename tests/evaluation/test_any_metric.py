@@ -31,7 +31,7 @@ from mpcs_torch.metrics import (
     RiskAtCoverage,
     RiskCoverageArea,
 )
-from mpcs_torch.metrics.register import MetricEntry
+from mpcs_torch.metrics.metric_entry import MetricEntry
 from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)

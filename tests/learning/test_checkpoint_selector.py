@@ -132,11 +132,9 @@ def test_the_best_epochs_of_other_metrics_are_kept_to_compare_with(tmp_path: Pat
 
 def test_going_on_must_be_asked_for(tmp_path: Path) -> None:
     update(CheckpointSelector(tmp_path / "old", RULE), 1, 0.1)
-    with pytest.raises(
-        FileExistsError, match=r"of an earlier run: pass another folder .* or resume=True"
-    ):
+    with Refused("no_earlier_run", "folder", raises=FileExistsError):
         CheckpointSelector(tmp_path / "old", RULE)
-    with pytest.raises(FileExistsError, match="contains old: pass another folder"):
+    with Refused("no_files", "folder", raises=FileExistsError, file="old"):
         CheckpointSelector(tmp_path, RULE)
     assert checkpoints(tmp_path / "old") == ["epoch-00001.pt"]
 
@@ -180,7 +178,7 @@ def test_a_damaged_file_is_reported_and_the_next_best_is_loaded(tmp_path: Path) 
     (tmp_path / "epoch-00001.pt").unlink()
     with (
         pytest.warns(UserWarning, match="trying the next best"),
-        pytest.raises(FileNotFoundError, match="no intact checkpoint"),
+        Refused("intact_within_limits", str(tmp_path), raises=FileNotFoundError),
     ):
         selector.load_best()
 
@@ -307,7 +305,7 @@ def test_files_of_others_are_never_touched(tmp_path: Path) -> None:
 
 def test_another_rule_needs_another_folder(tmp_path: Path) -> None:
     update(CheckpointSelector(tmp_path, RULE), 1, 0.2)
-    with pytest.raises(ValueError, match="was written for another rule"):
+    with Refused("same_rule", raises=ValueError, name="by"):
         CheckpointSelector(
             tmp_path, SelectionRule("accuracy", RULE.directions), resume=True
         )
@@ -367,10 +365,7 @@ def test_a_model_or_an_update_without_an_epoch_is_refused_by_a_sentence(
     selector, model = CheckpointSelector(tmp_path, RULE), torch.nn.Linear(1, 1)
     with Refused("no_epoch", "epoch"):
         selector.update(model)
-    with pytest.raises(
-        checkpoint_files.StateError,
-        match=r"^state must be .* but is a Linear: pass its method state_dict",
-    ):
+    with Refused("loadable_state", "state", raises=StateError, type="Linear"):
         selector.update(model, epoch=0, mpcs=0.1, accuracy=0.5)
     assert not selector.epochs
     careless = CheckpointSelector(tmp_path / "careless", RULE, weights_only=False)
@@ -382,18 +377,17 @@ def test_each_reason_why_there_is_no_best_is_told(tmp_path: Path) -> None:
     selector = CheckpointSelector(
         tmp_path, SelectionRule("mpcs", RULE.directions, at_most={"mpcs": 0.1})
     )
-    with pytest.raises(FileNotFoundError, match="no epoch was recorded"):
+    with Refused("recorded", str(tmp_path), raises=FileNotFoundError):
         selector.load_best()
     update(selector, 0, 0.2)
-    with pytest.raises(FileNotFoundError, match="none of 1 epochs is within the limits"):
+    with Refused("within_limits", f"{tmp_path}:", raises=FileNotFoundError, epochs=1):
         selector.load_best()
 
 
 def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
-    with pytest.raises(
-        ValueError, match=re.escape("the rule needs the metric accuracy, but got mpcs.")
-    ):
+    missing = {"metrics": "accuracy", "given": "mpcs"}
+    with Refused("metric_of_rule", raises=ValueError, **missing):
         selector.update({}, epoch=1, mpcs=0.1)
     wrong = {"patience": (2.5, "3"), "top_k": (1.5,)}
     for name, value in [
@@ -405,7 +399,7 @@ def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:
         CheckpointSelector(tmp_path, RULE, top_k=0)
     with Refused("list_of_names", "keep_best_by", "mpcs"):
         CheckpointSelector(tmp_path, RULE, keep_best_by="mpcs")
-    with pytest.raises(StateError, match="is None"):
+    with Refused("some_state", "state", raises=StateError):
         selector.update(lambda: None, epoch=1, mpcs=0.1, accuracy=0.5)
     assert not selector.epochs
     with pytest.raises(PathError):

@@ -330,9 +330,7 @@ def test_no_file_is_overwritten_unless_asked(tmp_path: Path) -> None:
     path = tmp_path / "rule.pt"
     path.write_text("mine")
     rule = DecisionRule(LIGHTS, calibration=None)
-    with pytest.raises(
-        FileExistsError, match=r"rule.pt exists: choose another file or pass overwrite=True"
-    ):
+    with Refused("exists_already", raises=FileExistsError):
         rule.save(path)
     assert path.read_text() == "mine"
     rule.save(path, overwrite=True)

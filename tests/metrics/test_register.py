@@ -20,15 +20,9 @@ from mpcs_torch.functional.quality.roc_area import RocArea
 from mpcs_torch.functional.quality.scores import ClassErrorRates
 from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
 from mpcs_torch.metrics.measure_metric import MeasureMetric
-from mpcs_torch.metrics.metric_groups import metric_groups
-from mpcs_torch.metrics.register import (
-    BY_NAME,
-    ENTRIES,
-    OF_CLASS,
-    OF_CURVES,
-    MetricEntry,
-    Takes,
-)
+from mpcs_torch.metrics.metric_entry import OF_CURVES, MetricEntry, Takes
+from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS
+from mpcs_torch.metrics.shared_sums import shared_sums
 from tests.refused import Refused
 
 NO_SCALAR = {
@@ -133,7 +127,7 @@ def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:
         for name in ("accuracy", "macro_f1", "mcc", "macro_recall", "dangerous")
     ]
     own += [BY_NAME[name] for name in ("dangerous_rate", "mpcs", "mpcs_count")]
-    groups = [{*group.members} for group in metric_groups(own, 3, concern=CONCERN)]
+    groups = [{*group.members} for group in shared_sums(own, 3, concern=CONCERN)]
     counts, dangerous = (
         {"accuracy", "macro_f1", "mcc", "macro_recall"},
         {"dangerous", "dangerous_rate"},
@@ -145,7 +139,7 @@ def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:
     ]
     few, many = (
         group.first(LOGITS.softmax(1), TARGET)
-        for group in metric_groups(foreign, 3, concern=CONCERN)
+        for group in shared_sums(foreign, 3, concern=CONCERN)
     )
     assert few != many
 
@@ -160,7 +154,7 @@ def test_a_measure_has_the_same_value_in_a_group_as_alone() -> None:
         "costs": LOGITS.argmax(dim=1),
     }
     own = [entry for entry in ENTRIES if entry.is_measure]
-    for group in metric_groups(own, 3, concern=CONCERN, k=2, t=50):
+    for group in shared_sums(own, 3, concern=CONCERN, k=2, t=50):
         target = TARGET if group.entries[0].takes_classes else torch.eye(3)[TARGET]
         measure = group.first
         values = group.values(

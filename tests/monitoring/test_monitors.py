@@ -302,7 +302,7 @@ def test_arguments_that_break_their_rules_are_refused() -> None:
         (Refused("some_limits", "limits"), {"limits": "any <= 0.1"}),
         (Refused("per_sample", "limits"), {"limits": Limit(0.1, per="cluster")}),
         (
-            Refused("groups_of_column", "groups", column="site"),
+            Refused("groups_of_column", "groups", name="site"),
             {"limits": Limit(0.1, by="site")},
         ),
         (

@@ -358,10 +358,10 @@ def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     for text in ("", "[]", '{"kind": "other"}', "\xff"):
         state.write_text(text, encoding="latin-1")
-        with pytest.raises(StateError, match="must be a state of `mpcs monitor`"):
+        with Refused("state_of_watch", f"{state}:", raises=StateError):
             Watch.load(state, CONCERN)
     Watch(SETTINGS, CONCERN).save(state)
-    with pytest.raises(StateError, match="must be a state of `mpcs monitor` of this rule"):
+    with Refused("state_of_watch", f"{state}:", raises=StateError):
         Watch.load(state, ConcernSpec(["other", "names"]))
 
 

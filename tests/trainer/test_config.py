@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from mpcs_torch.concern.files import FIELDS, load_concern
-from mpcs_torch.errors import Rule
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.trainer.config.load import dump_config, load_config
 from mpcs_torch.trainer.config.parts import PartError
@@ -21,7 +20,7 @@ from mpcs_torch.trainer.config.sections import (
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import TrainingRun
 from mpcs_torch.trainer.result import Record, read_records
-from tests.refused import sentence
+from tests.refused import Refused
 from tests.trainer.toy import toy_config, toy_data
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "experiments"
@@ -116,13 +115,22 @@ def test_answers_and_groups_of_classes_do_not_change_the_training(tmp_path: Path
     assert records[0] == records[1]
 
 
+def codes(error: ConfigError) -> list[str]:
+    """Return the key and code of each problem of a config, or the code of the error and that of its cause."""
+    if error.code == "problems":
+        return [": ".join(problem) for problem in error.fields["codes"]]
+    cause = error.fields.get("cause")
+    return [error.code if cause is None else f"{error.code}: {cause.code}"]
+
+
 @pytest.mark.parametrize(
     "key",
     ["concern", "concern.factor", "score.releases", "training.batchsize", "model.layers"],
 )
 def test_a_key_that_its_section_lacks_is_refused(tmp_path: Path, key: str) -> None:
-    with pytest.raises(ConfigError, match=r": Extra inputs are not permitted"):
+    with pytest.raises(ConfigError) as error:
         load_config(write(tmp_path, MINIMAL), [f"{key}=5"])
+    assert all(code.endswith(": extra_forbidden") for code in codes(error.value))
 
 
 def test_all_errors_are_reported_together(tmp_path: Path) -> None:
@@ -132,82 +140,56 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError) as error:
         load_config(path)
-    lines = str(error.value).splitlines()
-    assert len(lines) == 4
-    assert any(
-        line.startswith(f"{path}:2: data: name must be one of iris, digits, breast_cancer")
-        for line in lines
-    )
-    assert f"{path}:3: model.hiden: Extra inputs are not permitted" in lines
-    assert f"{path}:4: score.t: Input should be greater than or equal to 2" in lines
+    assert codes(error.value) == [
+        "name: string_pattern_mismatch",
+        "data: known_name",
+        "model.hiden: extra_forbidden",
+        "score.t: greater_than_equal",
+    ]
+    *_, last = str(error.value).splitlines()
+    assert last == f"{path}:4: score.t: Input should be greater than or equal to 2"
 
 
 @pytest.mark.parametrize(
-    ("text", "overrides", "message"),
+    ("text", "overrides", "code"),
     [
-        ("[", [], "not valid YAML"),
-        ("3", [], "must be a mapping with the keys name, seed, data"),
-        (
-            MINIMAL,
-            ["training.batch_size"],
-            "override 'training.batch_size': must read dotted.key=value",
-        ),
-        (MINIMAL, ["name.first=a"], "override 'name.first=a': name has a value, not keys"),
-        (MINIMAL, ["seed=["], r"override 'seed=\[': not valid YAML"),
-        (
-            MINIMAL,
-            ["seed=2020-13-45"],
-            r"override 'seed=2020-13-45': not valid YAML: month must be in 1..12",
-        ),
-        (
-            MINIMAL + "seed: 1\nseed: 2\n",
-            [],
-            r"run.yaml: not valid YAML: line 5, column 1: seed appears twice",
-        ),
-        (
-            MINIMAL,
-            ["training.batch_size=true"],
-            r"training.batch_size.*: Input should be a valid integer",
-        ),
+        ("[", [], "caused_by: caused_by"),
+        ("3", [], "keys"),
+        (MINIMAL, ["training.batch_size"], "caused_by: dotted_key"),
+        (MINIMAL, ["name.first=a"], "caused_by: no_keys"),
+        (MINIMAL, ["seed=["], "caused_by: caused_by"),
+        (MINIMAL, ["seed=2020-13-45"], "caused_by: caused_by"),
+        (MINIMAL + "seed: 1\nseed: 2\n", [], "caused_by: key_once"),
+        (MINIMAL, ["training.batch_size=true"], "training.batch_size: int_type"),
         (
             MINIMAL,
             ["score.concern.releases=[[yes, no]]"],
-            r"score.concern.releases.0.0.*: Input should be a valid",
+            "score.concern.releases.0.0.str: string_type",
         ),
-        (MINIMAL, ["data.name=[iris]"], r"data: name must be one of iris, digits"),
-        (MINIMAL, ["seed=99999999999999999999"], r"seed: Input should be less than"),
+        (MINIMAL, ["data.name=[iris]"], "data: known_name"),
+        (MINIMAL, ["seed=99999999999999999999"], "seed: less_than"),
         (
             MINIMAL + "score: {concern: none.yaml}\n",
             [],
-            "score.concern: cannot read .*none.yaml: No such file",
+            "score.concern: cannot_read",
         ),
-        (MINIMAL, ["model={hidden: 3}"], r"model: must have one of the keys name and path"),
-        (
-            MINIMAL,
-            ["model={name: mlp, path: a:b}"],
-            r"model: must have one of the keys name and path",
-        ),
-        (
-            MINIMAL,
-            ["model={path: no_such_module:Net}"],
-            r"path must .*no_such_module:Net'.* No module named",
-        ),
-        (MINIMAL, ["model={path: 'math:cosinus'}"], r"path must .* attribute 'cosinus'"),
+        (MINIMAL, ["model={hidden: 3}"], "model: one_key"),
+        (MINIMAL, ["model={name: mlp, path: a:b}"], "model: one_key"),
+        (MINIMAL, ["model={path: no_such_module:Net}"], "model: import_fails"),
+        (MINIMAL, ["model={path: 'math:cosinus'}"], "model: import_fails"),
     ],
 )
 def test_broken_configs_are_refused(
-    tmp_path: Path, text: str, overrides: list[str], message: str
+    tmp_path: Path, text: str, overrides: list[str], code: str
 ) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError) as error:
         load_config(write(tmp_path, text), overrides)
+    assert code in codes(error.value)
 
 
 def test_a_broken_concern_file_shows_its_own_lines(tmp_path: Path) -> None:
     write(tmp_path, "classes: [a, b]\nreleases: [[a, d]]\n", "concern.yaml")
-    with pytest.raises(
-        ConfigError,
-        match=r"score.concern: .*concern.yaml:2:16: releases\[0\]\[1\]: must be one of",
-    ):
+    with pytest.raises(ConfigError, match=r"score.concern: .*concern.yaml:2:16: "):
         load_config(write(tmp_path, MINIMAL + "score: {concern: concern.yaml}\n"))
 
 
@@ -219,9 +201,9 @@ def test_arguments_of_a_part_are_checked_and_filled_in(tmp_path: Path) -> None:
         "hidden": 7,
         "layers": 1,
     }
-    with pytest.raises(ConfigError, match=r"model.hidden: Input should be greater than 0"):
+    with Refused("problems", raises=ConfigError, codes=[("model.hidden", "greater_than")]):
         load_config(write(tmp_path, MINIMAL), ["model.hidden=0"])
-    with pytest.raises(ConfigError, match=r"data.set: Field required"):
+    with Refused("problems", raises=ConfigError, codes=[("data.set", "missing")]):
         load_config(write(tmp_path, MINIMAL), ["data.name=ucr"])
 
 
@@ -235,8 +217,9 @@ def test_numbers_without_a_dot_are_numbers(tmp_path: Path) -> None:
 
 
 def test_a_missing_config_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"absent.yaml: cannot be read: No such file"):
-        load_config(tmp_path / "absent.yaml")
+    path = tmp_path / "absent.yaml"
+    with Refused("unreadable", f"{path}:", raises=ConfigError):
+        load_config(path)
 
 
 def test_configs_do_not_change() -> None:
@@ -272,10 +255,9 @@ def test_a_run_has_the_intervals_that_t_or_a_concession_asks_for(
 
 
 def test_t_and_a_concession_exclude_each_other() -> None:
-    with pytest.raises(
-        ConfigError, match=sentence("not_with", "concession", 0.02, other="t")
-    ):
+    with Refused("does_not_fit", "toy: score", raises=ConfigError) as refused:
         TrainingRun(toy_config(score={"t": 50, "concession": 0.02}), toy_data())
+    assert refused.error.fields["cause"].code == "not_with"
 
 
 def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
@@ -289,82 +271,50 @@ def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "message"),
+    ("override", "code"),
     [
-        (
-            "training.learning_rate=.inf",
-            "training.learning_rate: Input should be a finite number",
-        ),
-        (
-            "training.learning_rate=1e999999",
-            "training.learning_rate: Input should be a finite number",
-        ),
+        ("training.learning_rate=.inf", "training.learning_rate: finite_number"),
+        ("training.learning_rate=1e999999", "training.learning_rate: finite_number"),
         (
             "selector={by: mpcs, at_most: {dangerous: .nan}}",
-            "selector.at_most.dangerous: Input should be a finite number",
+            "selector.at_most.dangerous: finite_number",
         ),
-        (
-            "loss={name: softmax_margin, margin: .inf}",
-            "loss.margin: Input should be a finite number",
-        ),
-        (
-            "selector={top_k: 1000000000000000000000000}",
-            "selector.top_k: Input should be less than 2147483648",
-        ),
+        ("loss={name: softmax_margin, margin: .inf}", "loss.margin: finite_number"),
+        ("selector={top_k: 1000000000000000000000000}", "selector.top_k: less_than"),
         (
             "data={name: breast_cancer, unused_classes: 1000000000}",
-            "unused_classes: Input should be less than",
+            "data.unused_classes: less_than_equal",
         ),
-        ("seed=*a", "override 'seed=\\*a': not valid YAML: .*aliases such as"),
-        ("seed=" + "[" * 1000, "nested more than 50 deep"),
-        ("a." * 1000 + "b=1", "a: Extra inputs are not permitted"),
-        (
-            "seed=\x1b[31m",
-            r"override 'seed=\\x1b\[31m': not valid YAML: line 1, column 1: the character U\+001B",
-        ),
-        ("model={path: '..:x'}", f"model: {sentence('import_path', 'path', '..:x')}"),
-        ("model={path: [a]}", f"model: {sentence('import_path', 'path', ['a'])}"),
-        ("model={path: 'math:pi'}", f"model: path {Rule('standard_library')}"),
-        (
-            "data={path: 'shutil:rmtree'}",
-            f"data: {sentence('standard_library', 'path', 'shutil:rmtree', owner='shutil')}",
-        ),
-        (
-            "data={path: 'os:remove'}",
-            f"data: path {Rule('standard_library')}, but got 'os:remove': .* (posix|nt)",
-        ),
-        (
-            "model={path: 'torch:relu'}",
-            "model: must name a function or class of the shape of an input and the number",
-        ),
-        (
-            "model={path: 'tests.trainer.toy:toy_data'}",
-            "model: must name .* too many positional arguments",
-        ),
-        ("metrics=[{name: [a]}]", "metrics.0.name: Input should be a valid string"),
-        (
-            "metrics=[{name: a, metric: [b]}]",
-            "metrics.0.metric: Input should be a valid string",
-        ),
-        ("metrics=[{name: mpcs, 3: 4}]", "metrics.0.3: Keys should be strings"),
+        ("seed=*a", "caused_by: no_anchor"),
+        ("seed=" + "[" * 1000, "caused_by: max_depth"),
+        ("a." * 1000 + "b=1", "a: extra_forbidden"),
+        ("seed=\x1b[31m", "caused_by: allowed_character"),
+        ("model={path: '..:x'}", "model: import_path"),
+        ("model={path: [a]}", "model: import_path"),
+        ("model={path: 'math:pi'}", "model: standard_library"),
+        ("data={path: 'shutil:rmtree'}", "data: standard_library"),
+        ("data={path: 'os:remove'}", "data: standard_library"),
+        ("model={path: 'torch:relu'}", "model: maker"),
+        ("model={path: 'tests.trainer.toy:toy_data'}", "model: maker"),
+        ("metrics=[{name: [a]}]", "metrics.0.name: string_type"),
+        ("metrics=[{name: a, metric: [b]}]", "metrics.0.metric: string_type"),
+        ("metrics=[{name: mpcs, 3: 4}]", "metrics.0.3: invalid_key"),
         (
             "metrics=[{name: a, path: 'tests.trainer.toy:toy_data'}]",
-            "path must name a torchmetrics Metric class",
+            "metrics.0: metric_class",
         ),
-        ("data.name=" + "x" * 10_000, "data: name must be one of iris, .* but is 'xxx"),
-        (f"{{{'x' * 10_000}}}=1", r"^(?s:.){0,400}$"),
-        (
-            "metrics=[" + "mpcs, " * 5000 + "]",
-            "metrics: must have at least one metric, with different names",
-        ),
+        ("data.name=" + "x" * 10_000, "data: known_name"),
+        (f"{{{'x' * 10_000}}}=1", ": extra_forbidden"),
+        ("metrics=[" + "mpcs, " * 5000 + "]", "metrics: some_metrics"),
     ],
     ids=range(24),
 )
 def test_hostile_settings_are_refused_briefly(
-    tmp_path: Path, override: str, message: str
+    tmp_path: Path, override: str, code: str
 ) -> None:
-    with pytest.raises(ConfigError, match=message) as error:
+    with pytest.raises(ConfigError) as error:
         load_config(write(tmp_path, MINIMAL), [override])
+    assert code in codes(error.value)
     assert len(str(error.value)) < 1200 + len(
         str(tmp_path)
     )  # one lists the names of all metrics
@@ -378,10 +328,7 @@ def test_a_loader_with_an_argument_that_is_a_key_of_the_section_is_refused(
         "def load(root, *, path='train.csv'):\n    return None\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(
-        ConfigError,
-        match=r"data: .* its argument path must have another name, because path is a key",
-    ):
+    with Refused("problems", raises=ConfigError, codes=[("data", "maker")]):
         load_config(write(tmp_path, MINIMAL), ["data={path: 'csv_loader:load'}"])
 
 
@@ -421,7 +368,9 @@ def test_ordinary_arguments_after_the_positional_ones_are_keys(tmp_path: Path) -
     part = f"model={{path: '{__name__}:wide_net', width: 3}}"
     config = load_config(write(tmp_path, MINIMAL), [part])
     assert config.model.model_dump()["width"] == 3
-    with pytest.raises(ConfigError, match=r"model.num_classes"):
+    with Refused(
+        "problems", codes=[("model.num_classes", "extra_forbidden")], raises=ConfigError
+    ):
         load_config(write(tmp_path, MINIMAL), [part.replace("width", "num_classes")])
 
 
@@ -434,34 +383,30 @@ def no_data(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "message"),
+    ("model", "code", "place"),
     [
         (
             {"path": f"{__name__}:failing_net"},
-            "model.path: your .*:failing_net raised KeyError: 'width' at .*py:",
+            "raised",
+            f"model.path: your {__name__}:failing_net",
         ),
-        (
-            {"path": f"{__name__}:no_net"},
-            "model.path: .*:no_net must return Module, but returns int",
-        ),
-        ({"name": "lstm", "hidden": 10**6}, "model: lstm: inputs must have shape"),
+        ({"path": f"{__name__}:no_net"}, "returns", f"model.path: {__name__}:no_net"),
+        ({"name": "lstm", "hidden": 10**6}, "caused_by", "model: lstm:"),
     ],
 )
 def test_a_model_that_cannot_be_made_is_an_error_of_this_part(
-    model: dict[str, Any], message: str
+    model: dict[str, Any], code: str, place: str
 ) -> None:
     config = toy_config().model_copy(
         update={"model": ModelConfig.model_construct(None, **model)}
     )
-    with pytest.raises(PartError, match=message):
+    with Refused(code, place, raises=PartError):
         TrainingRun(config, toy_data())
 
 
 def test_a_loader_must_return_data(tmp_path: Path) -> None:
-    with pytest.raises(
-        PartError,
-        match=r"data.path: .*:no_data must return DataSplits, but returns NoneType",
-    ):
+    place = f"data.path: {__name__}:no_data"
+    with Refused("returns", place, raises=PartError, returned="NoneType"):
         DataConfig.model_validate({"path": f"{__name__}:no_data"}).load(tmp_path)
 
 
@@ -473,9 +418,7 @@ def test_a_folder_given_as_data_root_is_never_deleted(tmp_path: Path) -> None:
 
 
 def test_errors_name_the_key_and_not_the_case_of_a_union(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError,
-        match=r"training\.batch_size: Input should be greater than or equal to 1",
-    ) as error:
+    with pytest.raises(ConfigError) as error:
         load_config(write(tmp_path, MINIMAL), ["training.batch_size=0"])
+    assert "training.batch_size: greater_than_equal" in codes(error.value)
     assert "function" not in str(error.value)

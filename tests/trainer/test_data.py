@@ -10,6 +10,7 @@ from torchvision.datasets import MNIST
 
 from mpcs_torch.errors import DataError
 from mpcs_torch.trainer.data import DATASETS, DataSplits
+from tests.refused import Refused
 
 MNIST_FILES = [f"MNIST/raw/{archive.removesuffix('.gz')}" for archive, _ in MNIST.resources]
 
@@ -53,9 +54,7 @@ def test_a_split_follows_its_seed_and_leaves_the_global_generator_alone() -> Non
 
 
 def test_a_split_without_training_samples_is_refused() -> None:
-    with pytest.raises(
-        DataError, match=r"data.test_fraction 0.9999 cannot split 150 samples"
-    ):
+    with Refused("cannot_split", raises=DataError, number=150):
         load("iris", test_fraction=0.9999)
 
 
@@ -81,22 +80,18 @@ def test_add_trajectories_are_read_from_the_data_root(data_root: Path) -> None:
 
 
 def test_a_missing_add_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"X_train.npy and Y_train.npy cannot be read as arrays"
-    ):
+    place = f"{tmp_path / 'ADD'}: X_train.npy and Y_train.npy"
+    with Refused("add_arrays", place, raises=DataError):
         load("add", tmp_path)
 
 
 def test_mnist_without_files_says_how_to_get_them(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError,
-        match=r"MNIST is missing or broken in .*raw \(mpcs data get mnist downloads it\)",
-    ):
+    with Refused("mnist", raises=DataError, folder=str(tmp_path / "MNIST" / "raw")):
         load("mnist", tmp_path)
     (tmp_path / "MNIST" / "raw").mkdir(parents=True)
     for file in MNIST_FILES:
         (tmp_path / file).write_bytes(b"half a file")
-    with pytest.raises(DataError, match="MNIST is missing or broken"):
+    with Refused("mnist", raises=DataError):
         load("mnist", tmp_path)
 
 
@@ -125,7 +120,7 @@ def test_broken_mnist_files_are_named(tmp_path: Path) -> None:
     for content in (b"", b"\0\0\x08\x03" + b"\xff" * 12, b"\0\0\x99\x01\0\0\0\x01a"):
         write_mnist(tmp_path)
         (tmp_path / "MNIST/raw/train-images-idx3-ubyte").write_bytes(content)
-        with pytest.raises(DataError, match="MNIST is missing or broken"):
+        with Refused("mnist", raises=DataError):
             load("mnist", tmp_path)
 
 
@@ -159,7 +154,6 @@ def test_any_other_add_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = write_add(tmp_path)
     assert load("add", tmp_path).train.labels.tolist() == [0, 1, 2]
     path.write_bytes(content)
-    with pytest.raises(
-        DataError, match=r"X_train.npy and Y_train.npy cannot be read as arrays"
-    ):
+    place = f"{tmp_path / 'ADD'}: X_train.npy and Y_train.npy"
+    with Refused("add_arrays", place, raises=DataError):
         load("add", tmp_path)

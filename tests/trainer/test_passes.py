@@ -8,6 +8,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
+from tests.refused import sentence
 from tests.trainer.toy import toy_config, toy_data
 
 
@@ -54,5 +55,5 @@ def test_epochs_end_with_the_passes_of_a_plain_loop(batch_size: int, every: int)
 
 
 def test_a_pass_is_measured_after_its_last_step() -> None:
-    with pytest.raises(ValueError, match="when must be after if unit is pass"):
+    with pytest.raises(ValueError, match=sentence("after_pass", "when")):
         toy_config(epochs={"unit": "pass", "when": "before"})

@@ -15,6 +15,7 @@ from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
 from mpcs_torch.trainer.resume import FILE, StoppedError
 from tests.learning.test_checkpoint_selector import Writer
+from tests.refused import Refused
 from tests.trainer.kill_training import contents
 from tests.trainer.toy import toy_config, toy_data
 
@@ -104,12 +105,10 @@ def test_a_request_to_end_stops_after_the_step(number: int, tmp_path: Path) -> N
             os.kill(os.getpid(), number)
 
     stopped = tmp_path / "stopped"
-    with pytest.raises(
-        StoppedError,
-        match=rf"stopped after epoch 4, step 4; `mpcs train --resume {stopped}` resumes it",
-    ) as told:
+    place = {"epoch": 4, "step": 4, "folder": str(stopped)}
+    with Refused("stopped", raises=StoppedError, **place) as refused:
         run_in_folder(config, toy_data(), stopped, [ask])
-    assert told.value.exit_status == 128 + number
+    assert refused.error.exit_status == 128 + number
     assert signal.getsignal(number) == before
     run_in_folder(config, toy_data(), stopped, resume=True)
     assert contents(stopped) == contents(tmp_path / "whole")
@@ -157,15 +156,14 @@ def test_a_run_that_does_not_fit_its_saved_state_is_refused_and_kept(
     with pytest.raises(CutOffError):
         run_in_folder(config_of("plain"), toy_data(), tmp_path, [cut_at(5)])
     before = contents(tmp_path)
-    with pytest.raises(
-        ConfigError, match=r"differs from that of the saved run in .*scheduler\.name"
-    ):
+    with Refused("same_config", raises=ConfigError) as refused:
         run_in_folder(config_of("plateau, average"), toy_data(), tmp_path, resume=True)
+    assert "scheduler.name" in refused.error.fields["keys"]
     assert contents(tmp_path) == before
     lines = before["records.csv"].splitlines(keepends=True)
     for rest in (b"", b"".join(lines[:3]), b"".join(lines[:4]) + lines[4].rstrip(b"\n")):
         (tmp_path / "records.csv").write_bytes(rest)
-        with pytest.raises(ConfigError, match="must have the 4 epochs of the saved run"):
+        with Refused("saved_epochs", raises=ConfigError, epochs=4):
             run_in_folder(config_of("plain"), toy_data(), tmp_path, resume=True)
 
 

@@ -9,6 +9,7 @@ from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.folder import run_in_folder, sweep
 from mpcs_torch.trainer.result import read_records
 from tests.processes.in_this_process import in_this_process
+from tests.refused import Refused
 
 
 def short(seed: int) -> RunConfig:
@@ -43,7 +44,7 @@ def test_a_sweep_gives_the_records_of_its_runs_and_goes_on_where_it_stopped(
     assert whole.stat().st_mtime_ns == written
 
     other = short(1).model_copy(update={"seed": 9})
-    with pytest.raises(ConfigError, match=r"differs from that of the saved run in seed"):
+    with Refused("same_config", raises=ConfigError, keys="seed"):
         list(sweep([other], tmp_path, tmp_path))
     assert read_records(cut) == found["exp01-seed01"]
 

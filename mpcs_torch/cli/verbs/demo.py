@@ -11,11 +11,12 @@ def demo(out: Out = Path("runs")) -> None:
     """Train on digits, plainly and as recommended, and write a report on test data to OUT/demo/report.html."""
     from mpcs_torch.report.demo import with_referral, without_referral, write_demo_report
     from mpcs_torch.report.demonstration import SEEDS, demonstrate
+    from mpcs_torch.trainer.folder import RunExistsError
 
     folder = out / "demo"
     report = folder / "report.html"
     if report.exists() and not COMMAND_LINE.overwrite:
-        raise FileExistsError(f"{report} exists: choose another folder or pass --overwrite")
+        raise RunExistsError("exists", str(report))
     with counting_bar("demo, seeds", len(SEEDS)) as advance:
         shown = demonstrate(advance)
     folder.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores, row_counter
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _read_points(texts: Sequence[str]) -> "list[OperatingPoint]":
     for text in texts:
         with options.refused_values(f"{text}: ", option="--point"):
             if text.count(",") not in (0, 2):
-                raise ValueError("it must be P_TARGET or P_TARGET,C_MISS,C_FA.")
+                raise InvalidValueError("point")
             numbers = [float(part) for part in text.split(",")]
 
             # Imported late, because it imports torch.

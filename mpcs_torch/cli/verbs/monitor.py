@@ -95,9 +95,7 @@ def monitor(
             )
             watch = Watch.load(state, loaded.concern)
             if not holds(rule, watch.settings.rule):
-                raise StateError(
-                    f"{rule}: is not the rule that the state was begun with: begin another state"
-                )
+                raise StateError("rule_of_state", f"{rule}:")
             if acknowledge:
                 with options.refused_values(option="--acknowledge"):
                     names = [] if acknowledge == [ALL] else acknowledge

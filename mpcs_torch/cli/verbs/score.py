@@ -90,7 +90,7 @@ def score(
 
     from mpcs_torch.evaluation.requirements import (
         Requirement,
-        RequirementError,
+        demand_all,
         outcomes_table,
     )
 
@@ -160,5 +160,4 @@ def score(
             result, spec, html, risks=risks, requirements=table, command=str(COMMAND_LINE)
         )
         note(f"wrote {html}")
-    if not all(outcome.holds for outcome in outcomes):
-        raise RequirementError(outcomes)
+    demand_all(outcomes)

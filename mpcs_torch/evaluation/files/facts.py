@@ -25,7 +25,7 @@ from mpcs_torch.evaluation.files.tables import (
     to_text,
 )
 from mpcs_torch.evaluation.files.words import WRITTEN, is_index, split_words
-from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE
+from mpcs_torch.functional.inputs.sum_tolerance import printed_tolerances
 
 SEPARATOR = re.compile(r"[_\-. :/=]")
 BEFORE, AFTER = (
@@ -211,13 +211,9 @@ def _called(table: FileTable, known: Sequence[str], called: Sequence[str]) -> Se
 
 def nominal_sum(sums: Any, num_classes: int) -> float | None:
     """Return 1 if all ``sums`` are 1 up to rounding, 100 if all are 100 (percentages), else None."""
-    rooms = {
-        1.0: min(0.005 * num_classes, 0.25) + SUM_TOLERANCE,
-        100.0: 0.5 * num_classes**0.5 + 0.5,
-    }
     fitting = (
         whole
-        for whole, room in rooms.items()
+        for whole, room in printed_tolerances(num_classes).items()
         if len(sums) and bool((abs(sums - whole) <= room).all())
     )
     return next(fitting, None)

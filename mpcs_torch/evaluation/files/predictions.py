@@ -13,13 +13,13 @@ from torch import Tensor
 
 from mpcs_torch.concern.checks import MAX_CLASSES
 from mpcs_torch.errors import Rule, listed, quoted, span
-from mpcs_torch.evaluation.files.choice import choose
 from mpcs_torch.evaluation.files.facts import Facts, nominal_sum
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.joined_labels import with_labels
 from mpcs_torch.evaluation.files.models import split_models
 from mpcs_torch.evaluation.files.offers import Measured
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.reading_choice import choose
 from mpcs_torch.evaluation.files.roles import label_numbers
 from mpcs_torch.evaluation.files.rounding import rounded_decimals, undo_rounding
 from mpcs_torch.evaluation.files.tables import (

@@ -77,7 +77,7 @@ NONTARGETS = _words(
     "non-mated different nonmatch non-match"
 )
 """The usual labels of targets (`TARGETS`) and of non-targets (`NONTARGETS`), in lower case."""
-TOTALS = _words("all total totals sum support")
+TOTAL_NAMES = _words("all total totals sum support")
 """The names of the sums of a confusion matrix, in lower case."""
 DECISION = "decision"
 """The name of the column of decisions that `mpcs decide apply` writes."""

@@ -71,6 +71,9 @@ def clopper_pearson_ends(
     return torch.stack([low, high], dim=-1).where((trials > 0).unsqueeze(-1), nan)
 
 
+MIN_UNITS = 10
+"""The minimum number of independent units, such as rows or clusters, for an interval by their spread. It does not
+depend on what is seen in the units: if intervals were left out because of that, the others would be wrong."""
 Floats = NDArray[np.float64]
 NODE_STEP = 0.08
 NODES = np.sinh(np.arange(0, 8, NODE_STEP))

@@ -1,4 +1,4 @@
-"""The number and rate of dangerous errors."""
+"""Decide which errors are dangerous, and count them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

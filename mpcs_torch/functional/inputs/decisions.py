@@ -50,6 +50,11 @@ REFERRED = -1
 """The integer that stands for a referral: the sample is passed to a person."""
 
 
+def is_class(decisions: Tensor, num_classes: int) -> Tensor:
+    """Return whether each of ``decisions`` (...) names one class: it is no referral, and no coarse answer."""
+    return (decisions >= 0) & (decisions < num_classes)
+
+
 class Decisions(NamedTuple):
     """The decisions for M samples: classes, coarse answers (groups of classes) or referrals to a person."""
 

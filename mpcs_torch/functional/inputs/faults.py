@@ -1,4 +1,7 @@
-"""Checks of the values of a batch, which raise an error, or count violations without waiting for an accelerator."""
+"""Decide which sample an error about a batch names, and which logits look like probabilities.
+
+Broken rules are raised, or counted without waiting for an accelerator.
+"""
 
 import warnings
 from collections.abc import Sequence

@@ -23,6 +23,7 @@ from mpcs_torch.functional.inputs.labels import (
     find_bad_weights,
     flatten_weight,
 )
+from mpcs_torch.functional.inputs.sum_tolerance import shares_tolerance
 
 SOFT_RULES = Rule("degrees", "target"), Rule("degrees", "preds"), WEIGHT_RULE
 ROUNDING = 1e-6
@@ -176,8 +177,5 @@ def _check_alike(
 def annotator_shares(degrees: Tensor) -> tuple[Tensor, Fault]:
     """Divide the rows of ``degrees`` (M, C) by their sums; also return a check that the sums are about 1."""
     total = degrees.sum(dim=1, keepdim=True)
-    tolerance = (
-        0.005 * degrees.count_nonzero(dim=1) + ROUNDING
-    )  # shares may have two decimals
-    broken = outside((total.squeeze(1) - 1) / tolerance, -1, 1)
+    broken = outside((total.squeeze(1) - 1) / shares_tolerance(degrees), -1, 1)
     return degrees / total, Fault(SHARE_RULE, degrees, broken)

@@ -9,17 +9,17 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.errors import CodedError, InvalidValueError, quoted, shown
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.packaged import packaged_file
-from mpcs_torch.io.yaml_files import Document, Steps, parse_yaml, read_yaml_file
+from mpcs_torch.io.yaml_files import Document, Steps, YamlError, parse_yaml, read_yaml_file
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 
 MAX_PROBLEMS = 20
 """The maximum number of problems in one message."""
 
 
-class UntrustedCodeError(MpcsError, RuntimeError):
+class UntrustedCodeError(CodedError, RuntimeError):
     """The config of a run folder names code, which whoever wrote the folder chose, and the user has not trusted it."""
 
 
@@ -42,26 +42,19 @@ def load_config(
     path = local_path(path, "path")
     try:
         document = read_yaml_file(path)
-    except (OSError, ValueError) as error:
-        reason = (
-            f"cannot be read: {error.strerror}"
-            if isinstance(error, OSError)
-            else str(error)
-        )
-        raise ConfigError(f"{path}: {reason}") from None
+    except OSError as error:
+        raise ConfigError("unreadable", f"{path}:", reason=error.strerror) from None
+    except YamlError as error:
+        raise ConfigError("caused_by", f"{path}:", cause=error) from None
     code = import_paths(document.value)
     if code and not trust_code:
         names = shown(
             ", ".join(f"{key}: {code_path}" for key, code_path in code.items()), 500
         )
-        raise UntrustedCodeError(
-            f"{path}: names code ({names}): if you trust it, pass --trust-code to run it"
-        )
+        raise UntrustedCodeError("names_code", f"{path}:", names=names)
     tree = deepcopy(document.value)
     if not isinstance(tree, dict):
-        raise ConfigError(
-            f"{path}: must be a mapping with the keys {', '.join(RunConfig.model_fields)}"
-        )
+        raise ConfigError("keys", f"{path}:", keys=", ".join(RunConfig.model_fields))
     for override in overrides:
         _apply_override(tree, override)
     try:
@@ -80,7 +73,8 @@ def load_config(
             for each in problems
             if "error" in each.get("ctx", {})
         ]
-        raise ConfigError("\n".join(lines)) from next(
+        codes = [(_key(each["loc"]), _code(each)) for each in problems]
+        raise ConfigError("problems", lines="\n".join(lines), codes=codes) from next(
             (cause for cause in causes if cause is not None), None
         )
 
@@ -91,27 +85,38 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
     *parents, key = dotted.split(".")
     try:
         if not separator or not all([*parents, key]):
-            raise ValueError("must read dotted.key=value")
+            raise InvalidValueError("dotted_key")
         for parent in parents:
             tree = tree.setdefault(parent, {})
             if not isinstance(tree, dict):
-                raise ValueError(f"{shown(parent)} has a value, not keys")
+                raise InvalidValueError("no_keys", shown(parent))
         tree[key] = parse_yaml(text)
-    except ValueError as error:
-        raise ConfigError(f"override {quoted(override)}: {error}") from None
+    except (InvalidValueError, YamlError) as error:
+        raise ConfigError(
+            "caused_by", f"override {quoted(override)}:", cause=error
+        ) from None
 
 
 def _problem(
     path: Path, document: Document, steps: Steps, message: str, overridden: Sequence[str]
 ) -> str:
     """Return a line on a problem at the key ``steps``, with the line of the file unless the key is ``overridden``."""
-    keys = ".".join(
-        str(step) for step in steps if not re.search(r"\W", str(step))
-    )  # not the cases of a union
+    keys = _key(steps)
     is_override = any(f"{keys}.".startswith(key) for key in overridden)
     place = "override" if is_override else f"{path}:{document.place(steps)[0]}:"
     key = f"{shown(keys)}: " if keys else ""
     return f"{place} {key}{message.removeprefix('Value error, ')}"
+
+
+def _key(steps: Steps) -> str:
+    """Return the dotted key at ``steps``, without the cases of a union."""
+    return ".".join(str(step) for step in steps if not re.search(r"\W", str(step)))
+
+
+def _code(problem: Mapping[str, Any]) -> str:
+    """Return the code of a problem: that of `messages`, or the type that pydantic gives."""
+    error = problem.get("ctx", {}).get("error")
+    return error.code if isinstance(error, CodedError) else str(problem["type"])
 
 
 def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:

@@ -16,11 +16,19 @@ from pydantic import (
     model_validator,
 )
 
-from mpcs_torch.errors import DataError, MpcsError, quoted, shown
+from mpcs_torch.errors import (
+    CodedError,
+    DataError,
+    InvalidValueError,
+    MpcsError,
+    quoted,
+    shown,
+)
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.packaged import import_attribute
 from mpcs_torch.metrics.find_entry import entry_of_path
-from mpcs_torch.metrics.register import COLUMNS, MetricEntry, Takes
+from mpcs_torch.metrics.metric_entry import MetricEntry, Takes
+from mpcs_torch.metrics.register import COLUMNS
 from mpcs_torch.trainer.config.section import Section
 
 
@@ -35,7 +43,7 @@ def _number(value: object) -> object:
 Number = Annotated[float, BeforeValidator(_number)]
 
 
-class PartError(MpcsError, RuntimeError):
+class PartError(CodedError, RuntimeError):
     """A part of a run cannot be made, breaks a rule, or, as the user's own code, raised the error in ``__cause__``."""
 
 
@@ -52,7 +60,7 @@ def error_of_parts(error: Exception, import_paths: Mapping[str, str]) -> PartErr
     raising = [key for key, line in lines.items() if line] or [*lines]
     parts = ", ".join(f"{key}: your {import_paths[key]}" for key in raising)
     problem = f"{type(error).__name__}: {shown(str(error), 500)}".removesuffix(": ")
-    return PartError(f"{parts} raised {problem}{lines[raising[0]]}")
+    return PartError("raised", parts, problem=problem, line=lines[raising[0]])
 
 
 def _line_in_package(path: str, error: Exception) -> str:
@@ -104,14 +112,13 @@ class PartConfig(Section):
     @classmethod
     def _find(cls, name: object, path: object) -> Callable[..., Any]:
         if (name is None) == (path is None):
-            raise ValueError("must have one of the keys name and path")
+            raise InvalidValueError("one_key", key="name", other="path")
         if path is not None:
             maker: Callable[..., Any] = import_attribute(path)
             return maker
         if not isinstance(name, str) or name not in cls.registry:
-            raise ValueError(
-                f"name must be one of {', '.join(cls.registry)}, but is {quoted(name)}"
-            )
+            names = ", ".join(cls.registry)
+            raise InvalidValueError("known_name", "name", names=names, name=quoted(name))
         return cls.registry[name]
 
     @classmethod
@@ -129,16 +136,17 @@ class PartConfig(Section):
                 if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
             }
             if clash := arguments.keys() & cls.model_fields.keys():
-                raise ValueError(
-                    f"its argument {min(clash)} must have another name, because {min(clash)} is a key here"
-                )
+                name = min(clash)
+                raise InvalidValueError("no_key", f"its argument {name}", name=name)
             signature.bind(*cls.takes, **arguments)
             return create_model("Arguments", __base__=Section, **arguments)
         except (
             Exception
         ) as error:  # evaluating an annotation runs code, which can raise anything
-            rule = f"must name a function or class of {' and '.join(cls.takes)}"
-            raise ValueError(f"{rule}, but {quoted(maker)}: {shown(str(error))}") from error
+            takes, cause = " and ".join(cls.takes), shown(str(error))
+            raise InvalidValueError(
+                "maker", takes=takes, maker=quoted(maker), cause=cause
+            ) from error
 
     @property
     def maker(self) -> Callable[..., Any]:
@@ -153,13 +161,14 @@ class PartConfig(Section):
             raise
         except Exception as error:
             own = {} if self.path is None else {f"{self.key}.path": self.path}
-            of_built_in = PartError(f"{self.key}: {self}: {shown(str(error), 500)}")
+            of_built_in = PartError(
+                "caused_by", f"{self.key}: {self}:", cause=shown(str(error), 500)
+            )
             raise error_of_parts(error, own) or of_built_in from error
         if not (callable(made) if self.returns is None else isinstance(made, self.returns)):
             needed = "a function" if self.returns is None else self.returns.__name__
-            raise PartError(
-                f"{self.key}.path: {self.path} must return {needed}, but returns {type(made).__name__}"
-            )
+            place, returned = f"{self.key}.path: {self.path}", type(made).__name__
+            raise PartError("returns", place, needed=needed, returned=returned)
         return made
 
     def __str__(self) -> str:
@@ -211,21 +220,20 @@ class MetricConfig(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.name == "epoch" or self.name.startswith(TEST):
-            raise ValueError(
-                f"name must not be 'epoch' nor begin with {TEST!r}, but is {quoted(self.name)}"
+            raise InvalidValueError(
+                "name_of_column", "name", prefix=repr(TEST), name=quoted(self.name)
             )
         if self.path is None and self.model_fields_set & {"takes", "direction"}:
-            raise ValueError(
-                f"takes and direction must come with a path; {self.name} has its own"
-            )
+            raise InvalidValueError("only_with_path", "takes and direction", name=self.name)
         if self.path is not None and self.metric is not None:
-            raise ValueError("must have one of the keys metric and path")
+            raise InvalidValueError("one_key", key="metric", other="path")
         entry = self.entry()
         allowed = entry.accepted_settings - set(FILLED_IN)
         if unknown := [key for key in self.model_extra or {} if key not in allowed]:
             names = ", ".join(sorted(allowed))
-            raise ValueError(
-                f"{shown(', '.join(unknown))}: unknown; the settings of {self.name} are {names}"
+            settings = f"{shown(', '.join(unknown))}:"
+            raise InvalidValueError(
+                "unknown_settings", settings, name=self.name, names=names
             )
         return self
 
@@ -248,8 +256,8 @@ class MetricConfig(Section):
             registered = self.metric or self.name
             if registered not in usable:
                 names = ", ".join(usable)
-                raise ValueError(
-                    f"must be one of {names}, or have a path, but is {quoted(registered)}"
+                raise InvalidValueError(
+                    "known_name_or_path", names=names, name=quoted(registered)
                 )
             entry = usable[registered]
         return replace(

@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 
 from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.errors import CodedError, InvalidValueError, quoted, require, shown
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import SelectionRule
@@ -41,7 +41,7 @@ Positive = Annotated[Number, Field(gt=0)]
 NotNegative = Annotated[Number, Field(ge=0)]
 
 
-class ConfigError(MpcsError, ValueError):
+class ConfigError(CodedError, ValueError):
     """A config, or an override of a key in it, is invalid. The message lists all problems with their positions."""
 
 
@@ -116,7 +116,7 @@ class EpochsConfig(Section):
     @model_validator(mode="after")
     def _pass_is_over(self) -> Self:
         if self.unit == "pass" and self.when == "before":
-            raise ValueError("when must be after if unit is pass")
+            raise InvalidValueError("after_pass", "when")
         return self
 
 
@@ -140,9 +140,9 @@ class ConcernConfig(Section):
     def spec(self, class_names: Sequence[str]) -> ConcernSpec:
         """Return the spec for the classes of the data; raise a `ConfigError` if the config names other classes."""
         if self.classes not in (None, len(class_names), list(class_names)):
-            names = quoted(list(class_names))
+            names = [*class_names]
             raise ConfigError(
-                f"concern.classes must be those of the data, {names}, but got {quoted(self.classes)}"
+                "classes_of_data", "concern.classes", self.classes, names=names
             )
         return ConcernSpec(**{**self.model_dump(), "classes": class_names})
 
@@ -155,9 +155,8 @@ def _read_concern(value: object, info: ValidationInfo) -> object:
     try:
         spec = load_concern(folder / local_path(value, "concern"))
     except OSError as error:
-        raise ValueError(
-            f"cannot read {shown(str(error.filename))}: {error.strerror}"
-        ) from None
+        file = shown(str(error.filename))
+        raise InvalidValueError("cannot_read", file=file, reason=error.strerror) from None
     return concern_as_plain(spec)
 
 
@@ -191,15 +190,14 @@ def check_followed(key: str, columns: Iterable[str], suitable: Collection[str]) 
     """Raise a ValueError if ``key`` of a config names one of ``columns`` that is not among the ``suitable`` metrics."""
     for column in columns:
         if column.startswith(TEST):
-            raise ValueError(
-                f"{key}: {shown(column)} is measured on test data, so a choice by it would look better there than on "
-                "new data. Hold out validation samples (data.validation_fraction), measure epochs on them "
-                f"(epochs.samples: validation), and choose by {shown(column.removeprefix(TEST))}"
+            measured = shown(column.removeprefix(TEST))
+            raise InvalidValueError(
+                "not_of_test", f"{key}:", metric=shown(column), measured=measured
             )
         if column not in suitable:
             names = ", ".join([*suitable][:30]) or "of which there are none"
-            raise ValueError(
-                f"{key}: must be one of the suitable metrics of the run, {names}, but is {quoted(column)}"
+            raise InvalidValueError(
+                "suitable_metric", f"{key}:", names=names, name=quoted(column)
             )
 
 
@@ -272,10 +270,8 @@ class SelectorConfig(Section):
 
     @model_validator(mode="after")
     def _min_delta_has_patience(self) -> Self:
-        if self.min_delta and self.patience is None:
-            raise ValueError(
-                f"min_delta needs patience, and must otherwise be 0, but is {self.min_delta}"
-            )
+        is_used = self.min_delta == 0 or self.patience is not None
+        require(is_used, "needs_patience", "min_delta", self.min_delta)
         return self
 
     def rule(
@@ -362,9 +358,7 @@ class RunConfig(Section):
     def _names_differ(cls, metrics: list[MetricConfig]) -> list[MetricConfig]:
         names = [metric.name for metric in metrics]
         if not names or len(set(names)) < len(names):
-            raise ValueError(
-                f"must have at least one metric, with different names, but got {quoted(names)}"
-            )
+            raise InvalidValueError("some_metrics", "", names)
         return metrics
 
     @model_validator(mode="after")
@@ -386,7 +380,10 @@ class RunConfig(Section):
             check_followed("scheduler.score", [score], suitable)
         for name in self.epochs.test:
             if name not in measured:
-                raise ValueError(
-                    f"epochs.test: must name metrics of the run, {', '.join(measured)}, not {quoted(name)}"
+                raise InvalidValueError(
+                    "metrics_of_run",
+                    "epochs.test:",
+                    names=", ".join(measured),
+                    name=quoted(name),
                 )
         return self

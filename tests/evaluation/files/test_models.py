@@ -336,7 +336,7 @@ def test_of_many_groups_the_worst_are_shown_and_too_many_are_refused(
     exactly = write(tmp_path / "B.csv", FIRST, row=[str(row % 40) for row in range(240)])
     [groups] = measured([exactly], by=["row"], metrics=["accuracy"], intervals=False).groups
     assert (len(groups.table().rows), groups.table().rows[40][0]) == (44, "worst")
-    monkeypatch.setattr(model_sums, "MAX_NUMBERS", 40 * 14)
+    monkeypatch.setattr(model_sums, "MAX_SUM_NUMBERS", 40 * 14)
     with refused_file("A.csv: fewer_groups", argument="column 'row'"):
         measured([path], by=["row"], metrics=["accuracy"], intervals=False)
 

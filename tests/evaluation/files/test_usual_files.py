@@ -345,5 +345,5 @@ def test_ids_are_no_classes_of_a_list_of_scores(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     rows = [f'ex{row},"[{row}.5, -1.5]"' for row in range(20)]
     path.write_text("\n".join(["pair,logits", *rows, ""]))
-    with pytest.raises(PredictionsError, match="has no column of labels"):
+    with refused_file("p.csv: no_labels"):
         Predictions(path, ReadOptions(score_columns=("logits",)))

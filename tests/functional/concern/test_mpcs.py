@@ -53,27 +53,15 @@ def test_score_equals_exact_arithmetic(case: dict[str, Any], dtype: torch.dtype)
 
 
 def test_probabilities_may_sum_to_one_within_a_thousandth() -> None:
-    target = torch.tensor([0])
-    assert (
-        meta_pattern_concern_score(
-            torch.tensor([[0.6, 0.4009]]),
-            target,
-            num_classes=2,
-            k=2,
-            t=20,
-            from_logits=False,
+    def score(of_class_1: float) -> torch.Tensor:
+        preds, target = torch.tensor([[0.6, of_class_1]]), torch.tensor([0])
+        return meta_pattern_concern_score(
+            preds, target, num_classes=2, k=2, t=20, from_logits=False
         )
-        > 0
-    )
+
+    assert score(0.4009) > 0
     with Refused("probabilities", "preds"):
-        meta_pattern_concern_score(
-            torch.tensor([[0.6, 0.402]]),
-            target,
-            num_classes=2,
-            k=2,
-            t=20,
-            from_logits=False,
-        )
+        score(0.402)
 
 
 def test_k_is_5_or_fewer_and_t_is_200_by_default() -> None:

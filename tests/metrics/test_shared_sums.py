@@ -10,8 +10,9 @@ from mpcs_torch.functional.concern.expected_concern import ExpectedConcern
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.functional.probability.scores import BrierScore
-from mpcs_torch.metrics.metric_groups import metric_groups
-from mpcs_torch.metrics.register import BY_NAME, MetricEntry
+from mpcs_torch.metrics.metric_entry import MetricEntry
+from mpcs_torch.metrics.register import BY_NAME
+from mpcs_torch.metrics.shared_sums import shared_sums
 from tests.metrics.batches import random_batch
 
 WEIGHTS = 0.5 + torch.arange(16.0).reshape(4, 4) / 8
@@ -51,7 +52,7 @@ def test_entries_with_other_settings_have_the_values_of_their_own_groups(
     found = []
     for chosen in (entries, *([entry] for entry in entries)):
         values = dict[str, float]()
-        for group in metric_groups(chosen, 4):
+        for group in shared_sums(chosen, 4):
             computed = group.values(
                 group.first.named(group.first.sums(group.first.rows(preds, target)))
             )

@@ -6,7 +6,7 @@ from sklearn.metrics import log_loss
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.learning.choice import (
+from mpcs_torch.learning.factor_choice import (
     FACTORS,
     best_calibration,
     calibrated,

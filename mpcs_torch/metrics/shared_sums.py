@@ -1,13 +1,13 @@
-"""Metrics of the same samples, in groups that share their sums or states."""
+"""Decide which metrics of the same samples share their sums or states, so that these are computed once."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 from mpcs_torch.functional.measure import Measure
-from mpcs_torch.metrics.register import MetricEntry, Takes
+from mpcs_torch.metrics.metric_entry import MetricEntry, Takes
 
 
-class MetricGroup(NamedTuple):
+class SharedSums(NamedTuple):
     """Measures with equal sums, or names of one measure of ranks or of one Metric."""
 
     takes: Takes
@@ -26,14 +26,14 @@ class MetricGroup(NamedTuple):
         return {name: by_measure[id(measure)] for name, measure in self.members.items()}
 
 
-def metric_groups(
+def shared_sums(
     entries: Iterable[MetricEntry], num_classes: int, **settings: Any
-) -> list[MetricGroup]:
-    """Make the measures and Metrics of ``entries``; ``settings`` are for all that have them.
+) -> list[SharedSums]:
+    """Make the measures and Metrics of ``entries``, together where they share sums; ``settings`` are for all with them.
 
     Metrics do not validate the values of batches, because these were validated before.
     """
-    groups = dict[Hashable, MetricGroup]()
+    groups = dict[Hashable, SharedSums]()
     made = dict[Hashable, Any]()
     for entry in entries:
         kind: Hashable = (
@@ -44,7 +44,7 @@ def metric_groups(
             made[key] = entry.make(num_classes, validate_args=False, **settings)
         if isinstance(made[key], Measure):
             kind = tuple(made[key].fingerprint().tolist())
-        group = groups.setdefault((entry.takes, kind), MetricGroup(entry.takes, [], {}))
+        group = groups.setdefault((entry.takes, kind), SharedSums(entry.takes, [], {}))
         group.entries.append(entry)
         group.members[entry.name] = made[key]
     return [*groups.values()]

@@ -14,7 +14,12 @@ from mpcs_torch.evaluation.files.readings import clear_readings, find_readings
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.stacked_models import refuse_stacked
 from mpcs_torch.evaluation.files.tables import Kind, to_text
-from mpcs_torch.evaluation.files.words import LABELS, TOTALS, is_label, named_as
+from mpcs_torch.evaluation.files.words import (
+    LABELS,
+    TOTAL_NAMES,
+    is_label,
+    named_as,
+)
 
 MAX_DESCRIBED = 12
 """The maximum number of columns that an error describes."""
@@ -181,8 +186,8 @@ def _is_confusion(facts: Facts) -> bool:
         return False
     first, *others = table.names
     rows = [to_text(value) for value in facts.columns[first].values]
-    names = [name for name in others if name.lower() not in TOTALS]
-    is_square = [row for row in rows if row.lower() not in TOTALS] == names
+    names = [name for name in others if name.lower() not in TOTAL_NAMES]
+    is_square = [row for row in rows if row.lower() not in TOTAL_NAMES] == names
     if not is_square or len(facts.by_kind(others, "whole")) < len(others):
         return False
     sums = facts.matrix(names).sum(axis=1)
