@@ -12,7 +12,7 @@ from mpcs_torch.errors import require
 def spec_from_costs(
     costs: Sequence[Sequence[float]], classes: Sequence[str]
 ) -> ConcernSpec:
-    """Make a spec with weights proportional to ``costs`` (rows are true classes); the highest weight is 1, and the diagonal 0."""
+    """Make a spec with weights proportional to ``costs`` (rows are true classes): at most 1, and 0 on the diagonal."""
     spec = ConcernSpec(list(classes), weights=costs)
     off_diagonal = spec.mpcs_weights().fill_diagonal_(0)
     return ConcernSpec(
