@@ -16,7 +16,7 @@ NO_WORDS = [
     re.compile(
         r"<!-- mpcs metrics -->.*?<!-- end -->", re.DOTALL
     ),  # what `mpcs metrics` prints
-    re.compile(r"<!--.*?-->|<[^<>]*>", re.DOTALL),
+    re.compile(r"<!--.*?-->|</?[a-z][^<>]*>", re.DOTALL),
     re.compile(r"^(:::|--8<--).*\n(    .*\n)*", re.MULTILINE),
     re.compile(r"(?<=\])\([^)]*\)"),
 ]
