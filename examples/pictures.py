@@ -1,14 +1,16 @@
-"""Draw pictures of the pages: how an epoch is picked, what calibration changes, and a result of evaluate.
+"""Draw pictures of the pages: what calibration changes, how an epoch is picked, penalties of MPCS, a result, clusters.
 
 Run: python examples/pictures.py [FOLDER], by default runs/pictures.
 """
 
+import math
 import sys
 from pathlib import Path
 
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
@@ -137,6 +139,74 @@ def result_figure() -> Figure:
     return figure
 
 
+def penalties_figure() -> Figure:
+    """Draw the penalty of MPCS for each interval of a confidence, with t = 10."""
+    t = 10
+    ends = torch.arange(t + 1) / t
+    figure, axes = new_figure(3.4)
+    for name, levels, colour, style in (
+        ("of the true class", torch.arange(t), BLUE, "-"),
+        ("of another class", torch.arange(t).flip(0), ORANGE, "--"),
+    ):
+        penalties = -(levels.clamp(min=1e-7) / (t - 1)).log()
+        axes.stairs(
+            penalties,
+            ends,
+            baseline=None,
+            color=colour,
+            linestyle=style,
+            linewidth=2,
+            label=name,
+        )
+    highest = -math.log(1e-7 / (t - 1))
+    axes.text(0.06, 2.62, f"{highest:.0f}", color=BLUE, ha="left")
+    axes.text(0.94, 2.62, f"{highest:.0f}", color=ORANGE, ha="right")
+    axes.set(xlabel="confidence", ylabel="penalty", xticks=ends, xlim=(0, 1), ylim=(0, 2.6))
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def clusters_figure() -> Figure:
+    """Draw images of patients at two sites."""
+    figure, axes = new_figure(2.5)
+    images = [[3, 2, 4], [2, 4, 3]]
+    for site, (name, of_patients) in enumerate(
+        zip(("north", "south"), images, strict=True)
+    ):
+        left = 5.4 * site
+        add_box(axes, (left, 0), (5, 4.4), GREY, f"site {name}")
+        for patient, count in enumerate(of_patients):
+            bottom = 2.5 - 1.15 * patient
+            add_box(axes, (left + 0.25, bottom), (4.5, 0.95), ORANGE, "")
+            axes.text(
+                left + 0.4, bottom + 0.47, f"patient {3 * site + patient + 1}", va="center"
+            )
+            places = [left + 2.5 + 0.6 * number for number in range(count)]
+            axes.plot(places, [bottom + 0.47] * count, "s", color=BLUE, markersize=9)
+    for look, colour, text in (
+        ("s", BLUE, "row: an image"),
+        ("_", ORANGE, "cluster: a patient"),
+        ("_", GREY, "group: a site"),
+    ):
+        axes.plot([], [], look, color=colour, markersize=9, markeredgewidth=2, label=text)
+    axes.set(xlim=(-0.1, 10.5), ylim=(-0.1, 4.5))
+    axes.set_axis_off()
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def add_box(
+    axes: Axes,
+    corner: tuple[float, float],
+    size: tuple[float, float],
+    colour: str,
+    title: str,
+) -> None:
+    """Add a frame with a title above its content."""
+    axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=colour, linewidth=1.5))
+    axes.text(corner[0] + 0.25, corner[1] + size[1] - 0.2, title, va="top")
+
+
 def new_figure(height: float) -> tuple[Figure, Axes]:
     """Return a figure that can be read on a phone, and its axes."""
     figure = Figure((4.8, height), layout="constrained")
@@ -148,10 +218,16 @@ def new_figure(height: float) -> tuple[Figure, Axes]:
 def main(folder: Path = Path("runs/pictures")) -> None:
     """Write the pictures to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    epochs_figure().savefig(folder / "epochs.png", dpi=110)
-    calibration_figure().savefig(folder / "calibration.png", dpi=110)
-    result_figure().savefig(folder / "result.png", dpi=110)
-    print(f"wrote calibration.png, epochs.png and result.png to {folder}")
+    figures = {
+        "calibration.png": calibration_figure(),
+        "clusters.png": clusters_figure(),
+        "epochs.png": epochs_figure(),
+        "penalties.png": penalties_figure(),
+        "result.png": result_figure(),
+    }
+    for name, figure in figures.items():
+        figure.savefig(folder / name, dpi=110)
+    print(f"wrote {', '.join(figures)} to {folder}")
 
 
 if __name__ == "__main__":

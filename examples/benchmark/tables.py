@@ -261,8 +261,11 @@ def steps_figure(results: Sequence[Result]) -> Figure:
         if both is not None:
             value, low, high = both.dangerous
             rows[words] = [(-100 * value, -100 * high, -100 * low)]
-    panel = Panel("dangerous errors, %", rows, overall=[0.0])
-    return result_figure([panel], [""])
+    figure = result_figure([Panel("", rows, overall=[0.0])], [""])
+    # In full here: names of groups and metrics, for which this figure is made, are shortened.
+    figure.axes[0].set_yticklabels([*rows])
+    figure.axes[0].set_title("change of dangerous errors, %", loc="right", fontsize=11)
+    return figure
 
 
 def comparisons_table(

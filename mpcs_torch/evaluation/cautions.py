@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import printable, quoted
 from mpcs_torch.evaluation.files.tables import FileTable, to_number, to_text
 from mpcs_torch.functional import clopper_pearson
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import (
     MAX_KNOWN,
     EvaluationWarning,
@@ -29,11 +31,19 @@ UNIT = re.compile(
     r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)",
     re.I,
 )
+SHARED = {"rows": "a patient", "units": "a hospital or a reader", "trials": "a speaker"}
+"""An example of what may be shared, for each kind of sample."""
 MIN_NAMED, MIN_UNNAMED = 5, 10
 """The minimum number of distinct values for a warning about a column named like ``session_id``, or of other text."""
 MAX_DISTINCT, MIN_DISTINCT = 0.9, 0.1
 """The limits of the number of distinct values, relative to the number of rows: above the first, values hardly repeat;
 below the second, they are categories."""
+
+
+def independence(kind: str, column: str = "COLUMN") -> str:
+    """Return the sentence that intervals assume independent samples: "rows", "units" or "trials"."""
+    start = f"{CONFIDENCE_TEXT} intervals assume independent {kind}; {kind} that share something, such as "
+    return f"{start}{SHARED[kind]}, need clusters (clusters=, or --cluster {quote(printable(column))})."
 
 
 def repeating(
@@ -44,14 +54,26 @@ def repeating(
     ``columns`` maps each column to its distinct values and to the number of rows that have a value. The warning
     suggests to pass clusters by ``option``.
     """
-    units = [
-        f"{quoted(name)} ({len(column[0])})"
+    return shared(units_among(columns), option)
+
+
+def units_among(columns: Mapping[str, tuple[Collection[str], int]]) -> dict[str, int]:
+    """Return the number of distinct values of each column that seems to name units (see `repeating`)."""
+    return {
+        name: len(column[0])
         for name, column in columns.items()
         if _names_units(name, *column)
-    ]
-    shared = f"rows share values of {', '.join(units)}; if such rows, as those of a patient, are not independent"
+    }
+
+
+def shared(units: Mapping[str, int], option: str = "--cluster") -> list[EvaluationWarning]:
+    """Return the warning of `repeating` if there are ``units``, the results of `units_among`."""
+    if not units:
+        return []
+    named = ", ".join(f"{quoted(name)} ({number})" for name, number in units.items())
+    problem = f"rows share values of {named}; if such rows, as those of a patient, are not independent"
     without = f"intervals, tests and guarantees do not hold without clusters (`{option}`)"
-    return [EvaluationWarning("E2", f"{shared}, {without}")] if units else []
+    return [EvaluationWarning("E2", f"{problem}, {without}")]
 
 
 class Repeats:
@@ -105,17 +127,19 @@ def shared_by_rows(
     predictions: "Predictions", option: str = "--cluster"
 ) -> list[EvaluationWarning]:
     """Return a warning if a file is read without clusters, but unused columns seem to name units (see `repeating`)."""
+    return shared(unread_units(predictions), option)
+
+
+def unread_units(predictions: "Predictions") -> dict[str, int]:
+    """Return the unused columns of a file that seem to name units, by `units_among`; none if it has clusters."""
     unread = predictions.roles.unused if predictions.reading.cluster is None else ()
-    return shared_in_table(predictions.table, unread, predictions.class_names, option)
+    return units_in_table(predictions.table, unread, predictions.class_names)
 
 
-def shared_in_table(
-    table: FileTable,
-    unread: Sequence[str],
-    class_names: Collection[str] = (),
-    option: str = "--cluster",
-) -> list[EvaluationWarning]:
-    """Return a warning if unused columns of a file seem to name units (see `repeating`).
+def units_in_table(
+    table: FileTable, unread: Sequence[str], class_names: Collection[str] = ()
+) -> dict[str, int]:
+    """Return the unused columns ``unread`` of a file that seem to name units, by `units_among`.
 
     Columns that contain only class names are skipped.
     """
@@ -130,7 +154,7 @@ def shared_in_table(
         filled = {text: count for text, count in counts if text}
         if not filled.keys() <= {*class_names}:
             columns[name] = (filled.keys(), sum(filled.values()))
-    return repeating(columns, option)
+    return units_among(columns)
 
 
 def _names_units(name: str, values: Collection[str], rows: int) -> bool:

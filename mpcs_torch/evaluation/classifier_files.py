@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import Rule, quoted
-from mpcs_torch.evaluation.cautions import reversed_scores, shared_by_rows
+from mpcs_torch.evaluation.cautions import reversed_scores, shared, unread_units
 from mpcs_torch.evaluation.chosen import ChosenMetrics, needs_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.decision_curve import CurveScale, DecisionCurves, scale_at_risk
@@ -221,6 +221,8 @@ def score_models(
             if name in risks:
                 risks[name].add(part, evaluation.chosen)
         advance(len(rows.ids))
+    units = unread_units(first) if intervals else {}
+    evaluation.unread_units = list(units)
     with naming_file(first.path):
         result = evaluation.result()
     notes = list(result.notes)
@@ -228,9 +230,7 @@ def score_models(
         notes.insert(0, matched.units.note(names))
     if intervals and not is_alone and not (result.comparisons or result.without):
         notes.append("None of the metrics is one that models are compared by.")
-    cautions = list(result.cautions)
-    if intervals:
-        cautions += shared_by_rows(first)
+    cautions = [*result.cautions, *shared(units)]
     for name, each in opened.items():
         if each.roles.form == "positive":
             area = result.models[name].intervals.get("auroc")

@@ -11,10 +11,11 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import Rule, listed
+from mpcs_torch.evaluation.cautions import independence
 from mpcs_torch.evaluation.chosen import MetricInputs, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.classifier_values import scores_of
-from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
+from mpcs_torch.evaluation.evaluation import MODEL
 from mpcs_torch.evaluation.files.facts import SEPARATOR
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import PredictionsError
@@ -56,7 +57,7 @@ def evaluate_confusion(
     counts = confusion[cells[:, 0], cells[:, 1]].double()
     step = max(1, MAX_OF_CELLS // (4 * len(class_names)))  # a cell has about 4 C sums
     is_whole = len(cells) <= step
-    intervals, notes = intervals and is_whole, [INDEPENDENT] if intervals else []
+    intervals, notes = intervals and is_whole, [independence("rows")] if intervals else []
     parts = list[Tensor]()
     for start in range(0, len(cells), step):
         true, predicted = cells[start : start + step].unbind(1)

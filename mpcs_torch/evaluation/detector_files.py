@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.calibration_files import (
     TrialMethod,
     new_calibration,
 )
-from mpcs_torch.evaluation.cautions import reversed_scores, shared_in_table
+from mpcs_torch.evaluation.cautions import reversed_scores, shared, units_in_table
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
 from mpcs_torch.evaluation.files.formats import open_table
@@ -110,6 +110,7 @@ def score_detectors(
             thresholds=fixed,
             groups={column: tables[0].groups[column] for column in options.by},
             clusters=None if options.cluster is None else tables[0].groups[options.cluster],
+            has_units=options.unit is not None,
             p_fa=() if development else p_fa,
             p_miss=() if development else p_miss,
             max_p_fa=max_p_fa,
@@ -118,7 +119,7 @@ def score_detectors(
         )
     cautions, is_apart = list(result.cautions), options.cluster is None
     cautions += (
-        shared_in_table(open_table(paths[0]), tables[0].unread)
+        shared(units_in_table(open_table(paths[0]), tables[0].unread))
         if intervals and is_apart
         else []
     )

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import InvalidValueError
+from mpcs_torch.evaluation.cautions import independence
 from mpcs_torch.evaluation.detector_scores import Detector, DetectorScores
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold
 from mpcs_torch.evaluation.paired_differences import (
@@ -39,10 +40,6 @@ from mpcs_torch.functional.inputs.groups import Groups, group_codes, row_names
 POINTS = (OperatingPoint(0.5), OperatingPoint(0.01), OperatingPoint(0.001))
 MISSES = (0.05, 0.01)
 """The miss rates at which the false-alarm rate is measured: sensitivities of 95 and 99 %."""
-INDEPENDENT = (
-    f"{CONFIDENCE_TEXT} intervals assume independent trials; trials that share something, such as a speaker, need "
-    "clusters (clusters=, or --cluster COLUMN)."
-)
 ONE_CLUSTER = "All trials belong to one cluster, which shows nothing about other clusters: intervals are of little use."
 
 
@@ -58,6 +55,7 @@ def evaluate_detectors(
     clusters: Groups | Sequence[object] | Tensor | None = None,
     unit: Groups | Sequence[object] | Tensor | None = None,
     combine: Literal["mean", "worst"] = "mean",
+    has_units: bool = False,
     p_fa: Sequence[float] = (),
     p_miss: Sequence[float] = MISSES,
     max_p_fa: float | None = None,
@@ -86,6 +84,7 @@ def evaluate_detectors(
             trial before anything is evaluated; they must have the same groups and clusters.
         combine: The score of a unit: ``"mean"`` of its trials, which must then all have the same label; or ``"worst"``,
             their highest score: the unit is then a target if one of its trials is a target.
+        has_units: Whether the trials are units already, into which rows were combined; sentences then call them so.
         p_fa: Limits on the false-alarm rate, each in [0, 1]: the lowest miss rate under each limit is measured, too.
         p_miss: Limits on the miss rate, each in [0, 1]: the lowest false-alarm rate under each limit is measured, too.
         max_p_fa: A false-alarm rate in (0, 1]: the standardised area under the ROC up to this rate is measured, too.
@@ -189,7 +188,8 @@ def evaluate_detectors(
             by_group.append(GroupScores(model, column, values[model], of_groups))
     comparisons, without = list[Comparison](), list[NotCompared]()
     if intervals:
-        notes.append(_about_units(of_clusters, are_compared=len(scores) > 1))
+        kind = "units" if has_units or unit is not None else "trials"
+        notes.append(_about_units(of_clusters, kind, are_compared=len(scores) > 1))
         pairs = {
             name: each
             for name, each in detectors.items()
@@ -202,10 +202,10 @@ def evaluate_detectors(
     )
 
 
-def _about_units(clusters: Groups | None, *, are_compared: bool) -> str:
-    """Return a sentence on what the intervals take as independent."""
+def _about_units(clusters: Groups | None, kind: str, *, are_compared: bool) -> str:
+    """Return a sentence on what the intervals take as independent: clusters, or samples of a ``kind``."""
     if clusters is None:
-        return INDEPENDENT
+        return independence(kind)
     number = len(clusters.names)
     if number == 1:
         return ONE_CLUSTER

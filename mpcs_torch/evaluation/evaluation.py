@@ -13,7 +13,7 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.concern.spec import about_dangerous
 from mpcs_torch.errors import InvalidValueError, did_you_mean, quoted, require
-from mpcs_torch.evaluation.cautions import Repeats, repeating, uncalibrated
+from mpcs_torch.evaluation.cautions import Repeats, independence, repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import (
     DEGREES,
     SHARES,
@@ -52,14 +52,6 @@ from mpcs_torch.metrics.register import ENTRIES
 
 MODEL = "model"
 """The name of the model if there is only one."""
-INDEPENDENT = (
-    f"{CONFIDENCE_TEXT} intervals assume independent rows; rows that share something, such as a patient, need clusters "
-    "(clusters=, or --cluster COLUMN)."
-)
-INDEPENDENT_UNITS = (
-    f"{CONFIDENCE_TEXT} intervals assume independent units; units that share something, such as a hospital or a "
-    "reader, need clusters (clusters=, or --cluster COLUMN)."
-)
 POSITIONS = "samples"
 """The name of the clusters if samples have several positions, such as the pixels of an image."""
 MANY_GROUPS = 500
@@ -191,6 +183,8 @@ class Evaluation:
         """The name of the clusters of rows for which none are given; None if such rows are independent."""
         self.has_units = False
         """Whether each row is a unit of decision, such as a patient, into which rows were combined."""
+        self.unread_units: Sequence[str] = ()
+        """The names of unused columns of a file that seem to name clusters."""
         self._cluster: str | None = None
         self._crossed: Sequence[str] = ()
         """The names of both columns of crossed clusters; empty if clusters are not crossed."""
@@ -524,7 +518,9 @@ class Evaluation:
             names = " and ".join(self._crossed)
             return f"{CONFIDENCE_TEXT} intervals: {names} are crossed clusters: neither is nested in the other."
         if self._cluster is None:
-            return INDEPENDENT_UNITS if self.has_units else INDEPENDENT
+            return independence(
+                "units" if self.has_units else "rows", *self.unread_units[:1]
+            )
         table = next(iter(self._models.values()))[0].tables[ALL]
         number = (
             f"{len(table.ids)} {_clusters(self._cluster)}"

@@ -270,7 +270,8 @@ ENTRIES: tuple[MetricEntry, ...] = (
     _probabilities(
         "mpcs",
         MetaPatternConcernScore,
-        computes="Meta Pattern Concern Score: mean penalty of unsure and wrong confidences, 0 is best",
+        computes="Meta Pattern Concern Score: mean penalty of unsure and wrong confidences, "
+        "0 (best) to 21.4 by default",
         screen=9,
         group_rank=1,
         in_group_tables=True,

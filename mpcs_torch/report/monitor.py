@@ -77,13 +77,10 @@ def alarm_sentence(alarm: Alarm) -> str:
     return printable(f"Alarm: {change}'{alarm.name}' is above its limit, {where}.")
 
 
-def risk_verdict(watch: Watch) -> str:
+def risk_verdict(watch: Watch) -> list[str]:
     """Return the cautions, then a sentence on the first alarm, or without alarms, on what is known of the rates."""
-    return printable(
-        " ".join(
-            [*(f"CAUTION: {text}" for text in watch.cautions()), _watch_verdict(watch)]
-        )
-    )
+    cautions = [f"CAUTION: {text}" for text in watch.cautions()]
+    return [printable(text) for text in [*cautions, _watch_verdict(watch)]]
 
 
 def _watch_verdict(watch: Watch) -> str:
@@ -131,7 +128,7 @@ def write_monitor_report(
         path,
         kind=f"Monitor of {', '.join(logs) or 'no log'}",
         conclusions=[
-            risk_verdict(watch),  # which has the first alarm
+            *risk_verdict(watch),  # which has the first alarm
             *(alarm_sentence(alarm) for alarm in watch.alarms[1:]),
         ],
         watch=watch,

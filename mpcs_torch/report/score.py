@@ -50,7 +50,13 @@ def write_score_report(
     conclusions = compared[:1]
     if len(result.models) <= MAX_SENTENCES:
         conclusions += [_sentence(name, result, concern) for name in result.models]
-    tiles, outcomes = _facts(result, concern)
+    of_models = {
+        name: outcome_tiles(scores, concern) for name, scores in result.models.items()
+    }
+    tiles, outcomes = _facts(result, of_models)
+    shown = [
+        text for facts in of_models.values() for texts in facts.values() for text in texts
+    ]
     render(
         "score",
         path,
@@ -61,7 +67,7 @@ def write_score_report(
         shown=ClassifierSections(result.models, risks, concern),
         tiles=tiles,
         outcomes=outcomes,
-        has_intervals=any(scores.class_intervals for scores in result.models.values()),
+        has_brackets=any(" [" in text for text in shown),
         warnings=score_warnings(result),
         requirements=requirements,
         compared=compared,
@@ -91,19 +97,21 @@ def _sentence(
 
 
 def _facts(
-    result: Result[ClassifierScores], concern: ConcernSpec | None
+    result: Result[ClassifierScores], of_models: Mapping[str, dict[str, list[str]]]
 ) -> tuple[dict[str, object], Table | None]:
-    """Return the key numbers of the rows and, of a single model, of its errors; and a table of those of several."""
+    """Return the key numbers of the rows and, of a single model, of its errors; and a table of those of several.
+
+    The errors of each model are ``of_models``, by `outcome_tiles`.
+    """
     first = result.first
     tiles: dict[str, object] = {}
     if first.clusters:
         tiles[first.cluster_name] = number_text(first.clusters[EVERY].true.item())
     tiles |= {"rows": first.rows, "classes": len(first.class_names)}
-    if len(result.models) == 1:
-        return tiles | outcome_tiles(first, concern), None
+    if len(of_models) == 1:
+        return {**tiles, **next(iter(of_models.values()))}, None
     records = []
-    for name, scores in result.models.items():
-        of_model = outcome_tiles(scores, concern)
+    for name, of_model in of_models.items():
         if of_model:
             cells = {title: ": ".join(texts) for title, texts in of_model.items()}
             records.append({"model": printable(name), **cells})

@@ -179,7 +179,7 @@ DRAWN_BY = {
         *("detection-small-roc", "detection-systems"),
     },
     "examples/monitor_a_deployment.py": {"monitor"},
-    "examples/pictures.py": {"calibration", "epochs", "result"},
+    "examples/pictures.py": {"calibration", "clusters", "epochs", "penalties", "result"},
     "examples/random_outputs.py": {"random-outputs"},
     "examples/worst_group.py": {"worst-group"},
     "mpcs_torch/report/run.py": {"figure4"},

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.evaluation import EvaluationWarning, Result, evaluate_confusion
-from mpcs_torch.evaluation.cautions import repeating
+from mpcs_torch.evaluation.cautions import independence, repeating
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.learning import DecisionRule, Limit
@@ -125,6 +125,16 @@ def underconfident(rows: int) -> tuple[Tensor, Tensor]:
     target = torch.arange(rows) % 3
     probs = torch.full((rows, 3), 0.3, dtype=torch.float64)
     return probs.scatter(1, target.unsqueeze(1), 0.4), target
+
+
+def test_the_note_on_clusters_names_an_unused_column(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(
+        "no,yes,target,my patient\n"
+        + "".join(f"0.{6 - n % 3},0.{4 + n % 3},{n % 2},p{n // 3}\n" for n in range(60))
+    )
+    result = score_models(open_models([tmp_path / "p.csv"], ReadOptions()), None)
+    assert independence("rows", "my patient") in result.notes
+    assert "--cluster 'my patient'" in independence("rows", "my patient")
 
 
 PATIENTS = torch.arange(900) // 6

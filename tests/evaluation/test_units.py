@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpcs_torch import ConcernSpec, evaluate
-from mpcs_torch.evaluation.evaluation import INDEPENDENT, INDEPENDENT_UNITS
+from mpcs_torch.evaluation.cautions import independence
 from mpcs_torch.evaluation.units import DecisionUnits, order_of_severity
 from tests.cli.test_cli import run
 from tests.refused import Refused
@@ -239,9 +239,20 @@ def concern(tmp_path: Path) -> Path:
 
 def test_without_clusters_units_are_said_to_be_independent() -> None:
     found = evaluate(PROBS, LABELS, unit=PATIENTS)
-    assert INDEPENDENT_UNITS in found.notes
-    assert INDEPENDENT not in found.notes
-    assert INDEPENDENT in evaluate(PROBS, LABELS).notes
+    assert independence("units") in found.notes
+    assert independence("rows") not in found.notes
+    assert independence("rows") in evaluate(PROBS, LABELS).notes
+
+
+def test_units_of_detectors_are_not_called_trials(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{row % 7},{row // 4 % 2},p{row // 4}" for row in range(80)]
+    (tmp_path / "s.csv").write_text("\n".join(["score,label,patient", *rows]) + "\n")
+    assert run("detect", tmp_path / "s.csv", "--unit", "patient") == 0
+    out = capsys.readouterr().out
+    assert independence("units") in out
+    assert independence("trials") not in out
 
 
 def test_decide_fits_and_applies_rules_to_units(

@@ -29,7 +29,7 @@ from torchmetrics.classification import (
 
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
 from mpcs_torch.concern.files import save_concern
-from mpcs_torch.evaluation.evaluation import INDEPENDENT_UNITS
+from mpcs_torch.evaluation.cautions import independence
 from mpcs_torch.evaluation.metric_states import takes_weights
 from mpcs_torch.evaluation.reasons import OPEN_WEIGHTS
 from mpcs_torch.evaluation.rows import Rows
@@ -329,7 +329,7 @@ def test_frequencies_go_with_parts_units_and_shares_of_classes(
     units = measured(
         preds=PROBS[twice], target=TARGET[twice], unit=twice, frequencies=FREQUENCIES[twice]
     )
-    assert units.notes[-1] == INDEPENDENT_UNITS
+    assert units.notes[-1] == independence("units")
     rows = streamed.result()
     exactly_alike(
         replace(units, notes=units.notes[1:-1]), replace(rows, notes=rows.notes[:-1])

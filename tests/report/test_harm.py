@@ -122,6 +122,22 @@ def test_nothing_is_claimed_of_a_dangerous_class_without_rows(tmp_path: Path) ->
     assert ["blue", "0", "no rows", "no rows"] in [row[:4] for row in table.rows]
 
 
+@pytest.mark.parametrize(
+    ("metric", "has_brackets"), [("misclassification_rate", True), ("macro_f1", False)]
+)
+def test_brackets_are_explained_if_there_are_any(
+    metric: str, has_brackets: bool, tmp_path: Path
+) -> None:
+    rows = [f"0.{6 - n % 3},0.{4 + n % 3},{n % 2}" for n in range(60)]
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["no,yes,target", *rows]) + "\n")
+    models, page = [tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "r.html"
+    assert run("score", *models, "--metrics", metric, "--html", page) == 0
+    [table] = [table for table in Page(page).tables if "wrong decisions" in table.header]
+    assert ("[" in " ".join(table.rows[0])) == has_brackets
+    assert ("In brackets: " in Page(page).plain_text) == has_brackets
+
+
 @pytest.mark.parametrize("concern", [None, ConcernSpec(CLASSES)])
 def test_where_every_error_is_dangerous_all_are_counted(
     concern: ConcernSpec | None,

@@ -137,7 +137,7 @@ def monitor(
     lines = filter(None, ["\n".join(estimate_lines(estimates))])
     print_result(
         plain,
-        page.risk_verdict(watch),
+        "\n".join(page.risk_verdict(watch)),
         *tables.values(),
         *lines,
         f"{news}\n{page.assumptions(watch)}",

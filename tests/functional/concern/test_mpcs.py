@@ -17,6 +17,7 @@ from mpcs_torch.functional import (
 )
 from mpcs_torch.functional.concern import mpcs
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
+from mpcs_torch.metrics.register import ENTRIES
 from tests.conftest import load_oracle
 from tests.refused import Refused
 
@@ -71,6 +72,16 @@ def test_k_is_5_or_fewer_and_t_is_200_by_default() -> None:
             preds, target, num_classes=num_classes, k=min(5, num_classes), t=200
         )
         assert meta_pattern_concern_score(preds, target, num_classes=num_classes) == given
+
+
+def test_the_worst_score_is_the_one_of_the_register() -> None:
+    """The share of a class in the concern is at most 1, so no score exceeds the highest penalty."""
+    surely_wrong = torch.tensor([[0.0, 1.0]])
+    worst = meta_pattern_concern_score(
+        surely_wrong, torch.tensor([0]), num_classes=2, from_logits=False
+    )
+    [said] = [entry.computes for entry in ENTRIES if entry.name == "mpcs"]
+    assert f"0 (best) to {worst:.1f} by default" in said
 
 
 def test_binary_scores_of_class_1_stand_for_both_classes() -> None:
