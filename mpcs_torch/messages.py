@@ -308,6 +308,16 @@ RULES: Mapping[str, str] = {
     "--labels FILE gives a file of labels)",
     "no_scores": "has no columns of scores or predicted labels that are known by their names (--score-columns or "
     "--decision-column names them)",
+    "no_trial_labels": "has no column of labels that is known by its name or values (--label-column COLUMN names it, "
+    "--target-label the label of targets, --labels FILE gives a file of labels)",
+    "no_trial_scores": "has no column of scores that is known by its name or values (--score-column names it)",
+    "no_key": "contains no labels: give a Key, or a list of trials, with --labels FILE",
+    "not_scores": "no name says that {column} has scores",
+    "which_target": "{column} has the labels {labels}: which are those of targets?",
+    "named_target": "{score} is named after the label {label} of {column}, which no word calls that of targets",
+    "no_target": "{column} has no label {label} of --target-label, but {labels}",
+    "target_words": "the labels {labels} of {column} are not all words of targets or of non-targets: --target-label "
+    "names the label of targets",
     "both": "column {column} cannot be labels and name groups or rows, too",
     "confusion": "seems to be a confusion matrix: --confusion",
     "quoted_lines": "has each line in quotes, which makes one column of it, {column}: remove the quotes around lines",

@@ -1,4 +1,4 @@
-"""Choose how a classifier's file is read: the one reading that is clear, or an error with commands that were tried."""
+"""Choose how a file is read: the one reading that is clear, or an error with commands that were tried."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ import numpy as np
 
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
 from mpcs_torch.evaluation.files.facts import Facts, nominal_sum
+from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.label_columns import Labels, label_candidates
 from mpcs_torch.evaluation.files.offers import Measure, UnclearFileError, offered
 from mpcs_torch.evaluation.files.problems import Problem
@@ -18,7 +19,7 @@ from mpcs_torch.evaluation.files.words import LABELS, TOTALS, is_label, named_as
 
 MAX_DESCRIBED = 12
 """The maximum number of columns that an error describes."""
-OF_ROWS = frozenset(("sums", "no_class"))
+OF_ROWS = frozenset(("sums", "no_class", "target_words"))
 """The rules for rows: if only one reading is named, the error for its first bad row says more than one for the file."""
 KINDS: Mapping[Kind, str] = {
     "empty": "empty",
@@ -53,6 +54,8 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
             raise error
         chosen = named
     roles = chosen[0].roles
+    if facts.of_trials:
+        return roles
     refuse_stacked(facts, roles, measure)
     used = {*roles.scores, *roles.truth, roles.label}
     unused = [name for name in facts.free if name not in used]
@@ -101,8 +104,14 @@ def _problem(facts: Facts, ranked: Sequence[Reading]) -> Problem:
         return doubts[0]
     if named and named[0].broken is not None:
         return named[0].broken
+    if MATRIX in facts.table.dialect:
+        return Problem("no_key")
     labels = label_candidates(facts) if facts.needs_labels else [Labels()]
-    return Problem("no_scores" if any(each.is_named for each in labels) else "no_labels")
+    codes = ("no_labels", "no_scores")
+    if facts.of_trials:
+        codes = ("no_trial_labels", "no_trial_scores")
+    has_labels = any(each.is_named or facts.of_trials for each in labels)
+    return Problem(codes[has_labels])
 
 
 def _order(reading: Reading, chosen: Sequence[Reading]) -> tuple[bool, int, bool]:
@@ -124,7 +133,10 @@ def _described(facts: Facts, ranked: Sequence[Reading]) -> list[str]:
     if lacking and facts.table.has_names:
         lines.append(f"there is no column for {listed(lacking, 5)}")
     broken = [str(one.broken) for one in ranked if one.broken is not None]
-    options = "--label-column, --score-columns, --decision-column and --classes name what names and values do not tell"
+    options = "--label-column, --score-columns, --decision-column and --classes"
+    if facts.of_trials:
+        options = "--label-column, --score-column and --target-label"
+    options += " name what names and values do not tell"
     return [*lines, *dict.fromkeys(broken[:3]), options]
 
 

@@ -78,6 +78,8 @@ class Facts:
         class_names: The names of the classes in index order, if they are known from elsewhere.
         others: Further columns that are not free.
         needs_labels: Whether a reading must have labels.
+        of_trials: Whether the file is that of a detector: labels are words for targets and non-targets, and any numbers
+            may be scores.
     """
 
     def __init__(
@@ -88,13 +90,10 @@ class Facts:
         others: Sequence[str] = (),
         *,
         needs_labels: bool = True,
+        of_trials: bool = False,
     ) -> None:
-        self.table, self.needs_labels, self._known, self._others = (
-            table,
-            needs_labels,
-            class_names,
-            others,
-        )
+        self.table, self.needs_labels, self.of_trials = table, needs_labels, of_trials
+        self._known, self._others = class_names, others
         self.columns = {name: ColumnFacts(values) for name, values in table.peek().items()}
         if not any(len(column.values) for column in self.columns.values()):
             raise NoRowsError(
@@ -147,6 +146,11 @@ class Facts:
         for match in filter(None, map(NUMBERED.fullmatch, self.table.names)):
             numbers[match[1], match[3]].add(match[2])
         return numbers
+
+    def is_counted(self, name: str) -> bool:
+        """Return whether the name of a column has a number that counts columns, such as ``V1`` beside ``V2``."""
+        match = NUMBERED.fullmatch(name)
+        return match is not None and len(self._siblings[match[1], match[3]]) > 1
 
     def named_class(self, name: str, classes: Sequence[str]) -> list[int]:
         """Return a list of one index, that of the class in the column's ``name``; [] if it has no class or several.

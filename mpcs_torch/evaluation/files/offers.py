@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mpcs_torch.errors import printable
-from mpcs_torch.evaluation.files.facts import Facts, span
+from mpcs_torch.evaluation.files.facts import Facts
 from mpcs_torch.evaluation.files.models import side_by_side
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
@@ -21,20 +21,22 @@ MAX_WIDTH = 300
 
 
 class Measured(NamedTuple):
-    """The accuracy of each model, by one way to read a file."""
+    """The accuracy of each model, or the equal error rate of a detector, by one way to read a file."""
 
-    accuracies: Mapping[str, float]
+    values: Mapping[str, float]
     rows: int
-    classes: Sequence[str]
+    meaning: str
+    """A phrase on the labels: the classes in their order, or those of targets."""
+    metric: str = "accuracy"
 
     def __str__(self) -> str:
-        several = len(self.accuracies) > 1
+        several = len(self.values) > 1
         values = [
             f"{name if several else ''} {value:.2f}".strip()
-            for name, value in self.accuracies.items()
+            for name, value in self.values.items()
         ]
         rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
-        return f"accuracy {', '.join(values)} of {rows}; classes {span(self.classes)}"
+        return f"{self.metric} {', '.join(values)} of {rows}; {self.meaning}"
 
 
 Measure = Callable[[ReadOptions], Measured]
@@ -81,7 +83,7 @@ def offered(
     if measure is None or len(facts.table.names) > MAX_WIDTH:
         return []
     found = dict[str, tuple[Reading, Offer]]()
-    models = side_by_side([one.roles for one in chosen])
+    models = [] if facts.of_trials else side_by_side([one.roles for one in chosen])
     if len(models) > 1:
         for offer in tried(facts, facts.options._replace(models=tuple(models)), measure):
             found[offer.words] = (chosen[0], offer)
@@ -123,7 +125,10 @@ def _options_for(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         asked = {"decision_column": roles.scores[0]}
     if roles.label not in (None, facts.table.label):
         asked["label_column"] = roles.label
-    asked["classes"] = _names_of_classes(roles)
+    if facts.of_trials:
+        asked["target_label"] = roles.classes[0]
+    else:
+        asked["classes"] = _names_of_classes(roles)
     for size in range(1, len(asked) + 1):
         for names in combinations(asked, size):
             options = facts.options._replace(**{name: asked[name] for name in names})

@@ -119,7 +119,7 @@ class Predictions:
     ) -> None:
         self.path, self.reading = local_path(path, "path"), reading or ReadOptions()
         self._opened = table or open_table(self.path)
-        self.table = with_labels(self._opened, self.reading)
+        self.table, _ = with_labels(self._opened, self.reading)
         if len(self.reading.models) == 1:
             [(self.table, self.reading)] = split_models(self.table, self.reading).values()
         self._needs_labels = needs_labels
@@ -196,7 +196,7 @@ class Predictions:
             is_right = found.scores.squeeze(1) == target
             accuracies[model] = is_right.double().mean().item()
             rows, classes = len(is_right), read.class_names
-        return Measured(accuracies, rows, classes)
+        return Measured(accuracies, rows, f"classes {span(classes)}")
 
     @cached_property
     def refers(self) -> bool:

@@ -532,14 +532,14 @@ def test_what_may_mean_two_things_is_refused_with_ways_that_work(
         open_models([path], ReadOptions(**options), concern)
     assert refused.value.problem.code == code
     offers = refused.value.offers
-    measured = [value for offer in offers for value in offer.measured.accuracies.values()]
+    measured = [value for offer in offers for value in offer.measured.values.values()]
     assert measured == pytest.approx(expected, abs=1e-3)
     for offer in offers:
         models = score_models(
             open_models([path], offer.options, concern), concern, intervals=False
         ).models
         values = [scores.values["accuracy"] for scores in models.values()]
-        assert values == pytest.approx([*offer.measured.accuracies.values()])
+        assert values == pytest.approx([*offer.measured.values.values()])
 
 
 AS_ELSEWHERE: dict[str, tuple[str, float]] = {

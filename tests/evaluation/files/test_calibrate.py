@@ -360,7 +360,7 @@ def test_separated_trials_are_refused_with_their_file(tmp_path: Path) -> None:
             "s.txt",
             "a b c d\n",
             "o.txt",
-            "s.txt: has no column of scores by name or content: name it with --score-column",
+            "s.txt: has no column of scores that is known by its name or values",
         ),
         ("s.txt", "", "o.txt", "s.txt: has no rows: the file is empty"),
     ],

@@ -272,7 +272,7 @@ def test_files_that_end_early_or_lack_labels_are_refused(tmp_path: Path) -> None
     no_labels = "sidekit-scores.h5: contains no labels: give a Key, or a list of trials, with --labels FILE"
     refused(no_labels, DATA / "sidekit-scores.h5", None)
     refused(
-        "sidekit-key.h5: has no column of scores by name or content: name it with --score-column",
+        "sidekit-key.h5: has no column of scores that is known by its name or values",
         key,
         None,
     )

@@ -10,8 +10,11 @@ import pytest
 import torch
 from pyarrow import csv, parquet
 
+from mpcs_torch.evaluation.files.offers import UnclearFileError
+from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import TrialTable, read_trials
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_rate
 
 SCORES = (0.5, -1.5, 2e-3, 1.25)
 LABELS = (True, False, False, True)
@@ -291,14 +294,14 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
         (
             "a,label\nx,1\n",
             {},
-            "has no column of scores by name or content: name it with --score-column; it has a, label",
+            "has no column of scores that is known by its name or values (--score-column names it)",
         ),
         (
             "a,score\nx,1.5\n",
             {},
-            "has no column of labels by name or content: name it with --label-column, or the label of",
+            "has no column of labels that is known by its name or values (--label-column COLUMN names it",
         ),
-        ("a x 1.5\nb y 0.5\n", {}, "or give --labels FILE"),
+        ("a x 1.5\nb y 0.5\n", {}, "--labels FILE gives a file of labels"),
         (
             "score,label\n1,1\n2,0\nx,1\n",
             {},
@@ -317,17 +320,7 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
         (
             "score,label\n1,1\n1,2\n",
             {},
-            "column label: has the labels 1, 2: choose by --target-label 1 or --target-label 2",
-        ),
-        (
-            "score,label\n1,cat\n1,dog\n",
-            {},
-            "has the labels cat, dog: choose by --target-label cat or --target-label dog",
-        ),
-        (
-            "0.5 cat\n0.7 dog\n",
-            {},
-            '("column 2" has cat, dog: choose by --target-label cat or --target-label dog)',
+            "'label' has the labels 1, 2: which are those of targets?",
         ),
         (
             "score,label\n1,1\n2,0\n3,0\n1,x\n",
@@ -337,12 +330,12 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
         (
             "score,label\n1,1\n2,0\n3,-1\n",
             {},
-            "has the labels 0 and -1: name that of targets with --target-label",
+            "'label' has the labels -1, 0, 1: which are those of targets?",
         ),
         (
             "score,label\n1,1\n2,0\n",
             {"target_label": "x"},
-            "has no label 'x' of --target-label, but 1, 0",
+            "'label' has no label 'x' of --target-label, but 0, 1",
         ),
         (
             "score,label\n1,1\n1\n",
@@ -358,21 +351,6 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
             "0.5 0\n",
             {},
             "must contain target and non-target trials, but contains no target trial",
-        ),
-        (
-            "1 0\n0 1\n",
-            {},
-            'scores "column 1" and labels "column 2", or as scores "column 2" and labels "column 1": choose',
-        ),
-        (
-            "score,target,y_true\n1,1,0\n0,0,1\n",
-            {},
-            "choose with --score-column and --label-column",
-        ),
-        (
-            "a,b,label\n0.1,0.7,1\n0.2,0.8,0\n",
-            {},
-            'scores "a" and labels "label", or as scores "b" and labels "label"',
         ),
         (
             "score,label\n1,1\n0,0\n",
@@ -426,7 +404,7 @@ def test_errors_name_the_place_and_the_next_step(
         (
             "a x 1\nb x 2\n",
             "a x yes\nb x maybe\n",
-            '("column 3" has yes, maybe: choose by --target-label yes or --target-label maybe)',
+            "t.txt: has no column of labels that is known by its name; it has column 1, column 2, column 3",
         ),
         (
             "a x 1.5\n",
@@ -480,3 +458,98 @@ def test_arrays_that_break_a_rule_are_refused(
 def test_scores_may_be_infinite(tmp_path: Path) -> None:
     found = read(written(tmp_path / "s.csv", "score,label\n-inf,0\ninf,1\n0.5,1\n"))
     assert found.trials.scores.tolist() == [-torch.inf, torch.inf, 0.5]
+
+
+UNCLEAR: dict[str, tuple[str, str, list[str]]] = {
+    "which are targets": (
+        "score,label\n1,cat\n2,dog\n",
+        "which_target",
+        ["--target-label cat", "--target-label dog"],
+    ),
+    "labels by their values": (
+        "0.5 cat\n0.7 dog\n0.6 dog\n",
+        "which_target",
+        ["--target-label cat", "--target-label dog"],
+    ),
+    "0 beside -1": (
+        "score,label\n1,1\n2,0\n3,-1\n",
+        "which_target",
+        ["--target-label 1", "--target-label=-1", "--target-label 0"],
+    ),
+    "a score of what is no target": (
+        "label,prob_fake\nreal,.1\nfake,.9\n",
+        "named_target",
+        ["--target-label fake"],
+    ),
+    "a probability of 0": ("y,prob_0\n0,.9\n1,.2\n", "named_target", ["--target-label 0"]),
+    "scores of three classes": (
+        "prob_a,prob_b,prob_c,label\n.7,.2,.1,a\n.1,.8,.1,b\n.2,.2,.6,c\n",
+        "named_target",
+        [f"--score-columns prob_{name} --target-label {name}" for name in "abc"],
+    ),
+    "labels or scores": (
+        "1 0\n0 1\n",
+        "several",
+        ["--score-columns 'column 2'", "--score-columns 'column 1'"],
+    ),
+    "two columns of labels": (
+        "score,target,y_true\n1,1,0\n0,0,1\n",
+        "several",
+        ["--label-column target", "--label-column y_true"],
+    ),
+    "two columns of numbers": (
+        "a,b,label\n0.1,0.7,1\n0.2,0.8,0\n",
+        "not_scores",
+        ["--score-columns a", "--score-columns b"],
+    ),
+    "a code beside words": (
+        "score,sex,ill\n.1,f,1\n.7,m,0\n.3,f,0\n",
+        "not_labels",
+        ["--label-column ill"],
+    ),
+    "features": (
+        "V1,V2,V3,Class\n-1.2,.1,2.7,0\n-.9,1.4,1.7,1\n",
+        "no_trial_scores",
+        [],
+    ),
+}
+"""By what it is: the content, the code of the refusal, and the options that it offers."""
+
+
+@pytest.mark.parametrize("name", UNCLEAR)
+def test_an_unclear_file_is_refused_with_options_that_were_tried(
+    name: str, tmp_path: Path
+) -> None:
+    text, code, words = UNCLEAR[name]
+    path = written(tmp_path / "s.txt", text)
+    with pytest.raises(UnclearFileError) as refused:
+        read(path)
+    assert refused.value.problem.code == code
+    assert [offer.words for offer in refused.value.offers] == words
+    for offer in refused.value.offers:
+        rate = equal_error_rate(*read_trials(path, offer.options, lambda _: None).trials)
+        assert offer.measured.values == {"": rate.item()}
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("y_true,prob_benign\nmalignant,.2\nbenign,.9\n", "benign"),
+        ("died,prob_died,ward\n1,.9,2\n0,.2,1\n", "1"),
+        ("label,prob_fake\n1,.9\n0,.2\n", "1"),
+        ("label,P(y=0)\n0,.9\n1,.2\n", None),
+    ],
+)
+def test_names_of_scores_mean_what_they_mean_to_classifiers(
+    text: str, target: str | None, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "s.csv", text)
+    predictions = Predictions(path)
+    assert predictions.rows().scores.argmax(dim=1).equal(predictions.rows().target)
+    if target is None:
+        with pytest.raises(UnclearFileError):
+            read(path)
+        return
+    trials = read(path).trials
+    assert equal_error_rate(*trials) == 0
+    assert predictions.class_names[predictions.roles.of_class] == target
