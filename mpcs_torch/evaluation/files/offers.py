@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mpcs_torch.errors import printable
-from mpcs_torch.evaluation.files.facts import Facts
+from mpcs_torch.evaluation.files.facts import Facts, number_or_text
 from mpcs_torch.evaluation.files.models import side_by_side
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
@@ -83,7 +83,7 @@ def offered(
     if measure is None or len(facts.table.names) > MAX_WIDTH:
         return []
     found = dict[str, tuple[Reading, Offer]]()
-    models = [] if facts.of_trials else side_by_side([one.roles for one in chosen])
+    models = [] if facts.of_trials else _models(ranked, chosen)
     if len(models) > 1:
         for offer in tried(facts, facts.options._replace(models=tuple(models)), measure):
             found[offer.words] = (chosen[0], offer)
@@ -98,6 +98,21 @@ def offered(
             for offer in tried(facts, options, measure):
                 found.setdefault(offer.words, (reading, offer))
     return [*found.values()][:MAX_OFFERS]
+
+
+def _models(ranked: Sequence[Reading], chosen: Sequence[Reading]) -> list[str]:
+    """Return the names of models side by side; also of those that only decide, as trees do with 0 and 1."""
+    roles = [one.roles for one in chosen]
+    models = {*side_by_side(roles)}
+    if not models:
+        return []
+    for one in ranked:
+        is_decided = one.roles.form == "decisions" and one.broken is None
+        is_further = is_decided and one.roles.label == roles[0].label
+        # A column of another thing has not the words that the names of all models share.
+        if is_further and models < {*side_by_side([*roles, one.roles])}:
+            roles.append(one.roles)
+    return side_by_side(roles)
 
 
 def tried(facts: Facts, options: ReadOptions, measure: Measure | None) -> list[Offer]:
@@ -158,11 +173,11 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         yield given._replace(label_column=roles.label, classes=classes)
     if code == "label_gap":
         yield given._replace(missing="drop")
-    if code in ("label_gap", "cases"):
+    if code in ("label_gap", "cases", "two_codes"):
         texts = set[str]().union(*map(facts.all_texts, names))
         if all(text.isalpha() for text in texts if is_gap(text)):
             # A word such as none may be a class.
-            yield given._replace(classes=tuple(sorted(texts)))
+            yield given._replace(classes=tuple(sorted(texts, key=number_or_text)))
 
 
 def _may_be_logits(facts: Facts, columns: Sequence[str]) -> bool:

@@ -399,12 +399,18 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         {},
         [0.75],
     ),
-    "two codes of two classes": ("label,pred\n1,1\n0,-1\n1,1\n", "two_codes", {}, []),
+    "two codes of two classes": ("label,pred\n1,1\n0,-1\n1,1\n", "two_codes", {}, [0.667]),
     "predicted labels from 1, labels from 0": (
         "y_true,y_pred\n0,1\n1,2\n2,3\n2,2\n",
         "two_codes",
         {},
-        [],
+        [0.25],
+    ),
+    "three models, one of which is sure": (
+        "y,lr_prob,rf_prob,dt_prob,sex\n1,.9,.8,0,1\n0,.2,.3,0,1\n1,.4,.6,0,0\n0,.1,.7,1,1\n",
+        "several",
+        {},
+        [0.75, 0.75, 0.25, 0.75, 0.75],
     ),
     "two families of numbers": (
         "target,y1,y2,o1,o2\n1,0.2,0.8,0.5,0.5\n",
