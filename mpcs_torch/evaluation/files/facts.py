@@ -2,8 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
@@ -80,6 +79,7 @@ class Facts:
         needs_labels: Whether a reading must have labels.
         of_trials: Whether the file is that of a detector: labels are words for targets and non-targets, and any numbers
             may be scores.
+        columns: The facts of each column, if they are known.
     """
 
     def __init__(
@@ -91,22 +91,21 @@ class Facts:
         *,
         needs_labels: bool = True,
         of_trials: bool = False,
+        columns: Mapping[str, ColumnFacts] | None = None,
     ) -> None:
         self.table, self.needs_labels, self.of_trials = table, needs_labels, of_trials
         self._known, self._others = class_names, others
-        self.columns = {name: ColumnFacts(values) for name, values in table.peek().items()}
+        self.columns = columns or {
+            name: ColumnFacts(values) for name, values in table.peek().items()
+        }
         if not any(len(column.values) for column in self.columns.values()):
             raise NoRowsError(
                 table.path,
                 "has no rows" if not table.has_names else "has a header, but no rows",
             )
-        self._ask(options)
-
-    def _ask(self, options: ReadOptions) -> None:
-        table, known = self.table, self._known
         self.options = options
-        self.class_names = known or options.classes or table.classes or None
-        self.called = _called(table, known or options.classes, options.classes)
+        self.class_names = class_names or options.classes or table.classes or None
+        self.called = _called(table, class_names or options.classes, options.classes)
         """The class names that the file uses, if they differ from ``class_names``; else ()."""
         self.is_written = {*WRITTEN} <= {*table.names}
         """Whether `mpcs decide apply` wrote the file."""
@@ -115,11 +114,20 @@ class Facts:
             used.update(WRITTEN[1:])
         self.free = [name for name in table.names if name not in used]
 
-    def asked(self, options: ReadOptions) -> "Facts":
-        """Return the facts of the same columns under other options."""
-        facts = copy(self)
-        facts._ask(options)
-        return facts
+    def asked(self, options: ReadOptions, table: FileTable) -> "Facts":
+        """Return the facts under other ``options``, of ``table``: this table, or a model's part of it."""
+        columns = None
+        if table.load is self.table.load:
+            columns = {name: self.columns[name] for name in table.names}
+        return Facts(
+            table,
+            options,
+            self._known,
+            self._others,
+            needs_labels=self.needs_labels,
+            of_trials=self.of_trials,
+            columns=columns,
+        )
 
     def kind(self, name: str) -> Kind:
         """Return the kind of values in a column."""

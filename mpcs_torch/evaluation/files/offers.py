@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.files.tables import is_gap
 
 MAX_OFFERS, MAX_TRIED = 6, 12
 """The maximum numbers of commands that an error names, and of readings that are tried for them."""
-MAX_WIDTH = 300
+MAX_WIDTH = 1000
 """The maximum number of columns of a file for which offers are tried: each trial looks at all columns several times."""
 
 
@@ -189,7 +189,7 @@ def _may_be_logits(facts: Facts, columns: Sequence[str]) -> bool:
 def _is_read_so(facts: Facts, options: ReadOptions, roles: Roles) -> bool:
     """Return whether ``options`` make the reading with ``roles`` the one that is clear."""
     try:
-        chosen = clear_readings(find_readings(facts.asked(options)))
+        chosen = clear_readings(find_readings(facts.asked(options, facts.table)))
     except PredictionsError:
         return False
     return len(chosen) == 1 and meaning(chosen[0].roles) == meaning(roles)

@@ -73,7 +73,6 @@ def read_trials(
     advance: Advance,
     *,
     named: bool = False,
-    offers: bool = True,
 ) -> TrialTable:
     """Read the scores and labels of a detector, and the groups and clusters that ``options`` names.
 
@@ -83,7 +82,6 @@ def read_trials(
             Scores of other trials are an error; but in HDF5 matrices they are ignored, as in BOSARIS.
         advance: Called with the number of rows of a file after it is read.
         named: Whether to read the names of the trials.
-        offers: Whether an error names options that were tried, which takes several readings of the file.
 
     Raises:
         PredictionsError: If a file cannot be read, its columns are ambiguous or missing, or a value breaks a rule.
@@ -98,18 +96,30 @@ def read_trials(
         table, ids = with_labels(table, options, scores)
         options = options._replace(score_columns=scores)  # no label is a score
     facts = Facts(table, options, of_trials=True)
-    roles = choose(facts, partial(_measured, path) if offers else None)
+    roles = choose(facts, partial(_measured, facts))
+    naming = [ids] if ids else []
+    if not has_list:
+        naming = trial_ids(table, [*roles.scores, roles.label], options)
+    return _read(table, roles, naming if named else [], ids, options, advance)
+
+
+def _read(
+    table: FileTable,
+    roles: Roles,
+    naming: Sequence[Ids],
+    ids: Ids,
+    options: ReadOptions,
+    advance: Advance,
+) -> TrialTable:
+    """Read the trials whose columns have ``roles``. One of the sets ``naming`` names them: ``ids``, if it is known."""
     score, label = roles.scores[0], str(roles.label)
-    naming = []
-    if named:
-        naming = [ids] if has_list else trial_ids(table, [score, label], options)
     grouped = options._replace(id_column=None).columns
     texts_of = dict.fromkeys([label, *grouped, *chain(*naming)])
     read = table.read([score, *texts_of], numbers=[score])
     values = read.numbers(score)
     advance(read.rows)
     texts = read._replace(columns={name: read.texts(name) for name in texts_of})
-    unique = ids if has_list else _unique_names(table, texts, naming)
+    unique = ids or _unique_names(table, texts, naming)
     targets, meaning = _targets(texts, roles, options)
     kept, words = _kept(
         texts, roles, values, targets, options, is_matrix=MATRIX in table.dialect
@@ -132,7 +142,7 @@ def read_trials(
         for name in grouped
     }
     names = None
-    if named and unique:
+    if naming and unique:
         names = RowIds.of(texts, unique).ids.take(kept.nonzero()[0])
     used = {score, label, *grouped, *unique}
     unread = [name for name in table.names if name not in used]
@@ -141,9 +151,10 @@ def read_trials(
     return TrialTable(trials, names, groups, meaning, sentence, unread)
 
 
-def _measured(path: str | Path, options: ReadOptions) -> Measured:
+def _measured(facts: Facts, options: ReadOptions) -> Measured:
     """Return the equal error rate of all trials by other ``options``, for an offer."""
-    read = read_trials(path, options, lambda _: None, offers=False)
+    roles = choose(facts.asked(options, facts.table), None)
+    read = _read(facts.table, roles, [], (), options, lambda _: None)
     rate = equal_error_rate(*read.trials).item()
     return Measured({"": rate}, len(read.trials.labels), read.meaning, "equal error rate")
 
