@@ -308,6 +308,22 @@ RULES: Mapping[str, str] = {
     "--labels FILE gives a file of labels)",
     "no_scores": "has no columns of scores or predicted labels that are known by their names (--score-columns or "
     "--decision-column names them)",
+    "no_trial_labels": (
+        "has no column of labels that is known by its name or values (--label-column COLUMN names it, --target-label "
+        "the label of targets, --labels FILE gives a file of labels)"
+    ),
+    "no_trial_scores": "has no column of scores that is known by its name or values (--score-column names it)",
+    "labels_of_matrix": "contains no labels: give a Key, or a list of trials, with --labels FILE",
+    "not_scores": "no name says that {column!r} has scores",
+    "which_target": "{column!r} has the labels {labels!t}: which are those of targets?",
+    "named_target": (
+        "{score!r} is named after the label {label!r} of {column!r}, which no word calls that of targets"
+    ),
+    "no_target": "{column!r} has no label {label!r} of --target-label, but {labels!t}",
+    "target_words": (
+        "the labels {labels!t} of {column!r} are not all words of targets or of non-targets: --target-label names the "
+        "label of targets"
+    ),
     "both": "column {column!r} cannot be labels and name groups or rows, too",
     "confusion": "seems to be a confusion matrix: --confusion",
     "quoted_lines": "has each line in quotes, which makes one column of it, {column!r}: remove the quotes around lines",
@@ -490,26 +506,10 @@ RULES: Mapping[str, str] = {
     "no_probabilities_of_counts": "holds decisions alone, but {metrics!l} must have probabilities",
     # Trials of detectors
     "one_column_of_scores": "one column has the scores, not {number}: --score-column",
-    "one_way": "can be read as {ways}: choose with {steps}",
-    "labels_of_matrix": "contains no labels: give a Key, or a list of trials, with --labels FILE",
-    "column_of_trial_scores": (
-        "has no column of scores by name or content: name it with --score-column; it has {columns!l}"
-    ),
-    "column_of_trial_labels": (
-        "has no column of labels by name or content: name it with --label-column, or the label of targets with "
-        "--target-label, or give --labels FILE{example}; it has {columns!l}"
-    ),
-    "column_of_two_words": " ({column} has {words!l}: choose by {ways})",
     "label_of_trial": (
         "must be a word of targets or of non-targets, such as 1, target, 0, nontarget (--target-label names the label "
         "of targets, and all others are non-targets)"
     ),
-    "has_target_label": "has no label {target!r} of --target-label, but {labels!l}",
-    "zero_and_minus_one": "has the labels 0 and -1: name that of targets with --target-label",
-    "score_of_non_target": (
-        "has no target {label!r}, but {score!r} is named after it: --target-label {word} makes it the target"
-    ),
-    "which_target": "has the labels {labels!l}: choose by {ways}",
     "both_kinds_of_trials": "must contain target and non-target trials, but contains no {missing} trial",
     "names_of_trials": "must name its trials, by a column trial or --id-column, as the other file does",
     "label_of_row": "row {number} must have the label that it has in {first}",

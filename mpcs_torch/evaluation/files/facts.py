@@ -2,8 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
@@ -76,6 +75,9 @@ class Facts:
         class_names: The names of the classes in index order, if they are known from elsewhere.
         others: Further columns that are not free.
         needs_labels: Whether a reading must have labels.
+        of_trials: Whether the file is that of a detector: labels are words for targets and non-targets, and any numbers
+            may be scores.
+        columns: The facts of each column, if they are known.
     """
 
     def __init__(
@@ -86,25 +88,21 @@ class Facts:
         others: Sequence[str] = (),
         *,
         needs_labels: bool = True,
+        of_trials: bool = False,
+        columns: Mapping[str, ColumnFacts] | None = None,
     ) -> None:
-        self.table, self.needs_labels, self._known, self._others = (
-            table,
-            needs_labels,
-            class_names,
-            others,
-        )
-        self.columns = {name: ColumnFacts(values) for name, values in table.peek().items()}
+        self.table, self.needs_labels, self.of_trials = table, needs_labels, of_trials
+        self._known, self._others = class_names, others
+        self.columns = columns or {
+            name: ColumnFacts(values) for name, values in table.peek().items()
+        }
         if not any(len(column.values) for column in self.columns.values()):
             raise NoRowsError(
                 table.path, Rule("rows_below_header" if table.has_names else "rows")
             )
-        self._ask(options)
-
-    def _ask(self, options: ReadOptions) -> None:
-        table, known = self.table, self._known
         self.options = options
-        self.class_names = known or options.classes or table.classes or None
-        self.called = _called(table, known or options.classes, options.classes)
+        self.class_names = class_names or options.classes or table.classes or None
+        self.called = _called(table, class_names or options.classes, options.classes)
         """The class names that the file uses, if they differ from ``class_names``; else ()."""
         self.is_written = {*WRITTEN} <= {*table.names}
         """Whether `mpcs decide apply` wrote the file."""
@@ -113,11 +111,20 @@ class Facts:
             used.update(WRITTEN[1:])
         self.free = [name for name in table.names if name not in used]
 
-    def asked(self, options: ReadOptions) -> "Facts":
-        """Return the facts of the same columns under other options."""
-        facts = copy(self)
-        facts._ask(options)
-        return facts
+    def asked(self, options: ReadOptions, table: FileTable) -> "Facts":
+        """Return the facts under other ``options``, of ``table``: this table, or a model's part of it."""
+        columns = None
+        if table.load is self.table.load:
+            columns = {name: self.columns[name] for name in table.names}
+        return Facts(
+            table,
+            options,
+            self._known,
+            self._others,
+            needs_labels=self.needs_labels,
+            of_trials=self.of_trials,
+            columns=columns,
+        )
 
     def kind(self, name: str) -> Kind:
         """Return the kind of values in a column."""
@@ -144,6 +151,11 @@ class Facts:
         for match in filter(None, map(NUMBERED.fullmatch, self.table.names)):
             numbers[match[1], match[3]].add(match[2])
         return numbers
+
+    def is_counted(self, name: str) -> bool:
+        """Return whether the name of a column has a number that counts columns, such as ``V1`` beside ``V2``."""
+        match = NUMBERED.fullmatch(name)
+        return match is not None and len(self._siblings[match[1], match[3]]) > 1
 
     def named_class(self, name: str, classes: Sequence[str]) -> list[int]:
         """Return a list of one index, that of the class in the column's ``name``; [] if it has no class or several.

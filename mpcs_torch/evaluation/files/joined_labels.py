@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from mpcs_torch.errors import Rule, listed, quoted
 from mpcs_torch.evaluation.files.facts import Facts, affixes
 from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.label_columns import MAX_FAMILIES, label_candidates
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.row_ids import Ids, RowIds, check_as_many
+from mpcs_torch.evaluation.files.row_ids import Ids, RowIds, check_as_many, trial_ids
 from mpcs_torch.evaluation.files.tables import Column, FileTable, choices, take_rows
 from mpcs_torch.evaluation.files.words import is_index
 
@@ -22,21 +23,29 @@ COMPARED = 1000
 """The number of rows whose ids are compared to find the columns by which two files can be matched."""
 
 
-def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
+def with_labels(
+    table: FileTable, reading: ReadOptions, scores: Sequence[str] = ()
+) -> tuple[FileTable, Ids]:
     """Return ``table`` with the labels in the file ``reading.labels``, and with groups that only that file has.
 
-    Rows are matched by ``reading.id_column``, else by the columns of ids of both files; see `join`.
+    If ``scores`` names the scores of a detector, this file is a list of trials, all of which must have a score. Also
+    return the columns by which rows were matched: ``reading.id_column``, else the ids of both files; see `join`.
     """
     if reading.labels is None:
-        return table
-    other = open_table(reading.labels)
-    of_class = _labels_in(other, reading, table.names)
+        return table, ()
+    other, is_list = open_table(reading.labels), bool(scores)
+    labels = _labels_in(other, reading, () if scores else table.names, of_trials=is_list)
     groups = [
         name for name in reading.columns if name in other.names and name not in table.names
     ]
     ids = _ids_of(table, reading), _ids_of(other, reading)
-    may_lack = reading.missing == "drop"
-    return join(table, other, of_class, groups, ids, may_lack=may_lack)[0]
+    if scores:
+        ids = (
+            trial_ids(table, scores, reading, is_matched=True),
+            trial_ids(other, labels.values(), reading, is_matched=True),
+        )
+    may_lack = reading.missing == "drop" or MATRIX in table.dialect
+    return join(table, other, labels, groups, ids, may_lack=may_lack, is_list=is_list)
 
 
 def join(
@@ -158,7 +167,11 @@ def best_match(
 
 
 def _labels_in(
-    other: FileTable, reading: ReadOptions, scores: Sequence[str]
+    other: FileTable,
+    reading: ReadOptions,
+    scores: Sequence[str],
+    *,
+    of_trials: bool = False,
 ) -> dict[str, str]:
     """Map "" to the column of labels in ``other``; without such a column, map each class to its column of soft labels.
 
@@ -166,8 +179,11 @@ def _labels_in(
     """
     other.check_columns([reading.label_column], "--label-column")
     taken = [*filter(is_index, other.names), *reading.columns]
-    facts = Facts(other, ReadOptions(label_column=reading.label_column), None, taken)
-    named = [each for each in label_candidates(facts) if each.is_named]
+    options = ReadOptions(
+        label_column=reading.label_column, target_label=reading.target_label
+    )
+    facts = Facts(other, options, None, taken, of_trials=of_trials)
+    named = [each for each in label_candidates(facts) if each.is_named or of_trials]
     if len(named) > 1:
         columns = [name for each in named for name in each.columns]
         ways = choices("--label-column", columns[:2])

@@ -5,7 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mpcs_torch.errors import numbered_families
-from mpcs_torch.evaluation.files.facts import SEPARATOR, Facts, by_class
+from mpcs_torch.evaluation.files.facts import (
+    SEPARATOR,
+    Facts,
+    by_class,
+    label_text,
+)
 from mpcs_torch.evaluation.files.words import (
     DECISIONS,
     LABELS,
@@ -13,11 +18,13 @@ from mpcs_torch.evaluation.files.words import (
     PREDICTED,
     TRUE,
     TRUTH,
+    is_index,
     is_label,
     is_predicted,
     named_as,
     plain,
     stem,
+    target_or_not,
 )
 
 MAX_UNNAMED = 10
@@ -56,7 +63,8 @@ def label_candidates(facts: Facts) -> list[Labels]:
         return [Labels(truth=facts.table.truth)]
     free = [name for name in facts.free if name != facts.options.decision_column]
     free = [name for name in free if name not in facts.options.score_columns]
-    truth, named = soft_labels(facts, free), _named(facts, free)
+    named = _named(facts, free)
+    truth = {} if facts.of_trials else soft_labels(facts, free)
     if truth and (not named or {*named} & {*truth.values()}):
         return [Labels(truth=truth)]
     found = [Labels(name) for name in named or _paired(facts, free)]
@@ -73,7 +81,12 @@ def label_candidates(facts: Facts) -> list[Labels]:
 
 
 def _named(facts: Facts, free: Sequence[str]) -> list[str]:
-    """Return the columns with a usual name for labels. Without names: the only column that is no score, if any."""
+    """Return the columns with a usual name for labels. Without names: the only column that is no score, if any.
+
+    Without names, it takes words for targets to tell the labels of trials.
+    """
+    if not facts.table.has_names and facts.of_trials:
+        return []
     if not facts.table.has_names:
         whole = facts.by_kind(free, "whole", "text")
         return (
@@ -100,13 +113,41 @@ def _paired(facts: Facts, free: Sequence[str]) -> list[str]:
 
 
 def _by_value(facts: Facts, free: Sequence[str]) -> list[str]:
-    """Return the columns that are labels if their values are names of classes: no ids, and not predicted ones."""
+    """Return the columns that are labels if their values are names of classes: no ids, and not predicted ones.
+
+    The labels of trials are words for targets and non-targets or, without such a column, any two words.
+    """
+    if facts.of_trials:
+        columns = [name for name in free if not is_predicted(name) and not is_index(name)]
+        texts = facts.by_kind(columns, "text")
+        return [name for name in columns if _has_targets(facts, name)] or [
+            name for name in texts if has_two_words(facts, name)
+        ]
     if not facts.table.has_names:
         return facts.by_kind(free, "whole", "text")
     columns = [
         name for name in facts.by_kind(free, "text", "whole") if not is_predicted(name)
     ]
     return [name for name in columns if not facts.is_counter(name)]
+
+
+def _has_targets(facts: Facts, name: str) -> bool:
+    """Return whether a column has the label that is named as that of targets, or only words for targets or not."""
+    texts, target = facts.texts(name), facts.options.target_label
+    if target is not None:
+        return label_text(target) in texts
+    return (
+        bool(texts) and None not in map(target_or_not, texts) and not {"0", "-1"} <= texts
+    )
+
+
+def has_two_words(facts: Facts, name: str) -> bool:
+    """Return whether a column has two different words or digits, as labels may be, in more than two rows."""
+    texts = facts.texts(name)
+    are_words = all(
+        text.isalpha() or (len(text) == 1 and text.isdecimal()) for text in texts
+    )
+    return are_words and len(texts) == 2 < len(facts.columns[name].values)
 
 
 def soft_labels(facts: Facts, free: Sequence[str]) -> dict[str, str]:

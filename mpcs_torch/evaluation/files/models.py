@@ -75,17 +75,18 @@ def split_models(table: FileTable, options: ReadOptions) -> dict[str, Source]:
     split = dict[str, Source]()
     for model in models:
         names = [name for name in table.names if owner[name] in ("", model)]
-        split[model] = replace(table, names=names), _of_column(table, model, alone)
+        own = [model] if model in names else [name for name in names if owner[name]]
+        split[model] = replace(table, names=names), _of_column(table, own, alone)
     return split
 
 
-def _of_column(table: FileTable, model: str, options: ReadOptions) -> ReadOptions:
-    """Return ``options`` that read the column ``model``, if there is one: scores if they are fractions."""
-    if model not in table.names:
+def _of_column(table: FileTable, own: Sequence[str], options: ReadOptions) -> ReadOptions:
+    """Return ``options`` that read the only column of a model, if it has only one: scores if they are fractions."""
+    if len(own) != 1:
         return options
-    if column_kind(table.peek()[model]) in ("number", "list"):
-        return options._replace(score_columns=(model,))
-    return options._replace(decision_column=model)
+    if column_kind(table.peek()[own[0]]) in ("number", "list"):
+        return options._replace(score_columns=(own[0],))
+    return options._replace(decision_column=own[0])
 
 
 def _column_of(table: FileTable, models: Sequence[str]) -> str:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from mpcs_torch.errors import printable, span
-from mpcs_torch.evaluation.files.facts import Facts
+from mpcs_torch.errors import printable
+from mpcs_torch.evaluation.files.facts import Facts, number_or_text
 from mpcs_torch.evaluation.files.models import side_by_side
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings, meaning
@@ -15,25 +15,27 @@ from mpcs_torch.evaluation.files.tables import is_gap
 
 MAX_OFFERS, MAX_TRIED = 6, 12
 """The maximum numbers of commands that an error names, and of readings that are tried for them."""
-MAX_WIDTH = 300
+MAX_WIDTH = 1000
 """The maximum number of columns of a file for which offers are tried: each trial looks at all columns several times."""
 
 
 class Measured(NamedTuple):
-    """The accuracy of each model, by one way to read a file."""
+    """The accuracy of each model, or the equal error rate of a detector, by one way to read a file."""
 
-    accuracies: Mapping[str, float]
+    values: Mapping[str, float]
     rows: int
-    classes: Sequence[str]
+    meaning: str
+    """A phrase on the labels: the classes in their order, or those of targets."""
+    metric: str = "accuracy"
 
     def __str__(self) -> str:
-        several = len(self.accuracies) > 1
+        several = len(self.values) > 1
         values = [
             f"{name if several else ''} {value:.2f}".strip()
-            for name, value in self.accuracies.items()
+            for name, value in self.values.items()
         ]
         rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
-        return f"accuracy {', '.join(values)} of {rows}; classes {span(self.classes)}"
+        return f"{self.metric} {', '.join(values)} of {rows}; {self.meaning}"
 
 
 Measure = Callable[[ReadOptions], Measured]
@@ -75,7 +77,7 @@ def offered(
     if measure is None or len(facts.table.names) > MAX_WIDTH:
         return []
     found = dict[str, tuple[Reading, Offer]]()
-    models = side_by_side([one.roles for one in chosen])
+    models = [] if facts.of_trials else _models(ranked, chosen)
     if len(models) > 1:
         for offer in tried(facts, facts.options._replace(models=tuple(models)), measure):
             found[offer.words] = (chosen[0], offer)
@@ -90,6 +92,21 @@ def offered(
             for offer in tried(facts, options, measure):
                 found.setdefault(offer.words, (reading, offer))
     return [*found.values()][:MAX_OFFERS]
+
+
+def _models(ranked: Sequence[Reading], chosen: Sequence[Reading]) -> list[str]:
+    """Return the names of models side by side; also of those that only decide, as trees do with 0 and 1."""
+    roles = [one.roles for one in chosen]
+    models = {*side_by_side(roles)}
+    if not models:
+        return []
+    for one in ranked:
+        is_decided = one.roles.form == "decisions" and one.broken is None
+        is_further = is_decided and one.roles.label == roles[0].label
+        # A column of another thing has not the words that the names of all models share.
+        if is_further and models < {*side_by_side([*roles, one.roles])}:
+            roles.append(one.roles)
+    return side_by_side(roles)
 
 
 def tried(facts: Facts, options: ReadOptions, measure: Measure | None) -> list[Offer]:
@@ -117,7 +134,10 @@ def _options_for(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         asked = {"decision_column": roles.scores[0]}
     if roles.label not in (None, facts.table.label):
         asked["label_column"] = roles.label
-    asked["classes"] = _names_of_classes(roles)
+    if facts.of_trials:
+        asked["target_label"] = roles.classes[0]
+    else:
+        asked["classes"] = _names_of_classes(roles)
     for size in range(1, len(asked) + 1):
         for names in combinations(asked, size):
             options = facts.options._replace(**{name: asked[name] for name in names})
@@ -147,11 +167,11 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         yield given._replace(label_column=roles.label, classes=classes)
     if code == "label_gap":
         yield given._replace(missing="drop")
-    if code in ("label_gap", "cases"):
+    if code in ("label_gap", "cases", "two_codes"):
         texts = set[str]().union(*map(facts.all_texts, names))
         if all(text.isalpha() for text in texts if is_gap(text)):
             # A word such as none may be a class.
-            yield given._replace(classes=tuple(sorted(texts)))
+            yield given._replace(classes=tuple(sorted(texts, key=number_or_text)))
 
 
 def _may_be_logits(facts: Facts, columns: Sequence[str]) -> bool:
@@ -163,7 +183,7 @@ def _may_be_logits(facts: Facts, columns: Sequence[str]) -> bool:
 def _is_read_so(facts: Facts, options: ReadOptions, roles: Roles) -> bool:
     """Return whether ``options`` make the reading with ``roles`` the one that is clear."""
     try:
-        chosen = clear_readings(find_readings(facts.asked(options)))
+        chosen = clear_readings(find_readings(facts.asked(options, facts.table)))
     except PredictionsError:
         return False
     return len(chosen) == 1 and meaning(chosen[0].roles) == meaning(roles)

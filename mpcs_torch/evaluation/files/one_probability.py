@@ -41,7 +41,7 @@ def probabilities(
             *split_words(name)
         } & NO_PROBABILITY:  # such as a distance, or the confidence of the predicted label
             continue
-        strength = _strength(facts, labels, name)
+        strength = name_strength(facts, labels, name)
         is_possible = (
             is_binary
             and facts.kind(name) == "number"
@@ -102,7 +102,7 @@ def of_one_class(
         yield from call_classes(facts, reading, labels.hard)
 
 
-def _strength(facts: Facts, labels: Labels, name: str) -> int:
+def name_strength(facts: Facts, labels: Labels, name: str) -> int:
     """Return how strongly the name of a column says that it has the probability of one class."""
     words, label = {*split_words(name)}, labels.column
     usual = POSITIVE | LABELS if facts.table.joined else POSITIVE

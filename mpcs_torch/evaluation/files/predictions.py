@@ -95,7 +95,8 @@ class Predictions:
         numbers: Further columns to read as numbers.
         decisions: The index of each possible decision, by name (see `decision_numbers`). Default: only the classes.
         table: The table of ``path``, if it is already open.
-        offers: Whether an error names options that were tried, which takes several readings of the file.
+        facts: The facts of the columns in ``reading``, if they are known, as in the trial of an offer. Errors then have
+            no offers of their own.
     """
 
     def __init__(
@@ -109,11 +110,13 @@ class Predictions:
         numbers: Sequence[str] = (),
         decisions: Mapping[str, int] | None = None,
         table: FileTable | None = None,
-        offers: bool = True,
+        facts: Facts | None = None,
     ) -> None:
         self.path, self.reading = local_path(path, "path"), reading or ReadOptions()
-        self._opened = table or open_table(self.path)
-        self.table = with_labels(self._opened, self.reading)
+        if facts is None:
+            self.table, _ = with_labels(table or open_table(self.path), self.reading)
+        else:
+            self.table = facts.table
         if len(self.reading.models) == 1:
             [(self.table, self.reading)] = split_models(self.table, self.reading).values()
         self._needs_labels = needs_labels
@@ -123,7 +126,6 @@ class Predictions:
             class_names=class_names,
             needs_labels=needs_labels,
             decisions=decisions,
-            offers=False,
         )
         self.notes, self._whole, self._beside = list[str](), 1.0, ""
         """Sentences on changed values and left-out rows, once rows are read; the sum of a row, 1 or 100; and a phrase
@@ -136,14 +138,13 @@ class Predictions:
         self.texts = [name for name in self.table.names if name in texts]
         """The names of the columns that are read as text, besides labels and decisions."""
         self._numbers = [name for name in self.table.names if name in numbers]
-        facts = Facts(
-            self.table,
-            self.reading,
-            class_names,
-            [*self.texts, *self._numbers],
-            needs_labels=needs_labels,
-        )
-        self.roles = choose(facts, self._measured if offers else None)
+        measure = None
+        if facts is None:
+            others = [*self.texts, *self._numbers]
+            known = self.table, self.reading, class_names, others
+            facts = Facts(*known, needs_labels=needs_labels)
+            measure = partial(self._measured, facts)
+        self.roles = choose(facts, measure)
         self._check_classes()
         if facts.class_names is None:
             self._check_cost_order()
@@ -173,11 +174,11 @@ class Predictions:
         if label is not None and label in (*options.score_columns, options.decision_column):
             raise PredictionsError(self.path, Rule("labels_alone"), column=label)
 
-    def _measured(self, options: ReadOptions) -> Measured:
+    def _measured(self, facts: Facts, options: ReadOptions) -> Measured:
         """Return what other ``options`` measure on all rows of the file, for an offer."""
         accuracies, rows, classes = dict[str, float](), 0, list[str]()
-        for model, (table, each) in split_models(self._opened, options).items():
-            read = self._read_again(each, table=table)
+        for model, (table, each) in split_models(facts.table, options).items():
+            read = self._read_again(each, facts=facts.asked(each, table))
             read.decides = True
             found = read.rows()
             if len(read.class_names) < 2 and not found.is_soft:
@@ -186,7 +187,7 @@ class Predictions:
             is_right = found.scores.squeeze(1) == target
             accuracies[model] = is_right.double().mean().item()
             rows, classes = len(is_right), read.class_names
-        return Measured(accuracies, rows, classes)
+        return Measured(accuracies, rows, f"classes {span(classes)}")
 
     @cached_property
     def refers(self) -> bool:

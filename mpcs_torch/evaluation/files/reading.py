@@ -117,6 +117,7 @@ class ReadOptions(NamedTuple):
             "--decision-column": self.decision_column or "",
             "--classes": _joined(self.classes),
             "--models": _joined(self.models),
+            "--target-label": self.target_label or "",
             "--missing": "drop" if self.missing == "drop" else "",
         }
         words = list[str]()

@@ -1,4 +1,4 @@
-"""Choose how a classifier's file is read: the one reading that is clear, or an error with commands that were tried."""
+"""Choose how a file is read: the one reading that is clear, or an error with commands that were tried."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,6 +8,7 @@ import numpy as np
 from mpcs_torch.errors import Rule, listed
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
 from mpcs_torch.evaluation.files.facts import Facts, nominal_sum
+from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.label_columns import Labels, label_candidates
 from mpcs_torch.evaluation.files.offers import Measure, UnclearFileError, offered
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings
@@ -23,7 +24,7 @@ from mpcs_torch.evaluation.files.words import (
 
 MAX_DESCRIBED = 12
 """The maximum number of columns that an error describes."""
-OF_ROWS = frozenset(("sums", "no_class"))
+OF_ROWS = frozenset(("sums", "no_class", "target_words"))
 """The rules for rows: if only one reading is named, the error for its first bad row says more than one for the file."""
 KINDS: Mapping[Kind, str] = {
     "empty": "empty",
@@ -58,6 +59,8 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
             raise error
         chosen = named
     roles = chosen[0].roles
+    if facts.of_trials:
+        return roles
     refuse_stacked(facts, roles, measure)
     used = {*roles.scores, *roles.truth, roles.label}
     unused = [name for name in facts.free if name not in used]
@@ -106,8 +109,14 @@ def _problem(facts: Facts, ranked: Sequence[Reading]) -> Rule:
         return doubts[0]
     if named and named[0].broken is not None:
         return named[0].broken
+    if MATRIX in facts.table.dialect:
+        return Rule("labels_of_matrix")
     labels = label_candidates(facts) if facts.needs_labels else [Labels()]
-    return Rule("no_scores" if any(each.is_named for each in labels) else "no_labels")
+    codes = ("no_labels", "no_scores")
+    if facts.of_trials:
+        codes = ("no_trial_labels", "no_trial_scores")
+    has_labels = any(each.is_named or facts.of_trials for each in labels)
+    return Rule(codes[has_labels])
 
 
 def _order(reading: Reading, chosen: Sequence[Reading]) -> tuple[bool, int, bool]:
@@ -135,7 +144,10 @@ def _described(facts: Facts, ranked: Sequence[Reading], problem: Rule) -> list[o
     for rule in [one.broken for one in ranked if one.broken is not None][:3]:
         if rule not in known:
             known.append(rule)
-    options = "--label-column, --score-columns, --decision-column and --classes name what names and values do not tell"
+    options = "--label-column, --score-columns, --decision-column and --classes"
+    if facts.of_trials:
+        options = "--label-column, --score-column and --target-label"
+    options += " name what names and values do not tell"
     return [*lines, *known[1:], options]
 
 

@@ -1,4 +1,4 @@
-"""List every complete way to read a classifier's file: labels, classes, and scores or predicted labels."""
+"""List every complete way to read a file: labels, classes, and scores or predicted labels."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
@@ -26,6 +26,7 @@ from mpcs_torch.evaluation.files.score_sets import (
     score_lists,
     score_sets,
 )
+from mpcs_torch.evaluation.files.trial_readings import trial_readings
 from mpcs_torch.evaluation.files.words import DECISION, TRUE, is_label, stem
 from mpcs_torch.functional.inputs.decisions import highest_class
 
@@ -36,6 +37,9 @@ MIN_BEST = 5
 def find_readings(facts: Facts) -> list[Reading]:
     """Return all ways to read a file, also those that are doubted, or that fail a test on the first rows."""
     found = list[Reading]()
+    if facts.of_trials:
+        candidates = label_candidates(facts) if facts.needs_labels else [Labels()]
+        return [each for labels in candidates for each in trial_readings(facts, labels)]
     for labels in label_candidates(facts):
         for each in _of_labels(facts, labels):
             reading = each._replace(roles=each.roles._replace(label=labels.column))

@@ -1,6 +1,7 @@
 """The ids of the rows of files, by which rows of several files are matched; or else in order."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -10,15 +11,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import Rule, shown
-from mpcs_torch.evaluation.files.reading import PredictionsError
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns
-from mpcs_torch.evaluation.files.words import is_index
+from mpcs_torch.evaluation.files.words import IDS, is_index, named_as
 
 if TYPE_CHECKING:
     import pyarrow
 
 Ids = tuple[str, ...]
 """Columns whose texts, joined, name the rows."""
+PAIR = ("enrollment", "test")
+"""The usual names of the two columns that, together, name a trial."""
+MAX_SINGLES, MAX_PAIRED = 30, 10
+"""The numbers of columns without names that may name trials alone, or with another: each is compared with each."""
 
 
 class RowIds(NamedTuple):
@@ -112,3 +117,31 @@ def shared_ids(tables: Sequence[FileTable]) -> list[str]:
     ]
     shared = set(ids[0]).intersection(*ids)
     return [name for name in ids[0] if name in shared]
+
+
+def trial_ids(
+    table: FileTable,
+    used: Collection[str],
+    options: ReadOptions,
+    *,
+    is_matched: bool = False,
+) -> list[Ids]:
+    """Return sets of columns, the most likely first, that may name the trials; the columns ``used`` do not.
+
+    With ``is_matched``, the names must be those of another file.
+    """
+    given = [] if options.id_column is None else options.id_column.split(",")
+    if given and (set(given) <= set(table.names) or not is_matched):
+        table.check_columns(given, "--id-column")
+        return [tuple(given)]
+    others = [name for name in table.names if name not in used]
+    known: list[Ids] = [names for names in (("trial",), PAIR) if set(names) <= set(others)]
+    usual: list[Ids] = [(name,) for name in named_as(others, IDS)]
+    known = known or (usual if len(usual) == 1 or is_matched else [])
+    if table.has_names and (known or not is_matched):
+        return known
+    singles: list[Ids] = [(name,) for name in others[:MAX_SINGLES]]
+    pairs = list(combinations(others[:MAX_PAIRED], 2))
+    if is_matched:
+        return [*pairs, *singles]
+    return [*singles[:1], *pairs] if len(pairs) == 1 else singles

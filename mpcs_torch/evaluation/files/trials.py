@@ -1,7 +1,7 @@
 """Read the trials of a detector: scores, with labels (target or non-target) from the same or another file."""
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,27 +11,28 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.errors import Rule, listed
-from mpcs_torch.evaluation.files.facts import label_text, named_class
+from mpcs_torch.errors import Rule, listed, printable, shown
+from mpcs_torch.evaluation.files.facts import Facts, label_text
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
-from mpcs_torch.evaluation.files.joined_labels import join
+from mpcs_torch.evaluation.files.joined_labels import with_labels
+from mpcs_torch.evaluation.files.offers import Measured
 from mpcs_torch.evaluation.files.reading import (
     NO_GROUP,
     Advance,
     PredictionsError,
     ReadOptions,
 )
-from mpcs_torch.evaluation.files.row_ids import Ids, RowIds
-from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, choices, to_number
-from mpcs_torch.evaluation.files.trial_roles import (
-    TrialRoles,
-    find_names,
-    find_roles,
-    in_words,
-    names_shown,
+from mpcs_torch.evaluation.files.reading_choice import choose
+from mpcs_torch.evaluation.files.roles import Roles
+from mpcs_torch.evaluation.files.row_ids import Ids, RowIds, trial_ids
+from mpcs_torch.evaluation.files.tables import (
+    FileTable,
+    ReadColumns,
+    is_gap,
 )
 from mpcs_torch.evaluation.files.words import target_or_not
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_rate
 from mpcs_torch.functional.detection.errors import missing_kind
 from mpcs_torch.functional.inputs.groups import Groups
 
@@ -56,6 +57,8 @@ class TrialTable(NamedTuple):
     """The trial names, (N,), all different; None if the file lacks them or they were not requested."""
     groups: dict[str, Groups]
     """The groups of the trials, by column."""
+    meaning: str = ""
+    """A phrase on what the labels mean, such as ``bonafide = target``."""
     read: str = ""
     """A sentence that says how the file was read."""
     unread: Sequence[str] = ()
@@ -72,7 +75,7 @@ def read_trials(
     """Read the scores and labels of a detector, and the groups and clusters that ``options`` names.
 
     Args:
-        path: A table in any format, with a header or without: see `find_roles`.
+        path: A table in any format, with a header or without: see `trial_readings`.
         options: The options for reading. ``options.labels`` may be a file that lists trials; each must have a score.
             Scores of other trials are an error; but in HDF5 matrices they are ignored, as in BOSARIS.
         advance: Called with the number of rows of a file after it is read.
@@ -81,26 +84,45 @@ def read_trials(
     Raises:
         PredictionsError: If a file cannot be read, its columns are ambiguous or missing, or a value breaks a rule.
     """
-    table = open_table(path)
-    names: Ids = ()
-    if options.labels is None:
-        roles = find_roles(table, options)
-        naming = find_names(table, roles, options) if named else []
-    else:
-        table, roles, names = _with_list(table, options)
-        naming = [names] if names and named else []
+    table, has_list = open_table(path), options.labels is not None
+    given = [] if has_list else ["label_column"]
+    table.check_options(options, "by", "cluster", "unit", *given)
+    ids: Ids = ()
+    if has_list:
+        facts = Facts(table, options, needs_labels=False, of_trials=True)
+        scores = choose(facts, None).scores
+        table, ids = with_labels(table, options, scores)
+        options = options._replace(score_columns=scores)  # no label is a score
+    facts = Facts(table, options, of_trials=True)
+    roles = choose(facts, partial(_measured, facts))
+    naming = [ids] if ids else []
+    if not has_list:
+        naming = trial_ids(table, [*roles.scores, roles.label], options)
+    return _read(table, roles, naming if named else [], ids, options, advance)
+
+
+def _read(
+    table: FileTable,
+    roles: Roles,
+    naming: Sequence[Ids],
+    ids: Ids,
+    options: ReadOptions,
+    advance: Advance,
+) -> TrialTable:
+    """Read the trials whose columns have ``roles``. One of the sets ``naming`` names them: ``ids``, if it is known."""
+    score, label = roles.scores[0], str(roles.label)
     grouped = options._replace(id_column=None).columns
-    texts_of = dict.fromkeys([roles.label, *grouped, *chain(*naming)])
-    read = table.read([roles.score, *texts_of], numbers=[roles.score])
-    scores = read.numbers(roles.score)
+    texts_of = dict.fromkeys([label, *grouped, *chain(*naming)])
+    read = table.read([score, *texts_of], numbers=[score])
+    values = read.numbers(score)
     advance(read.rows)
     texts = read._replace(columns={name: read.texts(name) for name in texts_of})
-    names = _unique_names(table, texts, naming) if options.labels is None else names
-    targets, meaning = _targets(texts, roles, options.target_label)
+    unique = ids or _unique_names(table, texts, naming)
+    targets, meaning = _targets(texts, roles, options)
     kept, words = _kept(
-        texts, roles, scores, targets, options, is_matrix=MATRIX in table.dialect
+        texts, roles, values, targets, options, is_matrix=MATRIX in table.dialect
     )
-    values = scores if kept.all() else scores[kept]
+    values = values if kept.all() else values[kept]
     trials = Trials(
         torch.from_numpy(-values if options.lower_is_target else values),
         torch.from_numpy(targets[kept] == 1),
@@ -118,86 +140,45 @@ def read_trials(
         name: columns.groups(name, None if name in named_by_all else NO_GROUP)
         for name in grouped
     }
-    ids = RowIds.of(texts, names).ids.take(kept.nonzero()[0]) if named and names else None
-    used = {roles.score, roles.label, *grouped, *names}
+    names = None
+    if naming and unique:
+        names = RowIds.of(texts, unique).ids.take(kept.nonzero()[0])
+    used = {score, label, *grouped, *unique}
     unread = [name for name in table.names if name not in used]
-    words = [f"labels {names_shown(roles.label)} ({meaning})", *words]
-    return TrialTable(
-        trials,
-        ids,
-        groups,
-        in_words(table, roles.score, names, words, unread, options),
-        unread,
-    )
+    words = [f"labels {names_shown(label)} ({meaning})", *words]
+    sentence = in_words(table, score, unique, words, unread, options)
+    return TrialTable(trials, names, groups, meaning, sentence, unread)
 
 
-def _with_list(table: FileTable, options: ReadOptions) -> tuple[FileTable, TrialRoles, Ids]:
-    """Return ``table`` with the labels of a list of trials, the roles, and the columns that name the trials."""
-    assert options.labels is not None
-    other = open_table(options.labels)
-    of_list = find_roles(other, options.alone()._replace(score_columns=()), has_score=False)
-    roles = find_roles(table, options, has_label=False)
-    ids = [
-        find_names(each, own, options, is_matched=True)
-        for each, own in ((table, roles), (other, of_list))
-    ]
-    may_lack = options.missing == "drop" or MATRIX in table.dialect
-    joined, names = join(
-        table,
-        other,
-        {"": of_list.label},
-        [],
-        (ids[0], ids[1]),
-        may_lack=may_lack,
-        is_list=True,
-    )
-    return joined, roles._replace(label=str(joined.label)), names
+def _measured(facts: Facts, options: ReadOptions) -> Measured:
+    """Return the equal error rate of all trials by other ``options``, for an offer."""
+    roles = choose(facts.asked(options, facts.table), None)
+    read = _read(facts.table, roles, [], (), options, lambda _: None)
+    rate = equal_error_rate(*read.trials).item()
+    return Measured({"": rate}, len(read.trials.labels), read.meaning, "equal error rate")
 
 
 def _targets(
-    texts: ReadColumns, roles: TrialRoles, target: str | None
+    texts: ReadColumns, roles: Roles, options: ReadOptions
 ) -> tuple[NDArray[np.int8], str]:
     """Return 1 for targets, 0 for non-targets, -1 without a label, (N,); and a phrase on what the labels mean."""
-    distinct = map(label_text, texts.single(roles.label).unique().to_pylist())
-    labels = list(dict.fromkeys(filter(None, distinct)))
-    kinds = {text: target_or_not(text) for text in labels}
-    if target is not None:
-        kinds = {text: int(text == label_text(target)) for text in labels}
-    rule = _broken_by_labels(kinds, roles.score, target)
-    if rule is not None:
-        raise PredictionsError(texts.path, rule, column=roles.label)
+    label, target = str(roles.label), roles.classes[0]
 
     def kind(value: Any) -> int | None:
-        return kinds.get(label_text(value), -1)
+        text = label_text(value)
+        if not text or (options.target_label is None and is_gap(text)):
+            return -1
+        return int(text == target) if target else target_or_not(text)
 
-    codes = texts.codes(roles.label, kind, Rule("label_of_trial")).numpy().astype(np.int8)
-    words = [text for text in labels if kinds[text]] or [f"not {text}" for text in labels]
-    others = [text for text in labels if not kinds[text]]
-    pooled = "" if target is None else ", all others are non-targets"
+    codes = texts.codes(label, kind, Rule("label_of_trial")).numpy().astype(np.int8)
+    distinct = map(label_text, texts.single(label).unique().to_pylist())
+    labels = [text for text in dict.fromkeys(distinct) if kind(text) != -1]
+    others = [text for text in labels if not kind(text)]
+    words = [text for text in labels if kind(text)] or [f"not {text}" for text in others]
+    pooled = ", all others are non-targets" if target else ""
     if len(others) > 1:
         pooled = f", {listed(others)} are non-targets together"
     return codes, f"{listed(words)} = target{pooled}"
-
-
-def _broken_by_labels(
-    kinds: Mapping[str, int | None], score: str, target: str | None
-) -> Rule | None:
-    """Return the rule for labels, given their ``kinds``, that do not tell targets from non-targets; else None."""
-    labels = [*kinds]
-    if target is not None and 1 in kinds.values():
-        return None
-    if target is not None:
-        return Rule("has_target_label", target=target, labels=labels)
-    if {"0", "-1"} <= {*labels}:
-        return Rule("zero_and_minus_one")
-    named = [labels[place] for place in named_class(score, labels)]
-    if named and kinds[named[0]] == 0 and to_number(named[0]) is None:
-        word = shlex.quote(named[0])
-        return Rule("score_of_non_target", label=named[0], score=score, word=word)
-    if None not in kinds.values() or len(labels) > 2:
-        return None
-    ways = choices("--target-label", labels)
-    return Rule("which_target", labels=labels, ways=ways)
 
 
 def _unique_names(table: FileTable, texts: ReadColumns, naming: Sequence[Ids]) -> Ids:
@@ -216,7 +197,7 @@ def _unique_names(table: FileTable, texts: ReadColumns, naming: Sequence[Ids]) -
 
 def _kept(
     texts: ReadColumns,
-    roles: TrialRoles,
+    roles: Roles,
     scores: NDArray[np.float64],
     targets: NDArray[np.int8],
     options: ReadOptions,
@@ -233,9 +214,37 @@ def _kept(
             kept &= ~np.asarray(texts.columns[name].is_null())
     elif not kept.all() and not is_matrix:
         row = int((~kept).argmax())
-        column = roles.score if np.isnan(scores[row]) else roles.label
+        column = roles.scores[0] if np.isnan(scores[row]) else roles.label
         raise texts.error(Rule("missing_value"), row, column)
     if not kept.any():
         raise PredictionsError(texts.path, Rule("rows_of_trials"))
     number = int((~kept).sum())
     return kept, [f"{number} rows without a label or a score left out"] if number else []
+
+
+def in_words(
+    table: FileTable,
+    score: str,
+    names: Sequence[str],
+    words: Sequence[str],
+    unread: Sequence[str],
+    options: ReadOptions,
+) -> str:
+    """Describe in a line how ``table`` was read: columns ``score``, ``names``, ``unread``, and further ``words``."""
+    scores = f"scores {names_shown(score)}"
+    if options.lower_is_target:
+        scores += ", negated, as thresholds are, because low ones are those of targets"
+    parts = [
+        table.dialect,
+        f"names {names_shown(*names)}" if names else "",
+        *words[:1],
+        scores,
+        *words[1:],
+        f"not used: {listed(unread)}" if unread else "",
+    ]
+    return f"{printable(table.path.name)}: {'; '.join(filter(None, parts))}"
+
+
+def names_shown(*names: str) -> str:
+    """Quote column names and join them with "and"."""
+    return " and ".join(f'"{shown(name)}"' for name in names)

@@ -19,7 +19,7 @@ from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.delimited import SPACE
 from mpcs_torch.evaluation.files.formats import check_names, open_text
 from mpcs_torch.evaluation.files.reading import PredictionsError
-from mpcs_torch.evaluation.files.row_ids import RowIds
+from mpcs_torch.evaluation.files.row_ids import PAIR, RowIds
 from mpcs_torch.evaluation.files.tables import (
     DECIMAL_COMMA,
     Column,
@@ -28,7 +28,6 @@ from mpcs_torch.evaluation.files.tables import (
     unnamed,
     without_decimals,
 )
-from mpcs_torch.evaluation.files.trial_roles import PAIR
 from mpcs_torch.evaluation.files.trials import TrialTable
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io.atomic_files import replace_together, replace_whole

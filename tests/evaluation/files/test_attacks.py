@@ -400,12 +400,18 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         {},
         [0.75],
     ),
-    "two codes of two classes": ("label,pred\n1,1\n0,-1\n1,1\n", "two_codes", {}, []),
+    "two codes of two classes": ("label,pred\n1,1\n0,-1\n1,1\n", "two_codes", {}, [0.667]),
     "predicted labels from 1, labels from 0": (
         "y_true,y_pred\n0,1\n1,2\n2,3\n2,2\n",
         "two_codes",
         {},
-        [],
+        [0.25],
+    ),
+    "three models, one of which is sure": (
+        "y,lr_prob,rf_prob,dt_prob,sex\n1,.9,.8,0,1\n0,.2,.3,0,1\n1,.4,.6,0,0\n0,.1,.7,1,1\n",
+        "several",
+        {},
+        [0.75, 0.75, 0.25, 0.75, 0.75],
     ),
     "two families of numbers": (
         "target,y1,y2,o1,o2\n1,0.2,0.8,0.5,0.5\n",
@@ -533,14 +539,14 @@ def test_what_may_mean_two_things_is_refused_with_ways_that_work(
         open_models([path], ReadOptions(**options), concern)
     assert refused.value.code == code
     offers = refused.value.offers
-    measured = [value for offer in offers for value in offer.measured.accuracies.values()]
+    measured = [value for offer in offers for value in offer.measured.values.values()]
     assert measured == pytest.approx(expected, abs=1e-3)
     for offer in offers:
         models = score_models(
             open_models([path], offer.options, concern), concern, intervals=False
         ).models
         values = [scores.values["accuracy"] for scores in models.values()]
-        assert values == pytest.approx([*offer.measured.accuracies.values()])
+        assert values == pytest.approx([*offer.measured.values.values()])
 
 
 AS_ELSEWHERE: dict[str, tuple[str, float]] = {

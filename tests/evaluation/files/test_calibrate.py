@@ -333,7 +333,7 @@ def test_separated_trials_are_refused_with_their_file(tmp_path: Path) -> None:
             "s.txt",
             "a b c d\n",
             "o.txt",
-            "s.txt: column_of_trial_scores",
+            "s.txt: no_trial_scores",
         ),
         ("s.txt", "", "o.txt", "s.txt: rows_in_file"),
     ],

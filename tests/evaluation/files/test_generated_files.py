@@ -175,7 +175,7 @@ def check_offer(path: Path, offer: Offer) -> None:
     models = score_models(
         open_models([path], offer.options), None, intervals=False
     ).models.values()
-    measured = [*offer.measured.accuracies.values()]
+    measured = [*offer.measured.values.values()]
     assert [scores.values["accuracy"] for scores in models] == pytest.approx(measured), (
         offer.words
     )

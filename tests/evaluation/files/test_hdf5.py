@@ -253,9 +253,9 @@ def test_files_that_end_early_or_lack_labels_are_refused(tmp_path: Path) -> None
     for scores, trials in ((path, key), (DATA / "sidekit-scores.h5", path)):
         with refused_file("s.h5: readable"):
             read(scores, trials)
-    with refused_file("labels_of_matrix"):
+    with refused_file("sidekit-scores.h5: labels_of_matrix"):
         read(DATA / "sidekit-scores.h5", None)
-    with refused_file("column_of_trial_scores"):
+    with refused_file("sidekit-key.h5: no_trial_scores"):
         read(key, None)
     with refused_file(
         "has_named_column",

@@ -9,8 +9,11 @@ import pytest
 import torch
 from pyarrow import csv, parquet
 
+from mpcs_torch.evaluation.files.offers import UnclearFileError
+from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import TrialTable, read_trials
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_rate
 from tests.refused import refused_file
 
 SCORES = (0.5, -1.5, 2e-3, 1.25)
@@ -286,14 +289,14 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
         (
             "a,label\nx,1\n",
             {},
-            "column_of_trial_scores",
+            "no_trial_scores",
         ),
         (
             "a,score\nx,1.5\n",
             {},
-            "column_of_trial_labels",
+            "no_trial_labels",
         ),
-        ("a x 1.5\nb y 0.5\n", {}, "column_of_trial_labels"),
+        ("a x 1.5\nb y 0.5\n", {}, "no_trial_labels"),
         (
             "score,label\n1,1\n2,0\nx,1\n",
             {},
@@ -312,17 +315,7 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
         (
             "score,label\n1,1\n1,2\n",
             {},
-            "which_target, column label",
-        ),
-        (
-            "score,label\n1,cat\n1,dog\n",
-            {},
-            "which_target, column label",
-        ),
-        (
-            "0.5 cat\n0.7 dog\n",
-            {},
-            "column_of_trial_labels",
+            "which_target",
         ),
         (
             "score,label\n1,1\n2,0\n3,0\n1,x\n",
@@ -332,12 +325,12 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
         (
             "score,label\n1,1\n2,0\n3,-1\n",
             {},
-            "zero_and_minus_one, column label",
+            "which_target",
         ),
         (
             "score,label\n1,1\n2,0\n",
             {"target_label": "x"},
-            "has_target_label, column label",
+            "no_target",
         ),
         (
             "score,label\n1,1\n1\n",
@@ -353,21 +346,6 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
             "0.5 0\n",
             {},
             "both_kinds_of_trials",
-        ),
-        (
-            "1 0\n0 1\n",
-            {},
-            "one_way",
-        ),
-        (
-            "score,target,y_true\n1,1,0\n0,0,1\n",
-            {},
-            "one_way",
-        ),
-        (
-            "a,b,label\n0.1,0.7,1\n0.2,0.8,0\n",
-            {},
-            "one_way",
         ),
         (
             "score,label\n1,1\n0,0\n",
@@ -429,7 +407,7 @@ def test_errors_name_the_place_and_the_next_step(
         (
             "a x 1\nb x 2\n",
             "a x yes\nb x maybe\n",
-            "column_of_trial_labels",
+            "t.txt: column_of_labels",
         ),
         (
             "a x 1.5\n",
@@ -483,3 +461,98 @@ def test_arrays_that_break_a_rule_are_refused(
 def test_scores_may_be_infinite(tmp_path: Path) -> None:
     found = read(written(tmp_path / "s.csv", "score,label\n-inf,0\ninf,1\n0.5,1\n"))
     assert found.trials.scores.tolist() == [-torch.inf, torch.inf, 0.5]
+
+
+UNCLEAR: dict[str, tuple[str, str, list[str]]] = {
+    "which are targets": (
+        "score,label\n1,cat\n2,dog\n",
+        "which_target",
+        ["--target-label cat", "--target-label dog"],
+    ),
+    "labels by their values": (
+        "0.5 cat\n0.7 dog\n0.6 dog\n",
+        "which_target",
+        ["--target-label cat", "--target-label dog"],
+    ),
+    "0 beside -1": (
+        "score,label\n1,1\n2,0\n3,-1\n",
+        "which_target",
+        ["--target-label 1", "--target-label=-1", "--target-label 0"],
+    ),
+    "a score of what is no target": (
+        "label,prob_fake\nreal,.1\nfake,.9\n",
+        "named_target",
+        ["--target-label fake"],
+    ),
+    "a probability of 0": ("y,prob_0\n0,.9\n1,.2\n", "named_target", ["--target-label 0"]),
+    "scores of three classes": (
+        "prob_a,prob_b,prob_c,label\n.7,.2,.1,a\n.1,.8,.1,b\n.2,.2,.6,c\n",
+        "named_target",
+        [f"--score-columns prob_{name} --target-label {name}" for name in "abc"],
+    ),
+    "labels or scores": (
+        "1 0\n0 1\n",
+        "several",
+        ["--score-columns 'column 2'", "--score-columns 'column 1'"],
+    ),
+    "two columns of labels": (
+        "score,target,y_true\n1,1,0\n0,0,1\n",
+        "several",
+        ["--label-column target", "--label-column y_true"],
+    ),
+    "two columns of numbers": (
+        "a,b,label\n0.1,0.7,1\n0.2,0.8,0\n",
+        "not_scores",
+        ["--score-columns a", "--score-columns b"],
+    ),
+    "a code beside words": (
+        "score,sex,ill\n.1,f,1\n.7,m,0\n.3,f,0\n",
+        "not_labels",
+        ["--label-column ill"],
+    ),
+    "features": (
+        "V1,V2,V3,Class\n-1.2,.1,2.7,0\n-.9,1.4,1.7,1\n",
+        "no_trial_scores",
+        [],
+    ),
+}
+"""By what it is: the content, the code of the refusal, and the options that it offers."""
+
+
+@pytest.mark.parametrize("name", UNCLEAR)
+def test_an_unclear_file_is_refused_with_options_that_were_tried(
+    name: str, tmp_path: Path
+) -> None:
+    text, code, words = UNCLEAR[name]
+    path = written(tmp_path / "s.txt", text)
+    with pytest.raises(UnclearFileError) as refused:
+        read(path)
+    assert refused.value.code == code
+    assert [offer.words for offer in refused.value.offers] == words
+    for offer in refused.value.offers:
+        rate = equal_error_rate(*read_trials(path, offer.options, lambda _: None).trials)
+        assert offer.measured.values == {"": rate.item()}
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("y_true,prob_benign\nmalignant,.2\nbenign,.9\n", "benign"),
+        ("died,prob_died,ward\n1,.9,2\n0,.2,1\n", "1"),
+        ("label,prob_fake\n1,.9\n0,.2\n", "1"),
+        ("label,P(y=0)\n0,.9\n1,.2\n", None),
+    ],
+)
+def test_names_of_scores_mean_what_they_mean_to_classifiers(
+    text: str, target: str | None, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "s.csv", text)
+    predictions = Predictions(path)
+    assert predictions.rows().scores.argmax(dim=1).equal(predictions.rows().target)
+    if target is None:
+        with pytest.raises(UnclearFileError):
+            read(path)
+        return
+    trials = read(path).trials
+    assert equal_error_rate(*trials) == 0
+    assert predictions.class_names[predictions.roles.of_class] == target
