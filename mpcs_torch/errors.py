@@ -18,6 +18,8 @@ MAX_QUOTED = 100
 """The maximum number of characters of a value in an error message."""
 MAX_QUOTED_NUMBERS = 10
 """The maximum number of values of a row in an error message."""
+MAX_QUOTED_CAUSE = 500
+"""The maximum number of characters of an error of other code, in a message about what it caused."""
 
 
 class ExitStatus(IntEnum):
@@ -174,7 +176,7 @@ class _Sentence(Formatter):
         if isinstance(value, str | Rule | MpcsError | PurePath):
             return str(value)
         if isinstance(value, Exception):
-            return shown(str(value))
+            return shown(str(value), MAX_QUOTED_CAUSE)
         return value_in_words(value)
 
 

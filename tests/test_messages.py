@@ -27,7 +27,7 @@ def calls() -> Iterator[tuple[str, set[str | None]]]:
             makers = ("require", "refused", "Rule")
             is_error = call.func.id in makers or call.func.id.endswith("Error")
             if is_error and isinstance(code, ast.Constant) and code.value in RULES:
-                is_problem = call.func.id in ("Problem", "refused")
+                is_problem = call.func.id in ("Rule", "refused")
                 given = {keyword.arg for keyword in call.keywords}
                 yield code.value, given if is_problem else given - PLACES
 

@@ -101,7 +101,7 @@ def _of_targets(facts: Facts, reading: Reading) -> Iterator[Reading]:
         return
     named = [texts[place] for place in facts.named_class(score, texts)]
     targets, problem = list[str](), None
-    if named and named[0] != score and kinds[named[0]] != 1:
+    if named and kinds[named[0]] != 1:
         targets = named
         if kinds[named[0]] == 0 or len(texts) > 2:
             problem = Rule("named_target", score=score, label=named[0], **said)

@@ -97,7 +97,7 @@ def read_trials(
     roles = choose(facts, partial(_measured, facts))
     naming = [ids] if ids else []
     if not has_list:
-        naming = trial_ids(table, [*roles.scores, roles.label], options)
+        naming = trial_ids(table, [*roles.scores, str(roles.label)], options)
     return _read(table, roles, naming if named else [], ids, options, advance)
 
 

@@ -414,7 +414,7 @@ def test_errors_name_the_place_and_the_next_step(
             "b y 1\n",
             "t.txt: ids_of_both",
         ),
-        ("t 1.5\n", "t 1 x y z\n", "t.txt: one_way"),
+        ("t 1.5\n", "t 1 x y z\n", "t.txt: one_column_of_labels"),
     ],
 )
 def test_labels_apart_must_match(
