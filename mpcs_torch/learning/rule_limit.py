@@ -161,8 +161,9 @@ class Limit:
                 at_most, errors, match["of"] or SAMPLES, match["by"], confidence, per
             )
         except ValueError as error:
-            place = f"limit {quoted(text)}:"
-            raise InvalidValueError("caused_by", place, cause=error) from None
+            raise InvalidValueError(
+                "caused_by", f"limit {quoted(text)}:", cause=error
+            ) from None
 
     @property
     def is_of_decided(self) -> bool:
