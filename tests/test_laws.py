@@ -74,6 +74,11 @@ def updated(
     return metric
 
 
+def check(case: MetricCase, metric: Metric, batch: Batch | None = None) -> None:
+    """Check that ``metric`` has the value that the oracle gives for ``batch``; by default, for the whole batch."""
+    assert values_of(metric.compute()) == expected(case, batch)
+
+
 def stranger(case: MetricCase) -> Metric:
     """Make a metric whose states must not be mistaken for those of this case."""
     return (case.make_stranger or case.make_other)()
@@ -123,7 +128,7 @@ def test_totals_of_ten_thousand_million_samples_still_grow(case: MetricCase) -> 
 
 
 def test_value_equals_the_oracle(case: MetricCase) -> None:
-    assert values_of(updated(case).compute()) == expected(case)
+    check(case, updated(case))
 
 
 def test_other_settings_give_another_value(case: MetricCase) -> None:
@@ -143,7 +148,7 @@ def test_batches_and_their_order_do_not_matter() -> None:
             metric = case.make()
             for start, stop in edges:
                 metric.update(*part(case, start, stop))
-            assert values_of(metric.compute()) == expected(case)
+            check(case, metric)
 
     law()
 
@@ -151,28 +156,26 @@ def test_batches_and_their_order_do_not_matter() -> None:
 def test_an_empty_batch_adds_nothing(case: MetricCase) -> None:
     metric = updated(case)
     metric.update(*part(case, 0, 0))
-    assert values_of(metric.compute()) == expected(case)
+    check(case, metric)
 
 
 def test_forward_returns_the_value_of_the_batch_and_accumulates(case: MetricCase) -> None:
     metric = case.make()
     assert values_of(metric(*part(case, 0, 10))) == expected(case, part(case, 0, 10))
     assert values_of(metric(*part(case, 10, 40))) == expected(case, part(case, 10, 40))
-    assert values_of(metric.compute()) == expected(case)
+    check(case, metric)
 
 
 def test_reset_clears_the_states(case: MetricCase) -> None:
     metric = updated(case, batch=case.fed.draw(7, 1))
     metric.reset()
-    assert values_of(updated(case, metric).compute()) == expected(case)
+    check(case, updated(case, metric))
 
 
 def test_pickles_and_clones_hold_the_state(case: MetricCase) -> None:
     metric = updated(case, batch=part(case, 0, 10))
     for other in (pickle.loads(pickle.dumps(metric)), metric.clone()):
-        assert values_of(updated(case, other, part(case, 10, 40)).compute()) == expected(
-            case
-        )
+        check(case, updated(case, other, part(case, 10, 40)))
     assert values_of(metric.compute()) == expected(case, part(case, 0, 10))
 
 
@@ -181,7 +184,7 @@ def test_merging_adds_states_and_refreshes_the_value(case: MetricCase) -> None:
     stale = values_of(metric.compute())
     metric.merge_state(updated(case, batch=part(case, 10, 30)))
     metric.merge_state(updated(case, batch=part(case, 30, 40)).metric_state)
-    assert values_of(metric.compute()) == expected(case)
+    check(case, metric)
     assert values_of(metric.compute()) != stale
     assert metric.update_count == 3
 
@@ -189,14 +192,14 @@ def test_merging_adds_states_and_refreshes_the_value(case: MetricCase) -> None:
 def test_merging_into_a_fresh_metric_counts_as_an_update(case: MetricCase) -> None:
     metric = case.make()
     metric.merge_state(updated(case))
-    assert values_of(metric.compute()) == expected(case)
+    check(case, metric)
 
 
 def test_merging_other_settings_is_refused(case: MetricCase) -> None:
     metric = updated(case)
     with pytest.raises(ValueError, match=r"must come from a .* with the same settings"):
         metric.merge_state(updated(case, stranger(case)))
-    assert values_of(metric.compute()) == expected(case)
+    check(case, metric)
 
 
 def test_state_dict_makes_a_round_trip(case: MetricCase) -> None:
@@ -207,7 +210,7 @@ def test_state_dict_makes_a_round_trip(case: MetricCase) -> None:
     loaded.load_state_dict(saved.state_dict())
     assert values_of(loaded.compute()) == expected(case, part(case, 0, 10))
     assert values_of(loaded.compute()) != stale
-    assert values_of(updated(case, loaded, part(case, 10, 40)).compute()) == expected(case)
+    check(case, updated(case, loaded, part(case, 10, 40)))
     assert values_of(saved.compute()) == expected(case, part(case, 0, 10))
 
 
@@ -260,7 +263,7 @@ def test_states_keep_their_precision(case: MetricCase, cast: str) -> None:
         torch.half
     )
     assert [tensor.dtype for tensor in tensors(metric)] == before
-    assert values_of(updated(case, metric, part(case, 10, 40)).compute()) == expected(case)
+    check(case, updated(case, metric, part(case, 10, 40)))
     metric.reset()
     updated(case, metric, part(case, 0, 10))
     assert [tensor.dtype for tensor in tensors(metric)] == before
@@ -312,7 +315,7 @@ def test_a_gpu_gives_the_values_of_the_cpu_and_update_does_not_wait_for_it(
         metric.update(*batches[1])
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    assert values_of(metric.compute()) == expected(case)
+    check(case, metric)
 
 
 def test_bad_values_on_a_gpu_are_refused_by_compute(
@@ -326,7 +329,7 @@ def test_bad_values_on_a_gpu_are_refused_by_compute(
     with Refused(refusal.code, refusal.argument, count=2):
         metric.compute()
     metric.reset()
-    assert values_of(updated(case, metric).compute()) == expected(case)
+    check(case, updated(case, metric))
 
 
 READERS: dict[str, Callable[[Metric, MetricCase], Metric]] = {
@@ -360,11 +363,9 @@ def test_all_that_reads_states_sees_all_batches(case: MetricCase, reader: str) -
     for start in range(0, SIZE, 4):
         metric.update(*part(case, start, start + 4))
     metric = READERS[reader](metric, case)
-    assert values_of(metric.compute()) == expected(case)
+    check(case, metric)
     assert metric.update_count == metric.batch_count == SIZE // 4
-    assert values_of(updated(case, metric).compute()) == expected(
-        case, tuple(map(twice, whole(case)))
-    )
+    check(case, updated(case, metric), tuple(map(twice, whole(case))))
 
 
 @pytest.mark.parametrize("method", ["update", "forward"])
@@ -382,7 +383,7 @@ def test_an_interrupted_batch_leaves_the_metric_as_it_was(
         patch.setattr(type(metric), "update", interrupted)
         with pytest.raises(KeyboardInterrupt):
             getattr(metric, method)(*part(case, 0, 4))
-    assert values_of(metric.compute()) == expected(case)
+    check(case, metric)
     assert metric.update_count == 1
 
 
@@ -433,9 +434,7 @@ def test_an_error_in_compute_leaves_a_metric_of_several_processes_unsynced(
     )
     with pytest.raises(ValueError, match="needs at least one batch"):
         metric.compute()
-    assert values_of(updated(case, metric).compute()) == expected(
-        case, tuple(map(twice, whole(case)))
-    )
+    check(case, updated(case, metric), tuple(map(twice, whole(case))))
     assert metric.update_count == 1
 
 
@@ -462,7 +461,7 @@ def test_a_batch_of_a_wrong_shape_is_refused_each_time() -> None:
     for _ in range(2):
         with pytest.raises(ValueError, match="preds must have 4 classes"):
             metric.update(preds[:, :3], target)
-    assert values_of(metric.compute()) == expected(case)
+    check(case, metric)
 
 
 def test_kept_samples_lie_in_few_tensors_that_a_reset_frees(case: MetricCase) -> None:
@@ -538,7 +537,7 @@ def test_a_refused_batch_leaves_the_metric_as_it_was(case: MetricCase) -> None:
         metric.update(*case.fed.bad)
     with case.fed.refusal:
         metric(*case.fed.bad)
-    assert values_of(metric.compute()) == expected(case)
+    check(case, metric)
     assert metric.update_count == 1
     assert values_of(metric(*part(case, 0, 10))) == expected(case, part(case, 0, 10))
 
@@ -558,7 +557,7 @@ def test_a_batch_of_ignored_samples_raises_no_error(case: MetricCase) -> None:
     metric = case.make(**case.fed.ignoring)
     metric(*case.fed.ignored)
     metric(*whole(case))
-    assert values_of(metric.compute()) == expected(case)
+    check(case, metric)
 
 
 def test_values_are_not_checked_without_validate_args(case: MetricCase) -> None:
@@ -574,7 +573,7 @@ def test_without_validate_args_no_bad_values_are_searched(
     monkeypatch.setattr(
         Fault, "__new__", lambda *_, **__: pytest.fail("bad values were searched")
     )
-    assert values_of(updated(case, metric).compute()) == expected(case)
+    check(case, updated(case, metric))
 
 
 def test_the_diagonal_of_concern_does_not_count_as_a_setting() -> None:
@@ -712,7 +711,7 @@ def test_a_compiled_loop_has_no_graph_break_and_two_graphs_for_two_sizes(name: s
         )  # views would differ in their offset, too
     assert counters["stats"]["unique_graphs"] == 2
     assert metric.update_count == metric.batch_count == 100
-    assert values_of(metric.compute()) == expected(case)
+    check(case, metric)
 
 
 def test_core_compiles_without_a_graph_break(case: MetricCase) -> None:
@@ -729,7 +728,7 @@ def test_changing_a_batch_afterwards_does_not_change_the_metric(case: MetricCase
     metric.update(*batch)
     for tensor in batch:
         tensor.zero_()
-    assert values_of(metric.compute()) == expected(case)
+    check(case, metric)
 
 
 def test_gradients_do_not_reach_the_state(case: MetricCase) -> None:
@@ -756,9 +755,7 @@ def test_plot_draws_the_samples(case: MetricCase) -> None:
     pyplot.close(figure)
     assert pyplot.get_fignums() == []
     assert values_of(metric.compute()) == pytest.approx(before, rel=0, abs=0, nan_ok=True)
-    assert values_of(updated(case, metric).compute()) == expected(
-        case, tuple(map(twice, whole(case)))
-    )
+    check(case, updated(case, metric), tuple(map(twice, whole(case))))
 
 
 def twice(batch: Tensor) -> Tensor:

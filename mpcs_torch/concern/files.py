@@ -136,7 +136,7 @@ def _read(source: str | Path) -> "tuple[Path, Document]":
         place = (
             str(path) if error.place is None else ":".join(map(str, (path, *error.place)))
         )
-        raise ConcernError([Problem((), error.sentence(), place)]) from None
+        raise ConcernError([Problem((), error.problem, place)]) from None
     if not isinstance(document.value, dict):
         raise ConcernError([Problem((), _about_keys("mapping").message, str(path))])
     return path, document

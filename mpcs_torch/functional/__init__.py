@@ -116,6 +116,7 @@ from mpcs_torch.functional.probability.probability_accuracy import (
 from mpcs_torch.functional.probability.probability_accuracy import (
     probability_accuracy as probability_accuracy,
 )
+from mpcs_torch.functional.probability.scores import ProbabilityMeans as ProbabilityMeans
 from mpcs_torch.functional.probability.scores import brier_score as brier_score
 from mpcs_torch.functional.probability.scores import cross_entropy as cross_entropy
 from mpcs_torch.functional.probability.scores import decisiveness as decisiveness

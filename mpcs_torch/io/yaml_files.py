@@ -36,15 +36,16 @@ class YamlError(CodedError, ValueError):
         self.place = place
         """The line and column of the problem; None if unknown."""
 
-    def __str__(self) -> str:
-        where = (
-            "" if self.place is None else f"line {self.place[0]}, column {self.place[1]}: "
-        )
-        return self.sentence(where)
+    @property
+    def problem(self) -> str:
+        """The message without the place, for a caller that names the place otherwise."""
+        return f"not valid YAML: {shown(str(self.rule))}"
 
-    def sentence(self, where: str = "") -> str:
-        """Return the message with ``where`` as the place, so that a caller can name it otherwise."""
-        return f"not valid YAML: {where}{shown(str(self.rule))}"
+    def __str__(self) -> str:
+        if self.place is None:
+            return self.problem
+        line, column = self.place
+        return f"not valid YAML: line {line}, column {column}: {shown(str(self.rule))}"
 
 
 @dataclass(frozen=True)

@@ -262,8 +262,9 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
     except (OSError, MemoryError):
         raise
     except Exception as error:  # pickle and torch raise many kinds of errors
-        entry = _blame(leaves, torch.save)
-        raise StateError("cannot_be_saved", entry, cause=shown(str(error))) from error
+        raise StateError(
+            "cannot_be_saved", _blame(leaves, torch.save), cause=shown(str(error))
+        ) from error
     load = partial(torch.load, map_location="cpu", weights_only=weights_only)
     try:
         load(path, mmap=True)  # reads no values of tensors

@@ -416,8 +416,7 @@ class Watch:
             RuntimeError,
             OverflowError,
         ) as error:
-            place = f"{path}:"
-            raise StateError("state_of_watch", place, cause=str(error)) from None
+            raise StateError("state_of_watch", f"{path}:", cause=str(error)) from None
         return watch
 
     def _restore(self, plain: Mapping[str, Any]) -> None:

@@ -233,8 +233,7 @@ def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
     try:
         parts = [MNIST(root, train=is_train) for is_train in (True, False)]
     except Exception as error:  # torchvision raises many kinds of errors
-        place = printable(str(root / "MNIST" / "raw"))
-        raise DataError("mnist", folder=place) from error
+        raise DataError("mnist", folder=printable(str(root / "MNIST" / "raw"))) from error
     splits = []
     for part in parts:
         images = part.data.float().div(255)
@@ -263,8 +262,11 @@ def _read_add(folder: Path, name: str) -> Split:
     except (
         Exception
     ) as error:  # numpy parses headers as code, which raises many kinds of errors
-        place = f"{printable(str(folder))}: X_{name}.npy and Y_{name}.npy"
-        raise DataError("add_arrays", place, cause=str(error)) from None
+        raise DataError(
+            "add_arrays",
+            f"{printable(str(folder))}: X_{name}.npy and Y_{name}.npy",
+            cause=str(error),
+        ) from None
 
 
 def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of the config
@@ -297,8 +299,7 @@ def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
     if not path.is_file():
         path = folder / f"{stem}.ts"
     if not path.is_file():
-        place = printable(str(folder))
-        raise DataError("ucr_file", place, stem=stem, name=folder.name)
+        raise DataError("ucr_file", printable(str(folder)), stem=stem, name=folder.name)
     try:
         lines = [line.strip() for line in read_text(path).splitlines() if line.strip()]
         if path.suffix == ".ts":
@@ -316,8 +317,7 @@ def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
         if values.ndim != 2 or not values.numel() or not values.isfinite().all():
             raise InvalidValueError("finite_series", shape=tuple(values.shape))
     except ValueError as error:
-        place = f"{printable(str(path))}:"
-        raise DataError("caused_by", place, cause=error) from None
+        raise DataError("caused_by", f"{printable(str(path))}:", cause=error) from None
     return labels, values.unsqueeze(-1)
 
 

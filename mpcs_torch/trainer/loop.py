@@ -142,8 +142,11 @@ class TrainingRun:
             )
         split = drawn if epochs.samples == "train" else data.validation
         if split is None:
-            place = f"{self.config.name}: epochs.samples:"
-            raise ConfigError("validation_split", place, data=str(self.config.data))
+            raise ConfigError(
+                "validation_split",
+                f"{self.config.name}: epochs.samples:",
+                data=str(self.config.data),
+            )
         return split, len(split.labels) if epochs.batches is None else self.batch_size
 
     @property
@@ -381,13 +384,15 @@ def _margin_ramp(config: RunConfig, loss: object) -> MarginRamp | None:
     if ramp is None:
         return None
     if not isinstance(loss, SoftmaxMarginLoss):
-        place = f"{config.name}: training.margin_ramp"
-        raise ConfigError("needs", place, other="the loss softmax_margin")
+        raise ConfigError(
+            "needs", f"{config.name}: training.margin_ramp", other="the loss softmax_margin"
+        )
     try:
         return MarginRamp(loss, config.epochs.count, begin=ramp[0], end=ramp[1])
     except InvalidValueError as error:
-        place = f"{config.name}: training.margin_ramp:"
-        raise ConfigError("caused_by", place, cause=error) from None
+        raise ConfigError(
+            "caused_by", f"{config.name}: training.margin_ramp:", cause=error
+        ) from None
 
 
 def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:

@@ -49,5 +49,6 @@ def make_metrics(config: RunConfig, data: DataSplits) -> list[tuple[MetricEntry,
             for entry in entries
         ]
     except (TypeError, ValueError) as error:
-        place = f"{config.name}: metrics:"
-        raise ConfigError("caused_by", place, cause=str(error)) from error
+        raise ConfigError(
+            "caused_by", f"{config.name}: metrics:", cause=str(error)
+        ) from error

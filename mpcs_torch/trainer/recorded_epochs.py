@@ -180,8 +180,9 @@ def _read_selector(folder: Path) -> RecordedEpochs:
         for epoch in saved.epochs:
             rule.values_in(epoch.values)
             if control := [name for name in epoch.values if has_control(name)]:
-                name = f"the name {quoted(control[0])}"
-                raise InvalidValueError("no_control_in_name", name)
+                raise InvalidValueError(
+                    "no_control_in_name", f"the name {quoted(control[0])}"
+                )
     except (TypeError, ValueError, AttributeError) as error:
         raise damaged(folder / MANIFEST, error) from None
     directions = dict[str, Direction]()

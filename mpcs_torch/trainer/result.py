@@ -85,8 +85,7 @@ def read_records(path: str | Path) -> list[Record]:
             if not record["epoch"].is_integer():
                 raise InvalidValueError("epoch_of_line", cell=shown(cells[0]))
         except ValueError as error:
-            place = f"{path}: line {number}:"
-            raise ResultError("caused_by", place, cause=error) from None
+            raise ResultError("caused_by", f"{path}: line {number}:", cause=error) from None
         records.append(record)
     return records
 

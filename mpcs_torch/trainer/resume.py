@@ -98,8 +98,9 @@ def restore(run: TrainingRun, saved: dict[str, Any]) -> None:
     except ConfigError:
         raise
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        place = f"{run.config.name}:"
-        raise ConfigError("damaged_state", place, cause=shown(repr(error))) from error
+        raise ConfigError(
+            "damaged_state", f"{run.config.name}:", cause=shown(repr(error))
+        ) from error
 
 
 def check_resumable(saved: str, config: RunConfig, epochs: int = 0) -> bool:

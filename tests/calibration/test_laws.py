@@ -58,6 +58,11 @@ def test_every_calibration_obeys_the_laws() -> None:
     } == set(CASES)
 
 
+def fitted_to(case: Case) -> nn.Module:
+    """Return a module that is fitted to the first draw."""
+    return case.make().fit(*case.draw(0))
+
+
 def test_a_fit_changes_what_the_module_gives_and_returns_it(case: Case) -> None:
     module, (scores, target) = case.make(), case.draw(0)
     before = (
@@ -70,7 +75,7 @@ def test_a_fit_changes_what_the_module_gives_and_returns_it(case: Case) -> None:
 def test_a_second_fit_forgets_the_first(case: Case) -> None:
     again = case.make().fit(*case.draw(1)).fit(*case.draw(0))
     torch.testing.assert_close(
-        again.state_dict(), case.make().fit(*case.draw(0)).state_dict(), rtol=0, atol=0
+        again.state_dict(), fitted_to(case).state_dict(), rtol=0, atol=0
     )
 
 
@@ -78,7 +83,7 @@ def test_a_second_fit_forgets_the_first(case: Case) -> None:
 def test_a_state_goes_through_a_file_into_another_module(
     case: Case, is_fitted: bool
 ) -> None:
-    fitted, file = case.make().fit(*case.draw(0)), io.BytesIO()
+    fitted, file = fitted_to(case), io.BytesIO()
     torch.save(fitted.state_dict(), file)
     file.seek(0)
     fresh = case.make().fit(*case.draw(1)) if is_fitted else case.make()
@@ -92,8 +97,7 @@ def test_a_state_goes_through_a_file_into_another_module(
 
 def test_a_state_is_loaded_inside_another_module(case: Case) -> None:
     fitted, fresh = (
-        nn.Sequential(nn.Identity(), module)
-        for module in (case.make().fit(*case.draw(0)), case.make())
+        nn.Sequential(nn.Identity(), module) for module in (fitted_to(case), case.make())
     )
     fresh.load_state_dict(fitted.state_dict())
     scores = case.draw(2)[0]
@@ -101,13 +105,13 @@ def test_a_state_is_loaded_inside_another_module(case: Case) -> None:
 
 
 def test_copies_and_pickles_give_the_same_scores(case: Case) -> None:
-    fitted, scores = case.make().fit(*case.draw(0)), case.draw(1)[0]
+    fitted, scores = fitted_to(case), case.draw(1)[0]
     for other in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
         assert torch.equal(other(scores), fitted(scores))
 
 
 def test_an_exported_module_takes_batches_of_any_size(case: Case) -> None:
-    fitted, (scores, _) = case.make().fit(*case.draw(0)), case.draw(1)
+    fitted, (scores, _) = fitted_to(case), case.draw(1)
     dynamic = {"preds": {0: torch.export.Dim("batch")}}
     exported, file = (
         torch.export.export(fitted, (scores.float()[:7],), dynamic_shapes=dynamic),
@@ -122,7 +126,7 @@ def test_an_exported_module_takes_batches_of_any_size(case: Case) -> None:
 
 
 def test_batches_give_the_same_scores_as_the_whole(case: Case) -> None:
-    fitted, (scores, _) = case.make().fit(*case.draw(0)), case.draw(1)
+    fitted, (scores, _) = fitted_to(case), case.draw(1)
     parts = torch.cat([fitted(part) for part in scores.split([1, 150, 249])])
     assert torch.equal(parts, fitted(scores))
 

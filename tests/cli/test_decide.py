@@ -39,6 +39,11 @@ def fit(rows: Path, concern: Path, rule: Path, *options: str | Path) -> None:
     assert run("decide", "fit", rows, "--concern", concern, "--out", rule, *options) == 0
 
 
+def apply(rule: Path, rows: Path, out: Path, *options: str | Path) -> None:
+    """Decide ``rows`` by ``mpcs decide apply``, and write the decisions to the file ``out``."""
+    assert run("decide", "apply", rule, rows, "--out", out, *options) == 0
+
+
 @pytest.mark.parametrize("scale", ["logits", "probabilities"])
 def test_a_rule_decides_or_refers_each_row(
     scale: str, tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
@@ -64,7 +69,7 @@ def test_a_rule_decides_or_refers_each_row(
         ["samples judged", "320"],
     ], "one of five calibrates"
     out = tmp_path / "decisions.csv"
-    assert run("decide", "apply", rule, tmp_path / "new.csv", "--out", out, *flags) == 0
+    apply(rule, tmp_path / "new.csv", out, *flags)
     printed = capsys.readouterr().out
     with out.open() as file:
         rows = list(csv.DictReader(file))
@@ -166,10 +171,7 @@ def test_decisions_are_evaluated_as_the_file_of_decisions_is(
         assert found[part] == scored[part], part
     assert found["decisions"] == 400
     assert found["per_class"]["dark"]["samples"] == int((target >= 2).sum())
-    assert (
-        run("decide", "apply", rule, tmp_path / "new.csv", "--out", tmp_path / "other.csv")
-        == 0
-    )
+    apply(rule, tmp_path / "new.csv", tmp_path / "other.csv")
     assert "E2: rows share values of 'patient' (134)" in capsys.readouterr().err
 
 
@@ -183,7 +185,7 @@ def test_labels_are_not_needed_to_apply(
     rule, out = tmp_path / "rule.pt", tmp_path / "out.csv"
     fit(dev, concern, rule, "--logits")
     assert "No limit was asked for" in capsys.readouterr().out
-    assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
+    apply(rule, new, out, "--logits")
     assert capsys.readouterr().out.splitlines() == [
         'new.npz: no labels; lists of scores "preds" = classes red, yellow, green, blue',
         "Estimated from the probabilities, which is right only while they are calibrated, and is no limit:",
@@ -357,9 +359,7 @@ def test_every_column_keeps_its_name_order_and_text(
         '0;007;0,7;0,1;red;0,1;0,1;"a; ""b""";2024-01-01\n'
         "1;008;0,10;0,2;;0,3;0,40;;\n"
     )
-    assert (
-        run("decide", "apply", rule, new, "--out", out, "--label-column", "diagnosis") == 0
-    )
+    apply(rule, new, out, "--label-column", "diagnosis")
     header, *rows = lines_of(out)
     assert header == f"{lines_of(new)[0]};decision;risk;cost;reason;best"
     assert [
@@ -383,7 +383,7 @@ def test_rows_without_scores_are_left_out_and_stay_in_the_file(
     new.write_text(
         "id,red,yellow,green,blue\na,0.7,0.1,0.1,0.1\nb,,,,\nc,0.1,0.1,0.1,0.7\n"
     )
-    assert run("decide", "apply", rule, new, "--out", out, "--missing", "drop") == 0
+    apply(rule, new, out, "--missing", "drop")
     printed = capsys.readouterr().out
     assert (
         "1 row without a label, score, cluster, unit, weight or cost left out: values are those of the others."
@@ -448,7 +448,7 @@ def test_each_format_gives_the_same_decisions(
     expected = DecisionRule(load_concern(concern), calibration=None)
     expected.save(rule)
     out = tmp_path / f"out{'.parquet' if suffix == '.parquet' else '.csv'}"
-    assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
+    apply(rule, new, out, "--logits")
     table = open_table(out).read(["decision", "target"]).columns
     assert table["decision"].tolist() == [
         [*NAMES, "refer"][i] for i in expected(logits(1)[0]).tolist()
@@ -573,7 +573,7 @@ def test_columns_of_costs_reach_the_rule_and_the_values(
     assert "costs must be given if they were in the fit (--cost-columns)" in one_line(
         capsys.readouterr().err
     )
-    assert run("decide", "apply", rule, files[1], "--out", out, *options, "--json") == 0
+    apply(rule, files[1], out, *options, "--json")
     told = capsys.readouterr()
     found = json.loads(told.out)
     scores, target = logits(0)
@@ -622,10 +622,7 @@ def test_columns_of_costs_are_those_of_mpcs_score(
     options += ["--costs-if-wrong"] * is_if_wrong
     fit(new, concern, rule, *options)
     capsys.readouterr()
-    assert (
-        run("decide", "apply", rule, new, "--out", out, *options, "--json", "--mute", "E1")
-        == 0
-    )
+    apply(rule, new, out, *options, "--json", "--mute", "E1")
     found = json.loads(capsys.readouterr().out)
     assert (
         run(
@@ -701,16 +698,13 @@ def test_the_estimate_is_compared_with_labels(
     scores, target = logits(1)
     new = write_predictions(tmp_path / "new.csv", 3 * scores, target, NAMES)
     capsys.readouterr()
-    assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
+    apply(rule, new, out, "--logits")
     printed = capsys.readouterr().out
     assert "CALIBRATION ALARM" in printed
     assert "to_frame(), or mpcs score --all, has them" in one_line(printed)
     assert run("score", out, "--concern", concern, "--all") == 0
     assert "destructive_rate" in capsys.readouterr().out
-    assert (
-        run("decide", "apply", rule, new, "--out", out, "--logits", "--json", "--overwrite")
-        == 0
-    )
+    apply(rule, new, out, "--logits", "--json", "--overwrite")
     dangerous, cost = json.loads(capsys.readouterr().out)["estimated"]
     values = json.loads(json.dumps([dangerous, cost]))
     assert [each["labelled"] for each in values] == [400, 400]

@@ -77,6 +77,11 @@ def go_on(watch: Watch, path: Path, *, state: Path | None = None) -> Watch:
     return watch
 
 
+def watched(folder: Path, content: list[list[str]]) -> Watch:
+    """Read a log with ``content`` from its first row."""
+    return go_on(Watch(SETTINGS, CONCERN), write(folder / "log.csv", content))
+
+
 def rows_of(path: Path, reading: ReadOptions | None = None) -> LogRows:
     """Return the rows of a log."""
     new = read_log(path, CONCERN, Settings("0" * 64, []), reading or ReadOptions(), str)
@@ -137,7 +142,7 @@ def test_a_state_after_kills_is_that_of_one_pass(tmp_path: Path) -> None:
 
 def test_parquet_files_that_grow_are_read_as_csv_files_are(tmp_path: Path) -> None:
     content = rows(300)
-    by_csv = go_on(Watch(SETTINGS, CONCERN), write(tmp_path / "log.csv", content))
+    by_csv = watched(tmp_path, content)
     path, watch = tmp_path / "log.parquet", Watch(SETTINGS, CONCERN)
     for end in (100, 300):
         columns = dict(zip(HEADER, zip(*content[:end], strict=True), strict=True))
@@ -153,7 +158,7 @@ def test_an_alarm_names_the_first_row_that_shows_it_and_stays(tmp_path: Path) ->
         *rows(160, rate=0.4, seed=1),
         *rows(6000, rate=0.0, seed=2),
     ]
-    watch = go_on(Watch(SETTINGS, CONCERN), write(tmp_path / "log.csv", content))
+    watch = watched(tmp_path, content)
     alarm = next(
         alarm
         for alarm in watch.alarms
@@ -272,7 +277,7 @@ def test_audits_are_weighted_by_their_chance(tmp_path: Path) -> None:
 
 def test_groups_that_are_not_watched_count_only_for_the_whole(tmp_path: Path) -> None:
     content = [["t", "west", "good", "0.5", "bad"] for _ in range(10)]
-    watch = go_on(Watch(SETTINGS, CONCERN), write(tmp_path / "log.csv", content))
+    watch = watched(tmp_path, content)
     assert watch.monitors[RISK].samples.tolist() == [0, 0, 10]
 
 
@@ -372,7 +377,7 @@ def test_other_limits_than_classes_are_refused() -> None:
 
 def test_logs_with_semicolons_and_decimal_commas_are_read_alike(tmp_path: Path) -> None:
     content, told = rows(60), list[str]()
-    by_comma = go_on(Watch(SETTINGS, CONCERN), write(tmp_path / "log.csv", content))
+    by_comma = watched(tmp_path, content)
     lines = [";".join(row).replace(".", ",") for row in [HEADER, *content]]
     (tmp_path / "other.csv").write_text("\n".join(lines) + "\nday 60;north;go")
     watch = Watch(SETTINGS, CONCERN)

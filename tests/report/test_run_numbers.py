@@ -83,6 +83,11 @@ def page(runs: list[TrainedRun], tmp_path_factory: pytest.TempPathFactory) -> Pa
     return Page(path)
 
 
+def picked(runs: list[TrainedRun]) -> Counted:
+    """Count the decisions of the picked epoch of the first run."""
+    return Counted.of(runs[0], runs[0].result.epoch)
+
+
 def table_of(page: Page, caption: str) -> PageTable:
     [table] = [table for table in page.tables if table.caption.startswith(caption)]
     return table
@@ -91,7 +96,7 @@ def table_of(page: Page, caption: str) -> PageTable:
 def test_the_facts_at_the_top_are_counts_of_test_samples(
     runs: list[TrainedRun], page: Page
 ) -> None:
-    counted = Counted.of(runs[0], runs[0].result.epoch)
+    counted = picked(runs)
     assert 0 < counted.dangerous < counted.errors < len(counted.labels), (
         "else the counts are not told apart"
     )
@@ -110,7 +115,7 @@ def test_the_facts_at_the_top_are_counts_of_test_samples(
 def test_the_page_begins_with_the_dangerous_errors_of_the_classes(
     runs: list[TrainedRun], page: Page
 ) -> None:
-    counted = Counted.of(runs[0], runs[0].result.epoch)
+    counted = picked(runs)
     told = page.plain_text.split(
         f"Epoch {runs[0].result.epoch} of run5 makes dangerous errors on "
     )[1]
@@ -138,7 +143,7 @@ def test_the_verdict_names_the_dangerous_errors_of_both_picks(
     other = max(accuracy, key=lambda epoch: (accuracy[epoch], -epoch))
     assert (int(told[0]), int(told[1])) == (
         runs[0].result.epoch,
-        Counted.of(runs[0], runs[0].result.epoch).dangerous,
+        picked(runs).dangerous,
     )
     assert other != runs[0].result.epoch, "else half of the sentence is not tested"
     assert re.fullmatch(
@@ -187,7 +192,7 @@ def test_the_costliest_confusions_are_listed_by_their_cost_in_the_worse_epoch(
 def test_the_worst_samples_have_the_highest_confidence_times_concern(
     runs: list[TrainedRun], page: Page
 ) -> None:
-    counted = Counted.of(runs[0], runs[0].result.epoch)
+    counted = picked(runs)
     costs = {
         place: sure * WEIGHTS[label][decision]
         for place, (label, decision, sure) in enumerate(
@@ -260,7 +265,7 @@ def test_the_metrics_of_each_split_are_those_of_the_result(
     for name, *cells in table.rows:
         for split, cell in zip(table.header[1:], cells, strict=True):
             assert is_rounded(cell, values[split][name])
-    counted = Counted.of(runs[0], runs[0].result.epoch)
+    counted = picked(runs)
     assert values["test"]["dangerous"] == counted.dangerous
     assert values["test"]["accuracy"] == pytest.approx(
         1 - counted.errors / len(counted.labels)
@@ -274,7 +279,7 @@ def test_figures_are_described_by_the_numbers_that_they_show(
     for column in ("accuracy", "cross_entropy", "mpcs", "dangerous"):
         [told] = [alt for alt in page.alts if alt.startswith(f"{column} over the epochs.")]
         assert shows(told.split("run5: ")[1].rstrip("."), first[column], last[column])
-    counted = Counted.of(runs[0], runs[0].result.epoch)
+    counted = picked(runs)
     [told] = [
         alt
         for alt in page.alts

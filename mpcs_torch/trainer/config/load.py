@@ -62,21 +62,15 @@ def load_config(
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         overridden = [f"{override.partition('=')[0]}." for override in overrides]
-        lines = [
-            _problem(path, document, each["loc"], each["msg"], overridden)
-            for each in problems[:MAX_PROBLEMS]
-        ]
+        lines, codes, cause = list[str](), list[tuple[str, str]](), None
+        for problem in problems[:MAX_PROBLEMS]:
+            key, broken = _key(problem["loc"]), problem.get("ctx", {}).get("error")
+            lines.append(_line(path, document, problem, key, overridden))
+            codes.append((key, getattr(broken, "code", problem["type"])))
+            cause = cause or getattr(broken, "__cause__", None)
         if len(problems) > MAX_PROBLEMS:
             lines.append("... and more")
-        causes = [
-            each["ctx"]["error"].__cause__
-            for each in problems
-            if "error" in each.get("ctx", {})
-        ]
-        codes = [(_key(each["loc"]), _code(each)) for each in problems]
-        raise ConfigError("problems", lines="\n".join(lines), codes=codes) from next(
-            (cause for cause in causes if cause is not None), None
-        )
+        raise ConfigError("problems", lines="\n".join(lines), codes=codes) from cause
 
 
 def _apply_override(tree: dict[str, Any], override: str) -> None:
@@ -97,26 +91,23 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
         ) from None
 
 
-def _problem(
-    path: Path, document: Document, steps: Steps, message: str, overridden: Sequence[str]
+def _line(
+    path: Path,
+    document: Document,
+    problem: Mapping[str, Any],
+    key: str,
+    overridden: Sequence[str],
 ) -> str:
-    """Return a line on a problem at the key ``steps``, with the line of the file unless the key is ``overridden``."""
-    keys = _key(steps)
-    is_override = any(f"{keys}.".startswith(key) for key in overridden)
-    place = "override" if is_override else f"{path}:{document.place(steps)[0]}:"
-    key = f"{shown(keys)}: " if keys else ""
-    return f"{place} {key}{message.removeprefix('Value error, ')}"
+    """Return a line on a problem at ``key``, with the line of the file unless the key is ``overridden``."""
+    is_override = any(f"{key}.".startswith(changed) for changed in overridden)
+    place = "override" if is_override else f"{path}:{document.place(problem['loc'])[0]}:"
+    where = f"{shown(key)}: " if key else ""
+    return f"{place} {where}{problem['msg'].removeprefix('Value error, ')}"
 
 
 def _key(steps: Steps) -> str:
     """Return the dotted key at ``steps``, without the cases of a union."""
     return ".".join(str(step) for step in steps if not re.search(r"\W", str(step)))
-
-
-def _code(problem: Mapping[str, Any]) -> str:
-    """Return the code of a problem: that of `messages`, or the type that pydantic gives."""
-    error = problem.get("ctx", {}).get("error")
-    return error.code if isinstance(error, CodedError) else str(problem["type"])
 
 
 def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:

@@ -229,9 +229,11 @@ class MetricConfig(Section):
         allowed = entry.accepted_settings - set(FILLED_IN)
         if unknown := [key for key in self.model_extra or {} if key not in allowed]:
             names = ", ".join(sorted(allowed))
-            settings = f"{shown(', '.join(unknown))}:"
             raise InvalidValueError(
-                "unknown_settings", settings, name=self.name, names=names
+                "unknown_settings",
+                f"{shown(', '.join(unknown))}:",
+                name=self.name,
+                names=names,
             )
         return self
 

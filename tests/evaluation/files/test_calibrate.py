@@ -26,7 +26,7 @@ from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.io.artifacts import save_artifact
 from tests.calibration.data import CLASSES, logits, trials
 from tests.evaluation.files.write import SUFFIXES, write_predictions
-from tests.refused import refused_file
+from tests.refused import Refused, refused_file
 
 LOGITS, TARGET = logits(0)
 PROBS = LOGITS.softmax(dim=1)
@@ -352,20 +352,13 @@ def test_a_bad_file_of_trials_is_refused_and_nothing_is_written(
 def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "cal.pt"
     path.write_text("not a calibration")
-    with pytest.raises(
-        CalibrationFileError,
-        match="is not a file of `mpcs calibrate fit` as it was written: has no SHA-256",
-    ):
+    with Refused("not_as_written", f"{path}:", raises=CalibrationFileError):
         load_calibration(path)
     save_artifact({"preds": LOGITS}, path, kind="something else")
-    with pytest.raises(
-        CalibrationFileError, match=r"cal\.pt: is not a file of `mpcs calibrate fit`$"
-    ):
+    with Refused("not_of_source", f"{path}:", raises=CalibrationFileError):
         load_calibration(path)
     save_calibration(SavedCalibration("vector", VectorScaling(2), ("a", "b", "c")), path)
-    with pytest.raises(
-        CalibrationFileError, match=r"its calibration is damaged: .*size mismatch for scale"
-    ):
+    with Refused("damaged", f"{path}:", raises=CalibrationFileError):
         load_calibration(path)
 
 

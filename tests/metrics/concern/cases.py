@@ -3,6 +3,8 @@
 import itertools
 import math
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -193,25 +195,34 @@ def risk_at_coverage_oracle(batch: Batch) -> dict[str, float]:
     return {"": sum(losses[:number]) / number}
 
 
+def estimated(logits: Tensor, target: Tensor) -> Any:
+    return estimated_risks(flat(logits, target), CONCERN.dangerous_pairs())
+
+
+def of_errors(kind: Any, oracle: Any, given_core: Any = None, **options: Any) -> MetricCase:
+    """Return the case of a metric of errors, whose costs are those of `CONCERN`, or by default all alike."""
+    return MetricCase(
+        make=partial(kind, CLASSES, concern=CONCERN, **options),
+        higher_is_better=False,
+        make_other=partial(kind, CLASSES, **options),
+        agreeing_batch=CERTAIN,
+        oracle=oracle,
+        given_core=given_core,
+        fed=HARD,
+    )
+
+
 # In both batches class 0 is true and predicted, and no released class is near.
 CONCERN_CASES: dict[type[Metric], MetricCase] = {
-    MetaPatternConcernScore: MetricCase(
-        make=lambda **settings: MetaPatternConcernScore(
-            CLASSES, k=3, t=20, concern=CONCERN, **settings
-        ),
-        higher_is_better=False,
-        make_other=lambda: MetaPatternConcernScore(CLASSES, k=3, t=20),
-        agreeing_batch=CERTAIN,
-        oracle=mpcs_oracle,
-        fed=HARD,
+    MetaPatternConcernScore: of_errors(MetaPatternConcernScore, mpcs_oracle, k=3, t=20),
+    DangerousErrors: of_errors(DangerousErrors, dangerous_oracle),
+    RiskCoverageArea: of_errors(RiskCoverageArea, risk_coverage_oracle, estimated),
+    MeanSeverity: of_errors(MeanSeverity, mean_severity_oracle),
+    GeneralizedRiskCoverageArea: of_errors(
+        GeneralizedRiskCoverageArea, generalized_area_oracle, estimated
     ),
-    DangerousErrors: MetricCase(
-        make=lambda **settings: DangerousErrors(CLASSES, concern=CONCERN, **settings),
-        higher_is_better=False,
-        make_other=lambda: DangerousErrors(CLASSES),
-        agreeing_batch=CERTAIN,
-        oracle=dangerous_oracle,
-        fed=HARD,
+    RiskAtCoverage: of_errors(
+        RiskAtCoverage, risk_at_coverage_oracle, estimated, coverage=0.6
     ),
     Coverage: MetricCase(
         make=lambda **settings: Coverage(CLASSES, **settings),
@@ -231,17 +242,6 @@ CONCERN_CASES: dict[type[Metric], MetricCase] = {
         oracle=lambda batch: {"": decided_accuracy(*batch)},
         fed=REFERRING,
     ),
-    RiskCoverageArea: MetricCase(
-        make=lambda **settings: RiskCoverageArea(CLASSES, concern=CONCERN, **settings),
-        higher_is_better=False,
-        make_other=lambda: RiskCoverageArea(CLASSES),
-        agreeing_batch=CERTAIN,
-        oracle=risk_coverage_oracle,
-        given_core=lambda logits, target: estimated_risks(
-            flat(logits, target), CONCERN.dangerous_pairs()
-        ),
-        fed=HARD,
-    ),
     NetBenefit: MetricCase(
         make=lambda **settings: NetBenefit(
             CLASSES, classes=[1, 3], threshold=0.3, **settings
@@ -253,40 +253,6 @@ CONCERN_CASES: dict[type[Metric], MetricCase] = {
             torch.tensor([0, 1]),
         ),
         oracle=net_benefit_oracle,
-        fed=HARD,
-    ),
-    MeanSeverity: MetricCase(
-        make=lambda **settings: MeanSeverity(CLASSES, concern=CONCERN, **settings),
-        higher_is_better=False,
-        make_other=lambda: MeanSeverity(CLASSES),
-        agreeing_batch=CERTAIN,
-        oracle=mean_severity_oracle,
-        fed=HARD,
-    ),
-    GeneralizedRiskCoverageArea: MetricCase(
-        make=lambda **settings: GeneralizedRiskCoverageArea(
-            CLASSES, concern=CONCERN, **settings
-        ),
-        higher_is_better=False,
-        make_other=lambda: GeneralizedRiskCoverageArea(CLASSES),
-        agreeing_batch=CERTAIN,
-        oracle=generalized_area_oracle,
-        given_core=lambda logits, target: estimated_risks(
-            flat(logits, target), CONCERN.dangerous_pairs()
-        ),
-        fed=HARD,
-    ),
-    RiskAtCoverage: MetricCase(
-        make=lambda **settings: RiskAtCoverage(
-            CLASSES, coverage=0.6, concern=CONCERN, **settings
-        ),
-        higher_is_better=False,
-        make_other=lambda: RiskAtCoverage(CLASSES, coverage=0.6),
-        agreeing_batch=CERTAIN,
-        oracle=risk_at_coverage_oracle,
-        given_core=lambda logits, target: estimated_risks(
-            flat(logits, target), CONCERN.dangerous_pairs()
-        ),
         fed=HARD,
     ),
     RiskGap: MetricCase(
