@@ -217,7 +217,8 @@ def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
     with shown_progress(name, epochs, COUNT, "{task.fields[values]}") as update:
 
         def advance(epoch: "MeasuredEpoch", run: "TrainingRun") -> None:  # noqa: ARG001  # a Hook
-            columns = [name for name in ("accuracy", "mpcs") if name in epoch.values]
+            preferred: Sequence[str] = ("accuracy", "mpcs")
+            columns = [name for name in preferred if name in epoch.values]
             if not columns:
                 columns = list(epoch.values)[:2]
             values = "  ".join(f"{column} {epoch.values[column]:.4f}" for column in columns)

@@ -214,8 +214,12 @@ def _unknown_classes(
                 listed = shown(", ".join(names[:100]) + more)
                 yield problem("known_class", *path, place, value=entry, classes=listed)
             continue
-        is_whole = is_number(entry) and isinstance(entry, int)
-        if not is_whole or not 0 <= entry < len(names):
+        is_index = (
+            isinstance(entry, int)
+            and not isinstance(entry, bool)
+            and 0 <= entry < len(names)
+        )
+        if not is_index:
             yield problem("name_or_index", *path, place, value=entry, last=len(names) - 1)
 
 

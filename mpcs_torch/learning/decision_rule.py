@@ -247,7 +247,7 @@ class DecisionRule(nn.Module):
         *of_positions, _ = assessed  # all fields but the costs
         without_classes = shape[:1] + shape[2:]
         fields = [values.reshape(without_classes) for values in of_positions]
-        return Assessment(*fields, costs)
+        return Assessment(*fields)._replace(costs=costs)
 
     def _assess(self, preds: Tensor, costs: Tensor | None, positions: int) -> Assessment:
         """Return the `Assessment` of M logits (M, C); each sample has so many successive ``positions`` among them."""

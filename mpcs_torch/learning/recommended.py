@@ -260,8 +260,9 @@ class Recipe:
 
     def _checked(self, name: str, models: Models, target: Tensor) -> list[Tensor]:
         """Return the valid logits (N, C) of each model, float32 or wider, on the CPU."""
-        is_one = isinstance(models, Tensor) and models.ndim == 2
-        by_model = [models] if is_one else list(models)
+        by_model = (
+            [models] if isinstance(models, Tensor) and models.ndim == 2 else list(models)
+        )
         require(
             len(by_model) == self.members,
             "of_members",

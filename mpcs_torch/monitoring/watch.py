@@ -461,8 +461,10 @@ class Watch:
         self.alarms = [Alarm(**alarm) for alarm in plain["alarms"]]
         self.acknowledged = [Alarm(**alarm) for alarm in plain["acknowledged"]]
         for alarm in (*self.alarms, *self.acknowledged):
-            monitor = self.monitors.get(alarm.kind)
-            is_known = monitor is not None and alarm.name in monitor.names
+            is_known = (
+                alarm.kind in self.monitors
+                and alarm.name in self.monitors[alarm.kind].names
+            )
             if not is_known or type(alarm.row) is not int or alarm.row < 1:
                 yield f"{quoted(alarm)} must be an alarm of this state"
 

@@ -19,7 +19,7 @@ from mpcs_torch.cli.console import (
 )
 from mpcs_torch.errors import ExitStatus
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.tables import in_percent
+from mpcs_torch.tables import Table, in_percent
 
 if TYPE_CHECKING:
     from mpcs_torch.learning import DecisionRule
@@ -148,7 +148,7 @@ def monitor(
             share_of_all = in_percent(watch.referred / watch.rows)
             news += f", {share_of_all} of all {watch.rows} rows"
         news += "."
-    parts = [page.risk_verdict(watch), *tables.values()]
+    parts: list[Table | str] = [page.risk_verdict(watch), *tables.values()]
     if estimates:
         parts.append("\n".join(estimate_lines(estimates)))
     print_result(plain, *parts, f"{news}\n{page.assumptions(watch)}")

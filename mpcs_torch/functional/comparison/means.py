@@ -48,7 +48,8 @@ class Mean(NamedTuple):
 
     def end(self, end: int, confidence: float) -> float:
         """Return the lower bound (if ``end`` is 0) or the upper bound (if it is 1) of the confidence interval."""
-        low, high = (self.values[-2:] / self.per[-2:]).tolist()
+        possible: list[float] = (self.values[-2:] / self.per[-2:]).tolist()
+        low, high = possible
         if self.is_rate and high > low:
             trials = round(self.counts.sum().item())
             largest = round((self.value - low) / (high - low) * trials)
