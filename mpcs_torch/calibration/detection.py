@@ -29,10 +29,10 @@ def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tens
     Raises:
         ValueError: If there is no finite optimum.
     """
-    centre, spread = scores.mean(dim=0), scores.std(dim=0, correction=0)
-    spread = torch.where(
-        scores.amin(dim=0) < scores.amax(dim=0), spread, torch.inf
-    )  # infinite for constant scores
+    centre = scores.mean(dim=0)
+    is_constant = scores.amin(dim=0) == scores.amax(dim=0)
+    # Constant scores divided by infinity are 0, and so is their weight.
+    spread = scores.std(dim=0, correction=0).masked_fill(is_constant, torch.inf)
     unit = (scores - centre) / spread
     optimum = minimize(
         lambda point: _expand(unit, is_target, p_target, point),
@@ -40,26 +40,28 @@ def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tens
     )
     if optimum is None:
         raise InvalidValueError("no_optimum", "preds", steps=STEPS)
+    # Undo the standardization.
     weights = optimum[:-1] / spread
-    return weights, optimum[-1] - weights @ centre
+    bias = optimum[-1] - weights @ centre
+    return weights, bias
 
 
 def _expand(scores: Tensor, is_target: Tensor, p_target: float, point: Tensor) -> Expansion:
     """Compute the weighted cross entropy and its derivatives at ``point`` (S + 1,), the S weights and the bias."""
     target = is_target.to(scores)
-    weight = torch.where(
-        is_target, p_target / target.sum(), (1 - p_target) / (1 - target).sum()
-    )
-    inputs = torch.cat([scores.T, torch.ones_like(scores[:, :1]).T])
+    of_targets = p_target / target.sum()
+    of_nontargets = (1 - p_target) / (1 - target).sum()
+    weight = torch.where(is_target, of_targets, of_nontargets)
+    inputs = torch.cat([scores.T, torch.ones_like(scores[:, :1]).T])  # 1 for the bias
     log_odds = point @ inputs + log(p_target / (1 - p_target))
     loss = torch.nn.functional.binary_cross_entropy_with_logits(
         log_odds, target, weight, reduction="sum"
     )
     probs = log_odds.sigmoid()
+    gradient = inputs @ (weight * (probs - target))
     curvature = weight * probs * (1 - probs)
-    return Expansion(
-        loss, inputs @ (weight * (probs - target)), (inputs * curvature) @ inputs.T
-    )
+    hessian = (inputs * curvature) @ inputs.T
+    return Expansion(loss, gradient, hessian)
 
 
 class LogisticCalibration(nn.Module):
@@ -189,9 +191,9 @@ class LogisticFusion(nn.Module):
         """
         self._check(preds)
         scores = upcast_half(preds)
-        return ((scores.to(self.weights.dtype) * self.weights).sum(dim=1) + self.bias).to(
-            scores.dtype
-        )
+        weighted = scores.to(self.weights.dtype) * self.weights
+        ratios = weighted.sum(dim=1) + self.bias
+        return ratios.to(scores.dtype)
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
         """Set the weights and the bias to the values with the lowest cross entropy, computed in float64; return self.
@@ -202,11 +204,10 @@ class LogisticFusion(nn.Module):
             CalibrationWarning: If a weight is negative. If the cause is highly correlated systems, drop one of them.
         """
         self._check(preds)
-        systems, labels = zip(
-            *(labelled_trials(scores, target) for scores in preds.unbind(dim=1)),
-            strict=True,
-        )
-        weights, bias = fit_affine(torch.stack(systems, dim=1), labels[0], self.p_target)
+        trials = [labelled_trials(scores, target) for scores in preds.unbind(dim=1)]
+        systems = torch.stack([scores for scores, _ in trials], dim=1)
+        _, is_target = trials[0]  # the labels of all systems are the same
+        weights, bias = fit_affine(systems, is_target, self.p_target)
         if (weights < 0).any():
             listed = ", ".join(f"{weight:.3g}" for weight in weights.tolist())
             warn(
@@ -266,21 +267,21 @@ class PAVCalibration(nn.Module):
             ValueError: If ``preds`` is not floating point, or if `fit` was not called.
         """
         inputs = upcast_half(preds)
-        if not len(self.scores):
+        if len(self.scores) == 0:
             raise InvalidValueError("not_fitted", "PAVCalibration")
         scores = inputs.to(self.scores.dtype).clamp(self.scores[0], self.scores[-1])
-        above = torch.searchsorted(self.scores, scores.contiguous()).clamp(
-            max=len(self.scores) - 1
-        )
+        # The indices of the fitted scores around each score; NaN sorts after all of them.
+        above = torch.searchsorted(self.scores, scores.contiguous())
+        above = above.clamp(max=len(self.scores) - 1)
         below = (above - 1).clamp(min=0)
         gap = self.scores[above] - self.scores[below]
+        # At the lowest score there is no gap: the share is 0, or NaN for a score of NaN.
         share = torch.where(
             gap > 0, (scores - self.scores[below]) / gap, scores - self.scores[above]
         )
         posterior = torch.lerp(self.posteriors[below], self.posteriors[above], share)
-        return (posterior.log() - (-posterior).log1p() - self.prior_log_odds).to(
-            inputs.dtype
-        )
+        log_odds = posterior.log() - (-posterior).log1p()
+        return (log_odds - self.prior_log_odds).to(inputs.dtype)
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
         """Fit the isotonic regression of labels on scores; arguments are those of `LogisticCalibration.fit`.
@@ -288,33 +289,32 @@ class PAVCalibration(nn.Module):
         Warns:
             CalibrationWarning: If scores are reversed or uninformative. Then all log-likelihood ratios are 0.
         """
-        counts = count_errors(*labelled_trials(preds, target))
+        scores, is_target = labelled_trials(preds, target)
+        counts = count_errors(scores, is_target)
         ends = hull_vertices(counts)  # each edge of the ROC convex hull is a block of PAV
+        # From the start of a block to its end, misses grow by its targets, and false alarms shrink by its non-targets.
         block = counts.at(ends)
-        targets, nontargets = (
-            block.misses.diff().double(),
-            -block.false_alarms.diff().double(),
-        )
+        targets = block.misses.diff().double()
+        nontargets = -block.false_alarms.diff().double()
         posteriors = targets / (targets + nontargets)
-        knots = torch.stack(
-            [counts.thresholds[ends[:-1]], counts.thresholds[ends[1:] - 1]], dim=1
-        )
-        is_new = torch.stack(
-            [torch.ones_like(posteriors, dtype=torch.bool), knots[:, 0] < knots[:, 1]],
-            dim=1,
-        )
+        first_scores = counts.thresholds[ends[:-1]]
+        last_scores = counts.thresholds[ends[1:] - 1]
+        knots = torch.stack([first_scores, last_scores], dim=1)
+        # A block of one score has one knot.
+        is_new = torch.ones_like(knots, dtype=torch.bool)
+        is_new[:, 1] = first_scores < last_scores
         self.scores = knots[is_new].to(self.scores)
         self.posteriors = posteriors.unsqueeze(1).expand_as(knots)[is_new].to(self.scores)
         if len(posteriors) == 1:
             warn(f"All ratios are 0, because {REVERSED}.", CalibrationWarning, stacklevel=2)
-        self.prior_log_odds = (
-            counts.targets.double().log() - counts.nontargets.double().log()
-        ).to(self.scores)
+        log_odds = counts.targets.double().log() - counts.nontargets.double().log()
+        self.prior_log_odds = log_odds.to(self.scores)
         return self
 
 
 def _resize(module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: object) -> None:
     """Resize the buffers of ``module`` to the shapes in ``state_dict``, so that this state can be loaded."""
     for name in ("scores", "posteriors"):
-        if (saved := state_dict.get(f"{prefix}{name}")) is not None:
+        saved = state_dict.get(f"{prefix}{name}")
+        if saved is not None:
             setattr(module, name, module.get_buffer(name).new_empty(saved.shape))

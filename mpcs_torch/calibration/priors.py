@@ -49,24 +49,26 @@ class Share(NamedTuple):
     @property
     def width(self) -> float:
         """The width of the interval divided by the estimate; infinite without an interval."""
-        return (self.high - self.low) / self.prior if self.low <= self.high else inf
+        has_interval = self.low <= self.high  # comparisons with NaN are false
+        return (self.high - self.low) / self.prior if has_interval else inf
 
     @property
     def interval(self) -> str:
         """The interval as text, with two digits of its width; "too few samples" if there is no interval."""
-        return (
-            f"{self._rounded(self.low)} to {self._rounded(self.high)}"
-            if self.width < inf
-            else "too few samples"
-        )
+        if self.width == inf:
+            return "too few samples"
+        return f"{self._rounded(self.low)} to {self._rounded(self.high)}"
 
     def __str__(self) -> str:
         """Return the estimate with its interval."""
         return f"{self._rounded(self.prior)} ({self.interval})"
 
     def _rounded(self, value: float) -> str:
+        """Return ``value`` with as many decimals as show two digits of the interval's width, from 1 to 6."""
         width = self.high - self.low if self.width < inf else 1.0
-        return f"{value:.{min(6, max(1, 1 - floor(log10(max(width, 1e-9)))))}f}"
+        place = floor(log10(max(width, 1e-9)))  # -2 for a width of 0.01 to 0.099
+        decimals = min(6, max(1, 1 - place))
+        return f"{value:.{decimals}f}"
 
 
 class PriorEstimate(NamedTuple):
@@ -95,26 +97,28 @@ class PriorEstimate(NamedTuple):
         """Return a reason not to use the priors, a sentence with class ``names``; empty if the priors are usable."""
         if self.p_value < LEVEL:
             return f"the samples of a class do not look the same as in validation (p = {self.p_value:.2g})"
-        if len(self.told_apart) == len(self.priors):
+        if len(self.told_apart) == len(self.priors):  # no class was merged with another
             return ""
-        ends = zip(
-            *(values.tolist() for values in (self.priors, self.low, self.high)), strict=True
-        )
-        singles = {name: Share(*share) for name, share in zip(names, ends, strict=True)}
+        singles = _single_shares(self.priors, self.low, self.high)
         wide = [
-            f"{name} {share}" for name, share in singles.items() if share.width > MAX_WIDTH
+            f"{name} {share}"
+            for name, share in zip(names, singles, strict=True)
+            if share.width > MAX_WIDTH
         ]
-        parts = {
-            " or ".join(names[label] for label in part): share
-            for part, share in self.told_apart.items()
-        }
-        joined = "; ".join(f"{name} {share}" for name, share in parts.items())
-        usable = (
-            f"only distinguish {joined}"
-            if len(parts) > 1
-            else "do not distinguish any classes"
-        )
+        usable = "do not distinguish any classes"
+        if len(self.told_apart) > 1:
+            parts = list[str]()
+            for labels, share in self.told_apart.items():
+                merged = " or ".join(names[label] for label in labels)
+                parts.append(f"{merged} {share}")
+            usable = f"only distinguish {'; '.join(parts)}"
         return f"intervals are wider than their estimates: {', '.join(wide)}; these samples {usable}"
+
+
+def _single_shares(priors: Tensor, low: Tensor, high: Tensor) -> list[Share]:
+    """Return the share of each class, from estimates (C,) and the ends (C,) of their intervals."""
+    columns = torch.stack([priors, low, high], dim=1)
+    return [Share(*row) for row in columns.tolist()]
 
 
 def estimate_priors(
@@ -182,7 +186,7 @@ def estimate_priors(
     """
     check_choice("method", method, PriorMethod)
     check_confidence(confidence)
-    samples = labelled_logits(preds, target, preds.shape[1] if preds.ndim > 1 else 2)
+    samples = labelled_logits(preds, target)
     classes = samples.logits.shape[1]
     deployed = _checked_unlabelled(unlabelled, classes).to(samples.logits.device)
     counts = samples.target.bincount(minlength=classes)
@@ -190,43 +194,43 @@ def estimate_priors(
     validation, deployment = _calibrated(samples, deployed)
     shares = design.counts / design.counts.sum().double()
     if method == "em":
-        shift = {"training_priors": shares, "priors": _em_priors(deployment, shares)}
-        known, unknown = (
-            shift_priors(validation, **shift),
-            shift_priors(deployment, **shift),
-        )
+        em_priors = _em_priors(deployment, shares)
+        known = shift_priors(validation, training_priors=shares, priors=em_priors)
+        unknown = shift_priors(deployment, training_priors=shares, priors=em_priors)
     else:
         one_hot = torch.eye(classes).to(shares)
-        known, unknown = (
-            one_hot[highest_class(validation)[1]],
-            one_hot[highest_class(deployment)[1]],
-        )
+        _, validation_classes = highest_class(validation)
+        _, deployment_classes = highest_class(deployment)
+        known, unknown = one_hot[validation_classes], one_hot[deployment_classes]
+    # ``known`` and ``unknown`` are g(x) of the docstring, ``by_class`` is A.
     by_class = design.means(known)
     require(
         torch.linalg.matrix_rank(by_class) == classes, "dependent", "preds", method=method
     )
-    indicators = torch.linalg.inv(by_class)
-    mixture = _mixture(known @ indicators, unknown @ indicators, design)
-    priors, singletons = mixture.priors, torch.eye(classes).to(mixture.priors)
-    groups = {
-        name: mixture.share(_part(name, members, singletons), confidence)
-        for name, members in (class_groups or {}).items()
-    }
-    single = mixture.intervals(singletons, priors, confidence)
-    joint = mixture.intervals(singletons, priors, 1 - (1 - confidence) / classes)
-    p_value = _p_value(mixture, *_ranks(validation, deployment, design.counts))
+    inverse = torch.linalg.inv(by_class)
+    mixture = _mixture(known @ inverse, unknown @ inverse, design)
+    priors = mixture.priors
+    singletons = torch.eye(classes).to(priors)  # row c is the group of class c alone
+    groups = dict[str, Share]()
+    for name, members in (class_groups or {}).items():
+        groups[name] = mixture.share(_part(name, members, singletons), confidence)
+    low, high = mixture.intervals(singletons, priors, confidence)
+    # Bonferroni: each of C intervals misses with a C-th of the probability.
+    joint_confidence = 1 - (1 - confidence) / classes
+    joint_low, joint_high = mixture.intervals(singletons, priors, joint_confidence)
+    known_ranks, unknown_ranks = _ranks(validation, deployment, design.counts)
+    p_value = _p_value(mixture, known_ranks, unknown_ranks)
     if p_value < LEVEL:
         warnings.warn(
             f"do not use the priors: more than class frequencies has changed (p = {p_value:.2g}).",
             LabelShiftWarning,
             stacklevel=2,
         )
-    singles = [
-        Share(*ends)
-        for ends in zip(*(values.tolist() for values in (priors, *single)), strict=True)
-    ]
+    singles = _single_shares(priors, low, high)
     partition = mixture.usable_partition(singles, confidence)
-    return PriorEstimate(priors, *single, *joint, shares, p_value, groups, partition)
+    return PriorEstimate(
+        priors, low, high, joint_low, joint_high, shares, p_value, groups, partition
+    )
 
 
 class _Design(NamedTuple):
@@ -245,25 +249,22 @@ class _Design(NamedTuple):
 
     def means(self, values: Tensor) -> Tensor:
         """Return the means (C, K) of ``values`` (N, K) over the samples of each class."""
-        sums = values.new_zeros(len(self.counts), values.shape[1]).index_add_(
-            0, self.target, values
-        )
+        zeros = values.new_zeros(len(self.counts), values.shape[1])
+        sums = zeros.index_add_(0, self.target, values)
         return sums / self.counts.unsqueeze(1)
 
     def sums(self, values: Tensor) -> Tensor:
         """Return the sums (K, G) of ``values`` (N + M, G) over the samples of each of K clusters."""
-        return values.new_zeros(int(self.codes.max()) + 1, values.shape[1]).index_add_(
-            0, self.codes, values
-        )
+        zeros = values.new_zeros(int(self.codes.max()) + 1, values.shape[1])
+        return zeros.index_add_(0, self.codes, values)
 
     def corrected(self, values: Tensor) -> Tensor:
         """Return ``values`` (N + M, G) times sqrt(k / (k - 1)), which makes variances unbiased.
 
         k is the number of clusters of the sample's class or, for an unlabelled sample, of all unlabelled samples.
         """
-        return values * (self.clusters / (self.clusters - 1.0)).sqrt().to(values)[
-            self.strata
-        ].unsqueeze(1)
+        factors = (self.clusters / (self.clusters - 1.0)).sqrt().to(values)
+        return values * factors[self.strata].unsqueeze(1)
 
 
 def _design(
@@ -282,37 +283,40 @@ def _design(
         other="unlabelled_clusters",
     )
     strata = torch.cat([target, target.new_full((unlabelled,), classes)])
-    codes, twice = torch.arange(len(strata)), "twice"
-    if clusters is not None:
+    if clusters is None:
+        codes, twice = torch.arange(len(strata)), "twice"
+    else:
         names = [
             *row_names("clusters", clusters, known),
             *row_names("unlabelled_clusters", others, unlabelled),
         ]
         codes, twice = group_codes("clusters", names, len(names)).codes, "in two clusters"
     codes = codes.to(target.device)
+    # One number for each pair of a cluster and a stratum, so that a cluster counts once in each stratum that it has.
     pairs = (codes * (classes + 1) + strata).unique()  # type: ignore[no-untyped-call]
-    of_strata = (pairs % (classes + 1)).bincount(minlength=classes + 1)
-    if (of_strata[:-1] < 2).any():
-        rare = (of_strata[:-1] < 2).nonzero().flatten().tolist()
+    clusters_of_strata = (pairs % (classes + 1)).bincount(minlength=classes + 1)
+    rare = (clusters_of_strata[:-1] < 2).nonzero().flatten().tolist()
+    if rare:
         raise InvalidValueError("each_class_twice", "target", twice=twice, classes=rare)
-    others_clusters = int(of_strata[-1])
+    unlabelled_clusters = int(clusters_of_strata[-1])
     require(
-        others_clusters > 1,
+        unlabelled_clusters > 1,
         "holds_at_least",
         "unlabelled_clusters",
-        others_clusters,
+        unlabelled_clusters,
         minimum=2,
         unit="clusters",
     )
-    return _Design(target, counts, strata, codes, of_strata)
+    return _Design(target, counts, strata, codes, clusters_of_strata)
 
 
-def _part(name: str, members: Sequence[int], every: Tensor) -> Tensor:
-    """Return (C,): 1 for each class in ``members``, else 0; ``every`` is the identity matrix (C, C)."""
-    classes, are_classes = len(every), {*members} <= {*range(len(every))}
-    are_some = are_classes and 0 < len({*members}) < classes
+def _part(name: str, members: Sequence[int], singletons: Tensor) -> Tensor:
+    """Return (C,): 1 for each class in ``members``, else 0; ``singletons`` is the identity matrix (C, C)."""
+    labels, classes = set(members), len(singletons)
+    are_classes = labels <= set(range(classes))
+    are_some = are_classes and 0 < len(labels) < classes
     require(are_some, "some_classes", "class_groups", {name: members}, last=classes - 1)
-    return every[[*{*members}]].sum(dim=0)
+    return singletons[list(labels)].sum(dim=0)
 
 
 def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
@@ -330,23 +334,17 @@ def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
 
 def _calibrated(samples: LabelledLogits, deployed: Tensor) -> tuple[Tensor, Tensor]:
     """Return calibrated probabilities of the validation ``samples`` (N, C) and of the ``deployed`` samples (M, C)."""
-    logits, new = (
-        samples.logits.log_softmax(dim=1),
-        deployed.log_softmax(dim=1),
-    )  # row constants have no effect
+    # A constant added to all logits of a sample changes nothing; this one keeps them small.
+    logits = samples.logits.log_softmax(dim=1)
+    new = deployed.log_softmax(dim=1)
+    device, classes = new.device, new.shape[1]
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", CalibrationWarning
-        )  # imperfect calibration only widens the intervals
-        temperature = TemperatureScaling().fit(logits, samples.target).to(new.device)
-        vector = (
-            VectorScaling(new.shape[1])
-            .fit(temperature(logits), samples.target)
-            .to(new.device)
-        )
-    return vector(temperature(logits)).softmax(dim=1), vector(temperature(new)).softmax(
-        dim=1
-    )
+        # Imperfect calibration only widens the intervals.
+        warnings.simplefilter("ignore", CalibrationWarning)
+        temperature = TemperatureScaling().fit(logits, samples.target).to(device)
+        tempered = temperature(logits)
+        vector = VectorScaling(classes).fit(tempered, samples.target).to(device)
+    return vector(tempered).softmax(dim=1), vector(temperature(new)).softmax(dim=1)
 
 
 def _em_priors(probs: Tensor, shares: Tensor) -> Tensor:
@@ -383,14 +381,12 @@ class _Mixture(NamedTuple):
 
     def share(self, part: Tensor, confidence: float) -> Share:
         """Return the joint frequency, with its interval, of the classes for which ``part`` (C,) is 1."""
+        if part.all():
+            return Share(1.0, 1.0, 1.0)
         prior = self.unknown.mean(dim=0) @ part
         centre = _above_0(torch.stack([prior, 1 - prior]), len(self.unknown))[:1]
         low, high = self.intervals(part.unsqueeze(0), centre, confidence)
-        return (
-            Share(1.0, 1.0, 1.0)
-            if part.all()
-            else Share(centre.item(), low.item(), high.item())
-        )
+        return Share(centre.item(), low.item(), high.item())
 
     def usable_partition(
         self, shares: Sequence[Share], confidence: float
@@ -401,29 +397,30 @@ class _Mixture(NamedTuple):
         step, the group with the widest interval is merged with the group with which it is confused most. If other
         groups have too wide intervals, only they are considered.
         """
-        covariance, parts = (
-            self.design.sums(self.errors).T.cov(),
-            [*torch.eye(len(shares)).to(self.priors)],
-        )
-        shares = [*shares]
-        while len(parts) > 1 and max(share.width for share in shares) > MAX_WIDTH:
-            wide = max(range(len(parts)), key=lambda place: shares[place].width)
-            part, _ = parts.pop(wide), shares.pop(wide)
-            shared = [
-                part @ covariance @ of / (of @ covariance @ of).clamp(min=1e-300).sqrt()
-                for of in parts
-            ]
-            order = [
-                (share.width <= MAX_WIDTH, error.item())
-                for share, error in zip(shares, shared, strict=True)
-            ]
+        covariance = self.design.sums(self.errors).T.cov()
+        parts = list(torch.eye(len(shares)).to(self.priors))  # each (C,): 1 for its classes
+        shares = list(shares)
+        while len(parts) > 1:
+            widths = [share.width for share in shares]
+            if max(widths) <= MAX_WIDTH:
+                break
+            widest = widths.index(max(widths))
+            part = parts.pop(widest)
+            shares.pop(widest)
+            # Two groups are confused if their errors have opposite signs, so the lowest covariance (in standard
+            # deviations of the other group) is the strongest confusion. Groups that are too wide themselves go first.
+            order = list[tuple[bool, float]]()
+            for other, share in zip(parts, shares, strict=True):
+                deviation = (other @ covariance @ other).clamp(min=1e-300).sqrt()
+                shared_error = part @ covariance @ other / deviation
+                order.append((share.width <= MAX_WIDTH, shared_error.item()))
             joined = order.index(min(order))
             parts[joined] = parts[joined] + part
             shares[joined] = self.share(parts[joined], confidence)
-        return {
-            tuple(part.nonzero().flatten().tolist()): share
-            for part, share in zip(parts, shares, strict=True)
-        }
+        partition = dict[tuple[int, ...], Share]()
+        for part, share in zip(parts, shares, strict=True):
+            partition[tuple(part.nonzero().flatten().tolist())] = share
+        return partition
 
     def intervals(
         self, parts: Tensor, centres: Tensor, confidence: float
@@ -433,27 +430,29 @@ class _Mixture(NamedTuple):
         Row g of ``parts`` (G, C) is 1 for the classes of group g, else 0; ``centres`` (G,) are the estimates. An
         interval consists of all frequencies t with (centre - t)^2 <= q^2 variance(t), where q is a quantile.
         """
-        design, known, size = self.design, self.known @ parts.T, len(self.unknown)
-        spread = design.means(
-            (known - parts.T[design.target]).square()
-        ).T  # a row per group, a column per true class
+        design, size = self.design, len(self.unknown)
+        known = self.known @ parts.T  # (N, G): indicators of the groups
+        is_inside = parts.T[
+            design.target
+        ]  # (N, G): 1 if the sample's class is of the group
+        # (G, C): the mean squared error of the indicator of a group over the samples of a class.
+        spread = design.means((known - is_inside).square()).T
+        # (G, C): the same over all samples, if they were of that class; it stands for confusions that were not seen.
         from_all = known.square().mean(dim=0).unsqueeze(1) + parts * (
             1 - 2 * known.mean(dim=0).unsqueeze(1)
         )
+        # (G, C): the variance of a row of A, in which UNSEEN pseudo-samples of each class are counted.
         error = (spread * design.counts + UNSEEN * from_all) / (
             design.counts * (design.counts - 1)
         )
-        inside, outside = (
-            _as_shares(self.priors * parts),
-            _as_shares(self.priors * (1 - parts)),
-        )
-        square, other_square = (
-            1 + (inside * spread).sum(dim=1),
-            (outside * spread).sum(dim=1),
-        )
+        inside = _as_shares(self.priors * parts)  # (G, C): classes as shares of their group
+        outside = _as_shares(self.priors * (1 - parts))  # (G, C): the others, of the rest
+        square = 1 + (inside * spread).sum(dim=1)  # the mean squared indicator in the group
+        other_square = (outside * spread).sum(dim=1)  # and outside of it
         part_error = (inside.square() * error).sum(dim=1)
         other_error = (outside.square() * error).sum(dim=1)
         scale = self._scale(parts, confidence)
+        # The inequality is quadratic in t: a t^2 - 2 b t + c <= 0.
         a = 1 + scale / size - scale * (part_error + other_error)
         b = centres + scale * (square - other_square) / (2 * size) - scale * other_error
         c = centres.square() - scale * (other_square / size + other_error)
@@ -461,27 +460,27 @@ class _Mixture(NamedTuple):
         low = torch.where(a > 0, (b - root) / a, 0.0)
         high = torch.where(a > 0, (b + root) / a, 1.0)
         has_interval = scale.isfinite()
-        return low.clamp(0, 1).where(has_interval, torch.nan), high.clamp(0, 1).where(
-            has_interval, torch.nan
-        )
+        low = low.clamp(0, 1).where(has_interval, torch.nan)
+        high = high.clamp(0, 1).where(has_interval, torch.nan)
+        return low, high
 
     def _scale(self, parts: Tensor, confidence: float) -> Tensor:
         """Return the squared t quantile times the design effect of G groups, (G,); inf for fewer than 10 clusters."""
         from scipy.special import stdtrit
 
-        design, rows = self.design, self.errors @ parts.T
-        sums, squares = design.sums(rows).square(), design.sums(rows.square())
+        design = self.design
+        rows = self.errors @ parts.T
+        sums = design.sums(rows).square()
+        squares = design.sums(rows.square())
         corrected = design.sums(design.corrected(rows)).square().sum(dim=0)
-        design_effect = torch.where(
-            squares.sum(dim=0) > 0, corrected / squares.sum(dim=0), 1.0
-        )
-        noise = (
-            (sums - squares - (sums - squares).mean(dim=0)).square().sum(dim=0)
-        )  # 0 without clusters
+        independent = squares.sum(dim=0)  # the variance if clusters had no effect
+        design_effect = torch.where(independent > 0, corrected / independent, 1.0)
+        between = sums - squares  # of a cluster: the products of errors of unlike samples
+        noise = (between - between.mean(dim=0)).square().sum(dim=0)  # 0 without clusters
         freedom = (2 * sums.sum(dim=0).square() / noise.clamp(min=1e-300)).clamp(max=1e9)
-        quantile = torch.from_numpy(
-            stdtrit(freedom.cpu().numpy(), (1 + confidence) / 2)
-        ).to(design_effect)
+        quantiles = stdtrit(freedom.cpu().numpy(), (1 + confidence) / 2)
+        quantile = torch.from_numpy(quantiles).to(design_effect)
+        # The fewest clusters that a class of the group or the unlabelled samples have.
         clusters = (parts * design.clusters[:-1]).amax(dim=1).minimum(design.clusters[-1])
         return torch.where(
             clusters < MIN_UNITS, torch.inf, design_effect * quantile.square()
@@ -491,10 +490,10 @@ class _Mixture(NamedTuple):
 def _mixture(known: Tensor, unknown: Tensor, design: _Design) -> _Mixture:
     priors = _above_0(unknown.mean(dim=0), len(unknown))
     one_hot = torch.eye(len(priors)).to(priors)
-    known_errors = -(known - one_hot[design.target]) * (priors / design.counts)[
-        design.target
-    ].unsqueeze(1)
-    errors = torch.cat([known_errors, (unknown - unknown.mean(dim=0)) / len(unknown)])
+    weights = (priors / design.counts)[design.target].unsqueeze(1)
+    known_errors = -(known - one_hot[design.target]) * weights
+    unknown_errors = (unknown - unknown.mean(dim=0)) / len(unknown)
+    errors = torch.cat([known_errors, unknown_errors])
     return _Mixture(known, unknown, design, priors, errors)
 
 
@@ -505,16 +504,15 @@ def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tens
     classes are summed in column C instead.
     """
     in_order = validation.T.contiguous().sort(dim=1).values
-    column = torch.where(
-        counts >= MIN_RANKED, torch.arange(len(counts), device=counts.device), len(counts)
-    )
+    classes = torch.arange(len(counts), device=counts.device)
+    column = torch.where(counts >= MIN_RANKED, classes, len(counts))
 
     def ranks(probs: Tensor) -> Tensor:
         values = probs.T.contiguous()
-        places = torch.searchsorted(in_order, values) + torch.searchsorted(
-            in_order, values, right=True
-        )
-        by_class = (places / (2 * len(validation)) - 0.5).T.to(probs)
+        first = torch.searchsorted(in_order, values)
+        after_last = torch.searchsorted(in_order, values, right=True)
+        middle = (first + after_last) / (2 * len(validation))  # of equal values, as a share
+        by_class = (middle - 0.5).T.to(probs)
         return probs.new_zeros(len(probs), len(counts) + 1).index_add_(1, column, by_class)
 
     return ranks(validation), ranks(deployment)
@@ -529,33 +527,27 @@ def _p_value(mixture: _Mixture, ranks: Tensor, others: Tensor) -> float:
     from scipy.special import fdtrc
 
     design = mixture.design
-    by_class, strata = design.means(ranks), len(design.clusters)
-    residuals, tested = (
-        ranks - mixture.known @ by_class,
-        others - mixture.unknown @ by_class,
-    )
-    mean, weights = tested.mean(dim=0), mixture.priors / design.counts
-    rows = design.corrected(
-        torch.cat(
-            [residuals * weights[design.target].unsqueeze(1), (tested - mean) / len(tested)]
-        )
-    )
-    unseen = (
-        UNSEEN
-        * (weights.square() * design.counts / (design.counts - 1)).sum()
-        / len(residuals)
-    )
+    by_class = design.means(ranks)
+    # Ranks beyond those that the class indicators of a sample explain.
+    residuals = ranks - mixture.known @ by_class
+    tested = others - mixture.unknown @ by_class
+    mean = tested.mean(dim=0)
+    weights = mixture.priors / design.counts
+    known_rows = residuals * weights[design.target].unsqueeze(1)
+    unknown_rows = (tested - mean) / len(tested)
+    rows = design.corrected(torch.cat([known_rows, unknown_rows]))
+    # The variance of UNSEEN pseudo-samples in each class, whose residuals are those of all validation samples.
+    variance_factor = (weights.square() * design.counts / (design.counts - 1)).sum()
+    unseen = UNSEEN * variance_factor / len(residuals)
     sums = design.sums(rows)
     covariance = sums.T @ sums + unseen * residuals.T @ residuals
     rank = int(torch.linalg.matrix_rank(covariance, hermitian=True))
     distance = float(mean @ torch.linalg.pinv(covariance, hermitian=True) @ mean)
+    # A cell is a cluster within a stratum; its number gives both. Traces are the variances of the strata.
+    strata = len(design.clusters)
     cells, places = (design.codes * strata + design.strata).unique(return_inverse=True)  # type: ignore[no-untyped-call]
-    squares = (
-        rows.new_zeros(len(cells), rows.shape[1])
-        .index_add_(0, places, rows)
-        .square()
-        .sum(dim=1)
-    )
+    cell_sums = rows.new_zeros(len(cells), rows.shape[1]).index_add_(0, places, rows)
+    squares = cell_sums.square().sum(dim=1)
     traces = (cells % strata).bincount(squares, minlength=strata)
     freedom = float(traces.sum().square() / (traces.square() / (design.clusters - 1)).sum())
     left = max(freedom - rank + 1, 1.0)

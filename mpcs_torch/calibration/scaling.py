@@ -1,4 +1,4 @@
-"""Temperature and vector scaling of logits, and what all calibrations use: input checks and Newton's method."""
+"""Temperature and vector scaling of logits; the input checks and Newton's method of all calibrations."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Self
@@ -44,12 +44,20 @@ class LabelledLogits(NamedTuple):
         return values.gather(1, self.target.unsqueeze(1)).squeeze(1)
 
 
-def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> LabelledLogits:
-    """Check and flatten logits ``preds`` (N, C, ...) and labels ``target`` (N, ...), which must not be empty."""
-    check_num_classes(num_classes)
+def labelled_logits(
+    preds: Tensor, target: Tensor, num_classes: int | None = None
+) -> LabelledLogits:
+    """Check and flatten logits ``preds`` (N, C, ...) and labels ``target`` (N, ...), which must not be empty.
+
+    C is ``num_classes``, if it is given.
+    """
     check_by_class(preds)
-    samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
-    raise_first([samples.find_faults()[0], not_finite(samples.scores)])
+    classes = preds.shape[1] if num_classes is None else num_classes
+    check_num_classes(classes)
+    samples = flatten_samples(preds, target, num_classes=classes, scale="logits")
+    # Metrics accept infinite logits, so their check of scores is replaced by a stricter one.
+    label_fault, _, _ = samples.find_faults()
+    raise_first([label_fault, not_finite(samples.scores)])
     require(len(samples.scores), "not_empty", "preds", preds)
     logits = in_float64(samples.scores)
     return LabelledLogits(logits, samples.labels.target.to(logits.device))
@@ -66,12 +74,8 @@ def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     The scores (M,) are float64, and the mask (M,) is bool.
     """
     batch = flatten_trials(preds, target, num_classes=None, ignore_index=None)
-    raise_first(
-        [
-            *batch.find_faults(),
-            Fault(Rule("finite", "preds"), batch.scores, ~batch.scores.isfinite()),
-        ]
-    )
+    infinite = Fault(Rule("finite", "preds"), batch.scores, ~batch.scores.isfinite())
+    raise_first([*batch.find_faults(), infinite])
     scores = in_float64(batch.scores)
     is_target = batch.labels.to(scores.device) == 1
     check_both_occur(is_target)
@@ -80,8 +84,9 @@ def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 def in_float64(values: Tensor) -> Tensor:
     """Return ``values`` as float64 without gradient; move them to the CPU if their device has no float64."""
-    has_float64 = widest_float(values.device) == torch.float64
-    return values.detach().to(values.device if has_float64 else "cpu").double()
+    if widest_float(values.device) != torch.float64:
+        values = values.cpu()
+    return values.detach().double()
 
 
 def upcast_half(preds: Tensor) -> Tensor:
@@ -112,22 +117,19 @@ def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | N
     be the same at all points; the search does not move along this space. The search ends when a step is small. A small
     gradient is no sign of a minimum: without a finite minimum, the gradient of a cross entropy also vanishes.
     """
-    point, here = start, expand(start)
-    curvatures, directions = torch.linalg.eigh(here.hessian)
-    basis = directions[
-        :, curvatures > 1e-12 * curvatures[-1]
-    ]  # spans the range of the Hessian
+    point = start
+    here = expand(point)
+    curvatures, directions = torch.linalg.eigh(here.hessian)  # curvatures ascend
+    basis = directions[:, curvatures > 1e-12 * curvatures[-1]]  # spans the Hessian's range
     for _ in range(STEPS):
         factor, failed = torch.linalg.cholesky_ex(basis.T @ here.hessian @ basis)
         if failed:
             return None
-        step = -basis @ torch.cholesky_solve(
-            (basis.T @ here.gradient).unsqueeze(1), factor
-        ).squeeze(1)
+        gradient = (basis.T @ here.gradient).unsqueeze(1)
+        step = -basis @ torch.cholesky_solve(gradient, factor).squeeze(1)
         point, here = _search(expand, point, here, step)
-        if step.abs().amax() <= 1e-7 * (
-            1 + point.abs().amax()
-        ):  # the remaining error is far smaller than the step
+        # Newton's method converges quadratically: the remaining error is far smaller than the last step.
+        if step.abs().amax() <= 1e-7 * (1 + point.abs().amax()):
             return point
     return None
 
@@ -136,12 +138,13 @@ def _search(
     expand: Callable[[Tensor], Expansion], point: Tensor, here: Expansion, step: Tensor
 ) -> tuple[Tensor, Expansion]:
     """Halve ``step`` until the function decreases enough (Armijo's rule); return the new point and its `Expansion`."""
-    slope, size = here.gradient @ step, 1.0
+    slope = here.gradient @ step
+    size = 1.0
     there = expand(point + step)
+    can_decrease = -slope > 1e-12 * (1 + here.value)  # else, rounding hides the decrease
+    # A value of NaN, after a step that is far too long, is not <= either.
     while (
-        -slope > 1e-12 * (1 + here.value)
-        and not there.value <= here.value + 1e-4 * size * slope
-        and size > 1e-9
+        can_decrease and not there.value <= here.value + 1e-4 * size * slope and size > 1e-9
     ):
         size /= 2
         there = expand(point + size * step)
@@ -195,21 +198,21 @@ class TemperatureScaling(nn.Module):
         Warns:
             CalibrationWarning: If no temperature is optimal (finite and above 0); the message has the reason.
         """
-        temperature = _fit_temperature(
-            labelled_logits(preds, target, preds.shape[1] if preds.ndim > 1 else 2)
-        )
-        if isinstance(temperature, str):
+        temperature = _fit_temperature(labelled_logits(preds, target))
+        if isinstance(temperature, str):  # the reason that there is none
             warn(
                 f"The temperature is 1, because {temperature}.",
                 CalibrationWarning,
                 stacklevel=2,
             )
-        self.temperature.fill_(1.0 if isinstance(temperature, str) else temperature)
+            temperature = 1.0
+        self.temperature.fill_(temperature)
         return self
 
 
 def _fit_temperature(samples: LabelledLogits) -> float | str:
     """Return the optimal temperature, or a message that says why no temperature is optimal."""
+    # The fit is the same for logits of any size: they are divided by their spread, and so is the temperature.
     centred = samples.logits - samples.logits.mean(dim=1, keepdim=True)
     spread = centred.abs().mean()
     if spread == 0:
@@ -221,6 +224,7 @@ def _fit_temperature(samples: LabelledLogits) -> float | str:
     if true.mean() <= 0:
         reason = "the logits of the true classes are on average not above those of the other classes"
         return f"{reason}: the scores are reversed or uninformative, and the optimal temperature is infinite"
+    # The cross entropy is convex in the inverse temperature, not in the temperature.
     inverse = minimize(lambda point: _expand_temperature(unit, point), centred.new_zeros(1))
     if inverse is None:
         return f"{STEPS} Newton steps found no finite optimum: almost all samples are classified correctly"
@@ -230,7 +234,8 @@ def _fit_temperature(samples: LabelledLogits) -> float | str:
 def _expand_temperature(samples: LabelledLogits, inverse_temperature: Tensor) -> Expansion:
     """Compute the mean cross entropy of ``samples`` and its derivatives at ``inverse_temperature`` (1,)."""
     log_probs = (inverse_temperature * samples.logits).log_softmax(dim=1)
-    probs, true = log_probs.exp(), samples.true_class_values(samples.logits)
+    probs = log_probs.exp()
+    true = samples.true_class_values(samples.logits)
     expected = (probs * samples.logits).sum(dim=1, keepdim=True)
     variance = (probs * (samples.logits - expected).square()).sum(dim=1).mean()
     slope = (expected.squeeze(1) - true).mean()
@@ -284,14 +289,15 @@ class VectorScaling(nn.Module):
         Raises:
             ValueError: If ``preds`` is not floating point of shape ``(N, C)`` or ``(N, C, ...)``.
         """
-        scores, has_classes = (
-            upcast_half(preds),
-            preds.ndim > 1 and preds.shape[1] == self.num_classes,
-        )
+        scores = upcast_half(preds)
+        has_classes = preds.ndim > 1 and preds.shape[1] == self.num_classes
         require(has_classes, "class_dimension", "preds", preds, classes=self.num_classes)
-        per_class = (self.num_classes, *(1 for _ in preds.shape[2:]))
-        scale, bias = self.scale.to(scores.dtype), self.bias.to(scores.dtype)
-        return scores * scale.reshape(per_class) + bias.reshape(per_class)
+        per_class = (self.num_classes,) + (1,) * (
+            preds.ndim - 2
+        )  # broadcast over (N, C, ...)
+        scale = self.scale.to(scores.dtype).reshape(per_class)
+        bias = self.bias.to(scores.dtype).reshape(per_class)
+        return scores * scale + bias
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
         """Set the scales and biases to their optimum, computed in float64, and return self.
@@ -307,8 +313,9 @@ class VectorScaling(nn.Module):
                 stacklevel=2,
             )
             fitted = torch.ones_like(self.scale), torch.zeros_like(self.bias)
-        self.scale.copy_(fitted[0])
-        self.bias.copy_(fitted[1])
+        scale, bias = fitted
+        self.scale.copy_(scale)
+        self.bias.copy_(bias)
         return self
 
 
@@ -319,8 +326,9 @@ def _fit_vector(samples: LabelledLogits) -> tuple[Tensor, Tensor] | str:
     missing = (target.bincount(minlength=classes) == 0).nonzero().flatten().tolist()
     if missing:
         return f"no sample has the label {missing[0]}: its optimal bias is -inf"
-    centre, spread = logits.mean(dim=0), logits.std(dim=0, correction=0)
-    spread = torch.where(spread > 0, spread, 1.0)
+    centre = logits.mean(dim=0)
+    spread = logits.std(dim=0, correction=0)
+    spread = torch.where(spread > 0, spread, 1.0)  # constant logits stay constant
     unit = LabelledLogits((logits - centre) / spread, target)
     optimum = minimize(
         lambda point: _expand_vector(unit, point), logits.new_zeros(2 * classes)
@@ -328,6 +336,7 @@ def _fit_vector(samples: LabelledLogits) -> tuple[Tensor, Tensor] | str:
     if optimum is None:
         reason = f"{STEPS} Newton steps found no finite optimum"
         return f"{reason}: scaled logits separate the classes without error, or almost so"
+    # Undo the standardization; a constant added to all biases has no effect, so they are made to sum to 0.
     scale = optimum[:classes] / spread
     bias = optimum[classes:] - scale * centre
     return scale, bias - bias.mean()
@@ -341,17 +350,16 @@ def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
     probs = log_probs.exp()
     wrong = probs - torch.nn.functional.one_hot(target, classes)
     gradient = torch.cat([(wrong * logits).mean(dim=0), wrong.mean(dim=0)])
-    weighted = torch.cat([probs * logits, probs], dim=1)
-    square = (probs * logits.square()).mean(dim=0).diag()
-    first, zeroth = (probs * logits).mean(dim=0).diag(), probs.mean(dim=0).diag()
-    within = torch.cat(
-        [torch.cat([square, first], dim=1), torch.cat([first, zeroth], dim=1)]
+    # The Hessian of a row is diag(p) - p p^T in the logits of the classes, by the chain rule in scales and biases.
+    by_scales = (probs * logits.square()).mean(dim=0).diag()
+    mixed = (probs * logits).mean(dim=0).diag()
+    by_biases = probs.mean(dim=0).diag()
+    diagonal = torch.cat(
+        [torch.cat([by_scales, mixed], dim=1), torch.cat([mixed, by_biases], dim=1)]
     )
-    return Expansion(
-        -samples.true_class_values(log_probs).mean(),
-        gradient,
-        within - weighted.T @ weighted / rows,
-    )
+    products = torch.cat([probs * logits, probs], dim=1)
+    hessian = diagonal - products.T @ products / rows
+    return Expansion(-samples.true_class_values(log_probs).mean(), gradient, hessian)
 
 
 def make_scaling(

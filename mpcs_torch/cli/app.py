@@ -47,13 +47,16 @@ def group_of_commands(text: str) -> typer.Typer:
 
 
 ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+"""A pattern for an argument in a docstring: its name, and its text with all further lines."""
 
 
 def _describe(command: Any) -> None:
     """Set the help of ``command`` to its docstring without line breaks, and that of each option to its text in Args."""
     text, _, arguments = (command.help or "").partition("\n\nArgs:\n")
-    command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", text)
-    described = {name: " ".join(text.split()) for name, text in ARGUMENT.findall(arguments)}
+    command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", text)  # keeps empty lines
+    described = {
+        name: " ".join(lines.split()) for name, lines in ARGUMENT.findall(arguments)
+    }
     for parameter in command.params:
         parameter.help = parameter.help or described.get(parameter.name)
 
@@ -63,11 +66,12 @@ def _refuse_repeats(command: Any) -> None:
     parsed = command.parse_args
 
     def parse_args(ctx: Any, args: list[str]) -> Any:
-        *_, order = command.make_parser(ctx).parse_args(list(args)) if args else [()]
-        for option in {
-            each for each in order if each.param_type_name == "option" and not each.is_flag
-        }:
-            if order.count(option) > 1 and not option.multiple:
+        order = list[Any]()  # the options and arguments, in the order of the command line
+        if args:
+            _, _, order = command.make_parser(ctx).parse_args(list(args))
+        for option in order:
+            is_single = option.param_type_name == "option" and not option.is_flag
+            if is_single and not option.multiple and order.count(option) > 1:
                 raise typer.BadParameter(
                     "is given more than once", param_hint=option.opts[0]
                 )
@@ -94,9 +98,9 @@ class VerbGroup(FlagGroup):
             verb.command(cmd_name)(function)
         command = typer.main.get_command(verb)
         command.name = cmd_name
-        for each in (command, *getattr(command, "commands", {}).values()):
-            _describe(each)
-            _refuse_repeats(each)
+        for described in (command, *getattr(command, "commands", {}).values()):
+            _describe(described)
+            _refuse_repeats(described)
         return command
 
     def invoke(self, ctx: Any) -> Any:

@@ -37,7 +37,9 @@ def finite(value: Any) -> Any:
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 @dataclass
@@ -76,13 +78,12 @@ def part_text(part: Table | str) -> str:
 
     from mpcs_torch.cli.table_layout import fitted_tables
 
-    width, height = (
-        get_terminal_size()
-    )  # for a dumb terminal, rich would ignore COLUMNS and assume 80
+    # For a dumb terminal, rich would ignore COLUMNS and assume 80.
+    width, height = get_terminal_size()
     console = Console(highlight=False, width=width, height=height)
     with console.capture() as captured:
-        for i, printed in enumerate(fitted_tables(part, width)):
-            if i:
+        for number, printed in enumerate(fitted_tables(part, width)):
+            if number > 0:
                 console.print()
             console.print(printed)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
@@ -103,6 +104,7 @@ def say(*parts: Table | str, err: bool = False) -> None:
 
 
 def _wrapped(text: str) -> str:
+    """Break long lines of ``text`` at spaces; shorter lines, such as those of tables, stay as they are."""
     wrapper = TextWrapper(
         get_terminal_size().columns,
         replace_whitespace=False,
@@ -125,16 +127,16 @@ def heading(text: str) -> str:
     """Return a heading: bold on a terminal, as Markdown in a pipe or a file."""
     if not sys.stdout.isatty():
         return f"## {text}"
-    return (
-        text
-        if os.environ.get("TERM") in ("dumb", "unknown")
-        else typer.style(text, bold=True)
-    )
+    if os.environ.get("TERM") in ("dumb", "unknown"):
+        return text
+    return typer.style(text, bold=True)
 
 
 def note(*messages: str) -> None:
     """Print messages that are not results, unless --quiet is given. With --json, print to standard error."""
-    for message in () if COMMAND_LINE.quiet else messages:
+    if COMMAND_LINE.quiet:
+        return
+    for message in messages:
         say(message, err=COMMAND_LINE.json)
 
 
@@ -153,10 +155,10 @@ def print_result(plain: Any, *parts: Table | str) -> None:
         return
     if isinstance(plain, dict) and COMMAND_LINE.read:
         plain = {"read": COMMAND_LINE.read, **plain}
+    # ``default`` makes text of paths.
+    text = json.dumps(finite(plain), indent=1, allow_nan=False, default=str)
     with naming("standard output"):
-        typer.echo(
-            json.dumps(finite(plain), indent=1, allow_nan=False, default=str)
-        )  # paths become text
+        typer.echo(text)
 
 
 def print_scores(
@@ -170,15 +172,15 @@ def print_scores(
     plain = dict[str, Any]()
     if COMMAND_LINE.json:
         print_reading(*result.read)
-        rows = [
-            {
-                **outcome._asdict(),
-                "requirement": str(outcome.requirement),
-                "reason": str(outcome.reason or ""),
-            }
-            for outcome in outcomes
-        ]
-        plain = {**beside, **result.to_dict()} | ({"requirements": rows} if rows else {})
+        plain = {**beside, **result.to_dict()}
+        rows = list[dict[str, Any]]()
+        for outcome in outcomes:
+            row = outcome._asdict()
+            row["requirement"] = str(outcome.requirement)
+            row["reason"] = str(outcome.reason or "")
+            rows.append(row)
+        if rows:
+            plain["requirements"] = rows
     parts = result.parts(everything=COMMAND_LINE.everything)
     if outcomes:
         parts.append(outcomes_table(outcomes))
@@ -215,9 +217,10 @@ def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
     with shown_progress(name, epochs, COUNT, "{task.fields[values]}") as update:
 
         def advance(epoch: "MeasuredEpoch", run: "TrainingRun") -> None:  # noqa: ARG001  # a Hook
-            columns = [
-                column for column in ("accuracy", "mpcs") if column in epoch.values
-            ] or list(epoch.values)[:2]
+            preferred: Sequence[str] = ("accuracy", "mpcs")
+            columns = [name for name in preferred if name in epoch.values]
+            if not columns:
+                columns = list(epoch.values)[:2]
             values = "  ".join(f"{column} {epoch.values[column]:.4f}" for column in columns)
             update(completed=epoch.number, values=values)
 
@@ -269,23 +272,21 @@ def shown_progress(
         described = bars.TextColumn("{task.description}", markup=False)
         columns = [bars.TextColumn(text, markup=False) for text in texts]
         left = bars.TimeRemainingColumn(elapsed_when_finished=True)
-        around = (
-            [*columns, bars.TimeElapsedColumn()]
-            if total is None
-            else [bars.BarColumn(), *columns, left]
-        )
+        around: list[bars.ProgressColumn] = [bars.BarColumn(), *columns, left]
+        if total is None:
+            around = [*columns, bars.TimeElapsedColumn()]
         with bars.Progress(described, *around, console=Console(stderr=True)) as progress:
-            task = progress.add_task(
-                shown_name(name, 32), total=total, values=""
-            )  # fits a narrow terminal
+            short = shown_name(name, 32)  # fits a narrow terminal
+            task = progress.add_task(short, total=total, values="")
             yield partial(progress.update, task)
-            progress.update(
-                task, total=progress.tasks[0].completed
-            )  # ``total`` may have been an estimate
+            # ``total`` may have been an estimate.
+            progress.update(task, total=progress.tasks[0].completed)
 
 
 def _lines(name: str, total: int | None) -> Callable[..., None]:
-    done, printed = 0, monotonic()
+    """Return a function that prints a line of progress, at most once in `LINE_SECONDS`."""
+    done = 0
+    printed = monotonic()
 
     def update(*, advance: int = 0, completed: int | None = None, values: str = "") -> None:
         nonlocal done, printed

@@ -45,11 +45,9 @@ def check_before_training(
     for path in published:
         read_records(path)
     check_free([out / name for name in names], overwrite=COMMAND_LINE.overwrite)
-    if (
-        evaluation is not None
-        and not COMMAND_LINE.overwrite
-        and any((evaluation / name).exists() for name in FILES)
-    ):
+    if evaluation is None or COMMAND_LINE.overwrite:
+        return
+    if any((evaluation / name).exists() for name in FILES):
         raise RunExistsError("has_evaluation", str(evaluation))
 
 
@@ -66,7 +64,8 @@ def reproduce_one(
         f"\n{heading(run.title)}",
         published_values.table_2({name: run.records}, {}),
     ]
-    parts += [] if run.costs is None else [published_values.table_3({name: run.costs})]
+    if run.costs is not None:
+        parts.append(published_values.table_3({name: run.costs}))
     if run.agreement is not None:
         parts.append(f"{run.agreement}.")
     elif records is not None:
@@ -123,15 +122,12 @@ def reproduce_figure_6(data_root: Path, out: Path, *, seeds: int) -> dict[str, A
     note(f"\nwrote {out / 'figure6.png'} and figure6.svg")
     by_seed = []
     if seeds:
-        configs = [
-            config
-            for seed in range(seeds)
-            for config in experiments.comparison_configs(seed)
-        ]
+        configs = list[RunConfig]()
+        for seed in range(seeds):
+            configs += experiments.comparison_configs(seed)  # plain, then with MPCS
         runs = finish_all("figure6, seeds", configs, data_root, out / "seeds")
-        by_seed = [
-            experiments.ratios(*pair) for pair in zip(runs[::2], runs[1::2], strict=True)
-        ]
+        for of_plain, of_mpcs in zip(runs[::2], runs[1::2], strict=True):
+            by_seed.append(experiments.ratios(of_plain, of_mpcs))
         show(
             f"\n{heading(f'figure6: seeds 0 to {seeds - 1}')}",
             experiments.seeds_table(by_seed),

@@ -33,8 +33,10 @@ def reported_errors(*, debug: bool) -> Iterator[None]:
         if debug:
             traceback.print_exc()
         message, status = _message_and_status(error)
-        if not (isinstance(error, MpcsError) and error.is_printed_elsewhere):
-            typer.echo("\n".join(map(printable, f"mpcs: {message}".split("\n"))), err=True)
+        is_printed = isinstance(error, MpcsError) and error.is_printed_elsewhere
+        if not is_printed:
+            lines = f"mpcs: {message}".split("\n")
+            typer.echo("\n".join(printable(line) for line in lines), err=True)
         raise SystemExit(status) from None
 
 
@@ -44,18 +46,14 @@ def _message_and_status(error: BaseException) -> tuple[str, int]:
     if isinstance(error, MpcsError):
         return str(error), error.exit_status
     if isinstance(error, OSError):
-        return (
-            str(error) if error.filename is None else f"{error.filename}: {error.strerror}",
-            ExitStatus.REFUSED,
-        )
-    if (
-        isinstance(error, ModuleNotFoundError)
-        and (module := str(error.name).split(".")[0]) in EXTRA_OF
-    ):
-        return (
-            f"this command needs {module}: pip install 'mpcs_torch[{EXTRA_OF[module]}]'",
-            ExitStatus.REFUSED,
-        )
+        if error.filename is None:
+            return str(error), ExitStatus.REFUSED
+        return f"{error.filename}: {error.strerror}", ExitStatus.REFUSED
+    if isinstance(error, ModuleNotFoundError):
+        module, _, _ = str(error.name).partition(".")
+        if module in EXTRA_OF:
+            command = f"pip install 'mpcs_torch[{EXTRA_OF[module]}]'"
+            return f"this command needs {module}: {command}", ExitStatus.REFUSED
     line = " ".join(str(error).split())
     if isinstance(error, MemoryError) or NO_MEMORY in line:
         return (

@@ -42,7 +42,8 @@ def file_or_name(kind: str) -> Callable[[str], Path]:
     """Return a parser of text: a path if it has a dot or a slash, else the name of a file in ``configs/<kind>``."""
 
     def path_from_text(text: str) -> Path:
-        shown, path = printable(text), path_of(text)
+        shown = printable(text)
+        path = path_of(text)
         if not is_packaged_name(text):
             demand(path.is_file(), f"{shown}: no such file")
             return path
@@ -65,17 +66,20 @@ def _path_parser(info: ParameterInfo) -> Callable[[str | Path], Path]:
 
     def path_from_text(text: str | Path) -> Path:  # the default of an option is a path
         path = path_of(text)
-        shown, kind = printable(str(path)), "file" if info.file_okay else "folder"
+        shown = printable(str(path))
+        kind = "file" if info.file_okay else "folder"
         demand(path.exists() or not info.exists, f"{shown}: no such {kind}")
-        is_folder = path.is_dir() and not info.dir_okay
-        is_other = is_folder or (path.is_file() and not info.file_okay)
-        demand(not is_other, f"{shown} must be a {kind}, but is not")
+        is_wrong_folder = path.is_dir() and not info.dir_okay
+        is_wrong_file = path.is_file() and not info.file_okay
+        is_right_kind = not is_wrong_folder and not is_wrong_file
+        demand(is_right_kind, f"{shown} must be a {kind}, but is not")
         return path
 
     return path_from_text
 
 
 def _takes_paths(annotation: Any) -> bool:
+    """Return whether an annotation is a path, or has one inside, such as ``list[Path] | None``."""
     return annotation is Path or any(map(_takes_paths, get_args(annotation)))
 
 
@@ -95,9 +99,8 @@ def _with_local_paths(parameter: Parameter) -> Parameter:
     if info.parser is None:
         info = copy(info)  # several verbs may share it
         info.parser = _path_parser(info)
-        info.metavar = info.metavar or (
-            "FILE" if info.file_okay and not info.dir_okay else "FOLDER"
-        )
+        is_file = info.file_okay and not info.dir_okay
+        info.metavar = info.metavar or ("FILE" if is_file else "FOLDER")
     return parameter.replace(annotation=Annotated[annotation, info])
 
 
@@ -129,11 +132,8 @@ _CROSSED = (
 )
 _COMBINE = "By the mean score of a unit; or by its worst row (of each class or a worse one, the highest probability)."
 _MODELS = "Models of one file, with commas between: words in names of columns, or values of one column."
-_MUTE = (
-    "Leave out the warnings of this code; repeatable. "
-    + "; ".join(f"{code}: {of}" for code, of in WARNINGS.items())
-    + "."
-)
+_CODES = "; ".join(f"{code}: {warning}" for code, warning in WARNINGS.items())
+_MUTE = f"Leave out the warnings of this code; repeatable. {_CODES}."
 READING: Mapping[str, Any] = {
     "label_column": _column("Column of the labels.", default="by its name"),
     "score_columns": _column(
@@ -259,54 +259,61 @@ def shared(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """
 
     def decorated(verb: Callable[..., None]) -> Callable[..., None]:
-        added = {
-            name: Parameter(
-                name,
-                Parameter.KEYWORD_ONLY,
-                default=DEFAULTS.get(name),
-                annotation=annotation,
-            )
-            for name, annotation in {**READING, **PRINTING}.items()
-            if name in names
-        }
         parameters = list[Parameter]()
-        for each in signature(verb).parameters.values():
-            if each.name == "reading":
-                parameters += [added[name] for name in names if name in READING]
+        for parameter in signature(verb).parameters.values():
+            if parameter.name == "reading":  # stands for the options that it has
+                parameters += [_added(name) for name in names if name in READING]
             else:
-                parameters.append(each.replace(kind=Parameter.KEYWORD_ONLY))
-        parameters += [added[name] for name in PRINTING if name in names]
-        parameters = [_with_local_paths(_as_flag(each)) for each in parameters]
-        infos = {
-            each.name: info
-            for each in parameters
-            for info in getattr(each.annotation, "__metadata__", ())
-        }
+                parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+        printing = [name for name in PRINTING if name in names]
+        parameters += [_added(name) for name in printing]
+        parameters = [_with_local_paths(_as_flag(parameter)) for parameter in parameters]
+        infos = dict[str, Any]()  # what Typer knows of each option, by its name
+        for parameter in parameters:
+            for info in getattr(parameter.annotation, "__metadata__", ()):
+                infos[parameter.name] = info
 
         @wraps(verb)
-        def called(**given: Any) -> None:
-            for name in {*PRINTING} & {*names}:
-                if value := given.pop(name):
+        def called(**values: Any) -> None:
+            for name in printing:
+                value = values.pop(name)
+                if value:
                     setattr(COMMAND_LINE, name, value)
-            _check_files(
-                given, infos, or_else=" or pass --overwrite" * ("overwrite" in names)
-            )
-            read = {name: given.pop(name) for name in READING if name in names}
-            verb(**given, **({"reading": _read_options(read)} if read else {}))
+            or_else = " or pass --overwrite" if "overwrite" in names else ""
+            _check_files(values, infos, or_else=or_else)
+            read = {name: values.pop(name) for name in READING if name in names}
+            if read:
+                values["reading"] = _read_options(read)
+            verb(**values)
 
+        # Typer reads the options from these, not from the function that is wrapped.
         vars(called)["__signature__"] = Signature(parameters)
-        called.__annotations__ = {each.name: each.annotation for each in parameters}
+        called.__annotations__ = {
+            parameter.name: parameter.annotation for parameter in parameters
+        }
         return called
 
     return decorated
 
 
-def _read_options(given: Mapping[str, Any]) -> ReadOptions:
-    read = {name: value for name, value in given.items() if value is not None}
-    for name in {"score_columns", "classes", "cost_columns", "models", "prevalence"} & {
-        *read
-    }:
-        read[name] = tuple(part.strip() for part in next(csv.reader([read[name]]), ()))
+def _added(name: str) -> Parameter:
+    """Return the parameter of an option in `READING` or `PRINTING`."""
+    annotation = READING[name] if name in READING else PRINTING[name]
+    default = DEFAULTS.get(name)
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+LISTS = ("score_columns", "classes", "cost_columns", "models", "prevalence")
+"""The options whose text is a list with commas between; an entry with a comma is in quotes, as in a csv file."""
+
+
+def _read_options(texts: Mapping[str, Any]) -> ReadOptions:
+    """Return the options for reading files from their values on the command line; those not given are None."""
+    read = {name: value for name, value in texts.items() if value is not None}
+    for name in LISTS:
+        if name in read:
+            entries = next(csv.reader([read[name]]), ())
+            read[name] = tuple(entry.strip() for entry in entries)
     if "prevalence" in read:
         form = "a share for each class, such as ill=0.01,healthy=0.99"
         read["prevalence"] = named_numbers(read["prevalence"], "--prevalence", form)
@@ -314,7 +321,8 @@ def _read_options(given: Mapping[str, Any]) -> ReadOptions:
     for name, needed in needs.items():
         is_met = needed in read or not read.get(name)
         demand(is_met, f"needs {option_name(needed)}, too", option_name(name))
-    return ReadOptions(**read | {"by": tuple(read.get("by", ()))})
+    read["by"] = tuple(read.get("by", ()))
+    return ReadOptions(**read)
 
 
 def named_numbers(entries: Sequence[str], option: str, form: str) -> dict[str, float]:
@@ -322,13 +330,16 @@ def named_numbers(entries: Sequence[str], option: str, form: str) -> dict[str, f
 
     The error message is about ``option``, and describes valid entries by ``form``.
     """
-    pairs = [entry.rpartition("=") for entry in entries]
-    names = [name.strip() for name, _, _ in pairs]
+    numbers = dict[str, str]()
+    for entry in entries:
+        name, _, number = entry.rpartition("=")
+        numbers[name.strip()] = number
+    is_repeated = len(numbers) < len(entries)
     with refused_values(option=option):
-        if not all(names) or len(set(names)) < len(names):
+        if is_repeated or "" in numbers:  # an entry without = has no name
             text = repr(", ".join(entries))
             raise InvalidValueError("named_numbers", form=form, text=text)
-        return dict(zip(names, (float(number) for *_, number in pairs), strict=True))
+        return {name: float(number) for name, number in numbers.items()}
 
 
 def given_options(reading: ReadOptions) -> dict[str, object]:
@@ -346,20 +357,21 @@ def option_name(name: str) -> str:
 
 
 def _check_files(
-    given: Mapping[str, Any], infos: Mapping[str, Any], *, or_else: str
+    values: Mapping[str, Any], infos: Mapping[str, Any], *, or_else: str
 ) -> None:
     """Check each output by `check_out`; refuse one that is read, or that another option writes."""
     files = {
-        name: given[name]
+        name: values[name]
         for name, info in infos.items()
-        if not info.dir_okay and given.get(name)
+        if not info.dir_okay and values.get(name)
     }
-    read, written = list[Path](), list[Path]()
+    read = list[Path]()
     for name, value in files.items():
         if infos[name].exists:
             read += value if isinstance(value, list) else [value]
-    for name in files:
-        info, path = infos[name], files[name]
+    written = list[Path]()
+    for name, path in files.items():
+        info = infos[name]
         if info.exists:
             continue
         option = str(info.metavar) if isinstance(info, ArgumentInfo) else option_name(name)
@@ -407,8 +419,9 @@ def refused_values(about: str = "", *, option: str | None = None) -> Iterator[No
     try:
         yield
     except ValueError as error:
-        details = error.errors() if hasattr(error, "errors") else []  # an error of pydantic
-        problems = [": ".join([*map(str, each["loc"]), each["msg"]]) for each in details]
-        raise typer.BadParameter(
-            f"{about}{'; '.join(problems) or error}", param_hint=option
-        ) from None
+        problems = list[str]()
+        if hasattr(error, "errors"):  # of pydantic
+            for detail in error.errors():
+                problems.append(": ".join([*map(str, detail["loc"]), detail["msg"]]))
+        message = "; ".join(problems) or error
+        raise typer.BadParameter(f"{about}{message}", param_hint=option) from None

@@ -18,18 +18,15 @@ READABLE = 30
 
 def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
     """Split ``table`` by columns into tables of at most ``width``, each of which begins with the first column."""
-    least = list[int]()
-    for cells, is_number in zip(
-        zip(table.header, *table.rows, strict=True), numeric_columns(table), strict=True
-    ):
+    min_widths = list[int]()
+    for place, is_number in enumerate(numeric_columns(table)):
+        cells = [row[place] for row in (table.header, *table.rows)]
         widest = max(cell_len(printable(cell)) for cell in cells)
-        least.append(widest if is_number else min(widest, READABLE))
+        min_widths.append(widest if is_number else min(widest, READABLE))
     group = [0]
-    for place in range(1, len(least)):
-        if (
-            len(group) > 1
-            and sum(least[each] + GAP for each in [*group, place]) - GAP > width
-        ):
+    for place in range(1, len(min_widths)):
+        widths = [min_widths[column] + GAP for column in [*group, place]]
+        if len(group) > 1 and sum(widths) - GAP > width:
             yield _printed(table, group)
             group = [0]
         group.append(place)

@@ -49,18 +49,22 @@ class ConcernError(MpcsError, ValueError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        more = ["... and more"] if len(problems) > MAX_PROBLEMS else []
-        super().__init__("\n".join([*map(str, problems[:MAX_PROBLEMS]), *more]))
+        lines = [str(problem) for problem in problems[:MAX_PROBLEMS]]
+        if len(problems) > MAX_PROBLEMS:
+            lines.append("... and more")
+        super().__init__("\n".join(lines))
 
     def __reduce__(self) -> tuple[type[Self], tuple[tuple[Problem, ...]]]:
-        return type(self), (
-            self.problems,
-        )  # the default would pickle the text instead of the problems
+        # The default would pickle the text instead of the problems.
+        arguments = (self.problems,)
+        return type(self), arguments
 
 
 def class_names(classes: Sequence[str] | int) -> tuple[str, ...]:
     """Return ``classes`` as a tuple; if ``classes`` is a number C, return the names "0" to "C - 1"."""
-    return tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
+    if isinstance(classes, int):
+        return tuple(map(str, range(classes)))
+    return tuple(classes)
 
 
 def class_indices(
@@ -68,10 +72,11 @@ def class_indices(
 ) -> tuple[tuple[int, ...], ...]:
     """Convert lists of class names or class indices to tuples of class indices; ``names`` are in index order."""
     places = {name: i for i, name in enumerate(names)}
-    return tuple(
-        tuple(entry if isinstance(entry, int) else places[entry] for entry in entries)
-        for entries in pairs
-    )
+    indices = list[tuple[int, ...]]()
+    for entries in pairs:
+        of_list = [places[entry] if isinstance(entry, str) else entry for entry in entries]
+        indices.append(tuple(of_list))
+    return tuple(indices)
 
 
 def without_arrays(value: Any) -> Any:
@@ -82,10 +87,11 @@ def without_arrays(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic) or hasattr(value, "detach"):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {without_arrays(key): without_arrays(each) for key, each in value.items()}
-    return (
-        type(value)(map(without_arrays, value)) if type(value) in (list, tuple) else value
-    )
+        return {without_arrays(key): without_arrays(item) for key, item in value.items()}
+    # Not of subclasses, such as a NamedTuple, whose constructor takes other arguments.
+    if type(value) in (list, tuple):
+        return type(value)(map(without_arrays, value))
+    return value
 
 
 def problem(code: str, *path: str | int, value: object = None, **fields: object) -> Problem:
@@ -174,9 +180,8 @@ def _pair_problems(
             yield from unknown
             if unknown:
                 continue
-            true, *predicted = [
-                names[entry] if isinstance(entry, int) else entry for entry in entries
-            ]
+            named = [names[entry] if isinstance(entry, int) else entry for entry in entries]
+            true, *predicted = named
             if true in predicted:
                 place = predicted.index(true) + 1
                 yield problem("other_class", field, i, place, value=true)
@@ -198,11 +203,13 @@ def _unknown_classes(
                 more = ", ..." if len(names) > 100 else ""
                 listed = shown(", ".join(names[:100]) + more)
                 yield problem("known_class", *path, place, value=entry, classes=listed)
-        elif (
-            not is_number(entry)
-            or not isinstance(entry, int)
-            or not 0 <= entry < len(names)
-        ):
+            continue
+        is_index = (
+            isinstance(entry, int)
+            and not isinstance(entry, bool)
+            and 0 <= entry < len(names)
+        )
+        if not is_index:
             yield problem("name_or_index", *path, place, value=entry, last=len(names) - 1)
 
 
@@ -218,8 +225,9 @@ def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator
         if not _is_list(row) or len(row) != size:
             yield problem("row_of_numbers", "weights", i, value=row, size=size)
             continue
-        off_diagonal += [weight for j, weight in enumerate(row) if i != j]
         for j, weight in enumerate(row):
+            if i != j:
+                off_diagonal.append(weight)
             if not is_number(weight) or (i != j and weight < 0):
                 yield problem("weight", "weights", i, j, value=weight)
     if off_diagonal and all(weight == 0 for weight in off_diagonal):
@@ -230,7 +238,8 @@ def _dangerous_problems(
     dangerous: Any, weights: object, names: tuple[str, ...] | None
 ) -> Iterator[Problem]:
     if isinstance(dangerous, int | float):
-        highest = max((weight for *_, weight in _off_diagonal(weights)), default=dangerous)
+        others = [weight for _, _, weight in _off_diagonal(weights)]
+        highest = max(others, default=dangerous)
         if not is_number(dangerous) or dangerous <= 0:
             yield problem("weight_or_pairs", "dangerous", value=dangerous)
         elif weights is None:
@@ -287,7 +296,8 @@ def _answer_problems(
     for answer, cost in answers.items():
         members = str(answer).split(OR)
         unknown = [member for member in members if member not in (names or members)]
-        if len(set(members)) < max(2, len(members)):
+        is_repeated = len(set(members)) < len(members)
+        if is_repeated or len(members) < 2:
             yield problem("separated_classes", "answers", value=answer)
         elif unknown and not ambiguous:
             named = quoted(unknown[0])
@@ -324,7 +334,10 @@ def _group_problems(
             path = ("class_groups", group)
             unknown = list(_unknown_classes(members, names, known, *path))
             yield from unknown
-            if not unknown and len({*class_indices([members], names)[0]}) == len(names):
+            if unknown:
+                continue
+            (indices,) = class_indices([members], names)
+            if len(set(indices)) == len(names):
                 yield problem("some_class_left", "class_groups", group)
 
 

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import fields
 from errno import EEXIST
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,15 +85,14 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
 def _read_ends(source: str | Path) -> tuple[ConcernSpec, ConcernSpec]:
     """Return the spec of a file with the low end of each range, and the spec with the high ends."""
     path, document = _read(source)
-    low, high, problems = dict(document.value), dict(document.value), list[Problem]()
-    for field in filter(low.__contains__, WITH_RANGES):
-        low[field], high[field] = deepcopy(low[field]), deepcopy(high[field])
+    problems = list[Problem]()
+    low = deepcopy(document.value)
+    high = deepcopy(document.value)
     for steps, first, last in _ranges({field: low.get(field) for field in WITH_RANGES}):
         if first > last:
             problems.append(problem("ascending", *steps, low=first, high=last))
-        *outer, place = steps
-        reduce(getitem, outer, low)[place] = first
-        reduce(getitem, outer, high)[place] = last
+        _put(low, steps, first)
+        _put(high, steps, last)
     highest = _make_spec(high, document, path, problems)
     if low.get("weights") != high.get("weights") and is_number(highest.dangerous):
         # What is dangerous by the high costs is dangerous by the low ones, too.
@@ -103,13 +100,24 @@ def _read_ends(source: str | Path) -> tuple[ConcernSpec, ConcernSpec]:
     return _make_spec(low, document, path, problems), highest
 
 
+def _put(value: Any, steps: Sequence[str | int], number: float) -> None:
+    """Replace what the keys and indices ``steps`` lead to in ``value`` by ``number``."""
+    *outer, last = steps
+    for step in outer:
+        value = value[step]
+    value[last] = number
+
+
 def _ranges(
     value: Any, *steps: str | int
 ) -> Iterator[tuple[tuple[str | int, ...], float, float]]:
     """Yield the keys and indices that lead to each range in ``value``, and its two numbers."""
-    if isinstance(value, list | dict):
-        for step, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _ranges(inner, *steps, step)
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _ranges(inner, *steps, key)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _ranges(inner, *steps, index)
     elif isinstance(value, str) and RANGE.fullmatch(value):
         first, _, last = value.partition(" to ")
         yield steps, float(first), float(last)
@@ -117,11 +125,8 @@ def _ranges(
 
 def _read(source: str | Path) -> "tuple[Path, Document]":
     """Read ``source``, a file or packaged name; return its path and its content, which must be a mapping."""
-    try:
-        from mpcs_torch.io.yaml_files import (
-            YamlError,
-            read_yaml_file,
-        )  # optional: the metrics need no PyYAML
+    try:  # PyYAML is optional: the metrics do not need it
+        from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
     except ImportError:
         raise ImportError(
             "load_concern needs PyYAML: pip install 'mpcs_torch[cli]'"
@@ -133,9 +138,7 @@ def _read(source: str | Path) -> "tuple[Path, Document]":
     try:
         document = read_yaml_file(path)
     except YamlError as error:
-        place = (
-            str(path) if error.place is None else ":".join(map(str, (path, *error.place)))
-        )
+        place = ":".join(map(str, (path, *(error.place or ()))))
         raise ConcernError([Problem((), error.problem, place)]) from None
     if not isinstance(document.value, dict):
         raise ConcernError([Problem((), _about_keys("mapping").message, str(path))])
@@ -155,15 +158,16 @@ def _make_spec(
     try:
         spec = ConcernSpec(**{"classes": (), **known})
     except ConcernError as error:
-        # Where the key classes is missing, the problem that there are no classes repeats it.
-        further = [
-            p for p in error.problems if p.path != ("classes",) or p.path[0] in value
-        ]
-        problems += further
+        for further in error.problems:
+            # Where the key classes is missing, the problem that there are no classes repeats it.
+            if further.path != ("classes",) or "classes" in value:
+                problems.append(further)
     if problems:
-        places = [":".join(map(str, (path, *document.place(p.path)))) for p in problems]
-        placed = zip(problems, places, strict=True)
-        raise ConcernError([p._replace(place=place) for p, place in placed])
+        placed = list[Problem]()
+        for unplaced in problems:
+            place = ":".join(map(str, (path, *document.place(unplaced.path))))
+            placed.append(unplaced._replace(place=place))
+        raise ConcernError(placed)
     return spec
 
 
@@ -185,15 +189,13 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
     """
     import yaml
 
-    path, plain = local_path(path, "path"), concern_as_plain(spec)
-    lines = [f"# {line}\n" for line in comment.splitlines()]
+    path = local_path(path, "path")
     if path.exists():
         raise FileExistsError(EEXIST, "the file exists: choose another one", str(path))
-    replace_text(
-        path,
-        "".join(lines)
-        + yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=120),
-    )
+    comments = "".join(f"# {line}\n" for line in comment.splitlines())
+    plain = concern_as_plain(spec)
+    content = yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=120)
+    replace_text(path, f"{comments}{content}")
 
 
 def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:

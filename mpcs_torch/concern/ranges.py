@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -62,7 +60,8 @@ class ConcernRange:
     def __init__(self, low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> None:
         object.__setattr__(self, "low", tuple(low))
         object.__setattr__(self, "high", tuple(high))
-        if first := next(_find_problems(self.low, self.high), None):
+        first = next(_find_problems(self.low, self.high), None)
+        if first is not None:
             raise ConcernError([first])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -82,14 +81,16 @@ class ConcernRange:
             >>> low[:, 0, 1].tolist()
             [5.0, 20.0]
         """
-        ranges = [
-            costs if isinstance(costs, ConcernRange) else cls([costs], [costs])
-            for costs in people.values()
-        ]
-        return cls(
-            [spec for each in ranges for spec in each.low],
-            [spec for each in ranges for spec in each.high],
-        )
+        low = list[ConcernSpec]()
+        high = list[ConcernSpec]()
+        for costs in people.values():
+            if isinstance(costs, ConcernRange):
+                low += costs.low
+                high += costs.high
+            else:
+                low.append(costs)
+                high.append(costs)
+        return cls(low, high)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -125,9 +126,10 @@ class ConcernRange:
         np.fill_diagonal(mean, 0)
         # A threshold may be reached by a high cost, but not by the mean.
         is_threshold = isinstance(first.dangerous, int | float)
-        if is_threshold or any(
-            spec.weights is None or spec.dangerous != first.dangerous for spec in specs
-        ):
+        are_alike = all(
+            spec.weights is not None and spec.dangerous == first.dangerous for spec in specs
+        )
+        if is_threshold or not are_alike:
             dangerous = np.any([spec.dangerous_array() for spec in specs], axis=0)
             changes["dangerous"] = np.argwhere(dangerous).tolist()
         return replace(first, releases=(), factor=0.5, weights=mean.tolist(), **changes)
@@ -141,14 +143,13 @@ class ConcernRange:
         """
         import torch
 
-        boxes = [
-            box for pair in zip(self.low, self.high, strict=True) for box in _boxes(*pair)
-        ]
+        boxes = list[tuple[ConcernSpec, ConcernSpec]]()
+        for lowest, highest in zip(self.low, self.high, strict=True):
+            boxes += _boxes(lowest, highest)
         low = torch.stack([lowest.costs() for lowest, _ in boxes])
         high = torch.stack([highest.costs() for _, highest in boxes])
-        if (
-            self.low[0].answers
-        ):  # an answer can cost a maximum of other costs, which is not linear: use one box
+        # A coarse answer can cost a maximum of other costs, which is not linear: use one box.
+        if self.low[0].answers:
             return low.amin(0, keepdim=True), high.amax(0, keepdim=True)
         return low, high
 
@@ -156,14 +157,15 @@ class ConcernRange:
         """Return the costs where ``matters`` (C, K), bool, is True, and that are ranges or differ between people."""
         low, high = self.bounds()
         lowest, highest = low.amin(0), high.amax(0)
-        cells = defaultdict[str, list[tuple[int, int]]](list)
         cost_name = self._names_of_costs()
+        costs = dict[str, UncertainCost]()
         for true, column in ((lowest < highest) & matters).nonzero().tolist():
-            cells[cost_name(true, column)].append((true, column))
-        return [
-            UncertainCost(name, places, lowest[places[0]].item(), highest[places[0]].item())
-            for name, places in cells.items()
-        ]
+            name = cost_name(true, column)
+            if name not in costs:
+                ends = lowest[true, column].item(), highest[true, column].item()
+                costs[name] = UncertainCost(name, [], *ends)
+            costs[name].cells.append((true, column))
+        return list(costs.values())
 
     def _shares_releases(self) -> bool:
         """Return whether no spec has weights and all specs release (tolerate) the same errors."""
@@ -175,12 +177,11 @@ class ConcernRange:
 
     def _names_of_costs(self) -> Callable[[int, int], str]:
         """Return a function that names the cost at a row and column; costs set by the same number share a name."""
-        names, answers = self.classes, [name for name, _ in self.low[0].answers]
-        released = (
-            self.low[0].released_array()
-            if self._shares_releases() and not answers
-            else None
-        )
+        names = self.classes
+        answers = [name for name, _ in self.low[0].answers]
+        released = None
+        if self._shares_releases() and not answers:
+            released = self.low[0].released_array()
         is_by_class = bool(answers) or any(
             isinstance(spec.refer, Sequence) for spec in (*self.low, *self.high)
         )
@@ -188,12 +189,9 @@ class ConcernRange:
         def cost_name(true: int, column: int) -> str:
             answer = column - len(names)
             if answer < 0:
-                is_shared = released is not None and released[true, column]
-                return (
-                    "a released error"
-                    if is_shared
-                    else f"taking {names[true]} for {names[column]}"
-                )
+                if released is not None and released[true, column]:
+                    return "a released error"
+                return f"taking {names[true]} for {names[column]}"
             if answer < len(answers):
                 return f'answering "{answers[answer]}" for {names[true]}'
             return f"referring {names[true]}" if is_by_class else "a referral"
@@ -215,16 +213,15 @@ def _find_problems(
     if not low or len(low) != len(high):
         yield problem("spec_per_person", low=len(low), high=len(high))
         return
+    of_first = _shared_parts(low[0])
     for spec in (*low, *high):
-        parts = zip(
-            _shared_parts(low[0]).items(), _shared_parts(spec).values(), strict=True
-        )
-        for (part, first), value in parts:
+        for part, value in _shared_parts(spec).items():
+            first = of_first[part]
             if value != first:
                 yield problem("agree", part=part, first=quoted(first), value=value)
     for lowest, highest in zip(low, high, strict=True):
-        are_weights = [spec.weights is None for spec in (lowest, highest)]
-        if lowest.releases != highest.releases or are_weights[0] != are_weights[1]:
+        is_one_weighted = (lowest.weights is None) != (highest.weights is None)
+        if lowest.releases != highest.releases or is_one_weighted:
             yield problem("same_pairs")
         # Do not compare equal specs: they may have too many classes for a matrix.
         elif lowest != highest and (lowest.costs() > highest.costs()).any():
@@ -245,16 +242,13 @@ def _shared_parts(spec: ConcernSpec) -> dict[str, object]:
 def _boxes(low: ConcernSpec, high: ConcernSpec) -> list[tuple[ConcernSpec, ConcernSpec]]:
     """Return pairs of low and high costs, in which a factor and a single referral cost are fixed at one end."""
     factors = {low.factor, high.factor} if low.weights is None else {low.factor}
+    referrals = {(low.refer, high.refer)}
     is_one = not isinstance(low.refer, Sequence) and not isinstance(high.refer, Sequence)
-    pairs = (
-        {(low.refer, low.refer), (high.refer, high.refer)}
-        if is_one
-        else {(low.refer, high.refer)}
-    )
-    return [
-        (
-            replace(low, factor=factor, refer=lowest),
-            replace(high, factor=factor, refer=highest),
-        )
-        for factor, (lowest, highest) in product(sorted(factors), sorted(pairs, key=str))
-    ]
+    if is_one:
+        referrals = {(low.refer, low.refer), (high.refer, high.refer)}
+    boxes = list[tuple[ConcernSpec, ConcernSpec]]()
+    for factor in sorted(factors):
+        for lowest, highest in sorted(referrals, key=str):
+            first = replace(low, factor=factor, refer=lowest)
+            boxes.append((first, replace(high, factor=factor, refer=highest)))
+    return boxes

@@ -29,8 +29,12 @@ if TYPE_CHECKING:  # torch is slow to import
     from numpy.typing import NDArray
     from torch import Tensor
 
-MAX_ROWS, MAX_PAIRS, MAX_NAMED_ERRORS = 40, 10, 4
-"""The maximum number of rows in a table, of class pairs in warnings, and of kinds of errors in a sentence."""
+MAX_ROWS = 40
+"""The maximum number of rows in a table of released errors."""
+MAX_PAIRS = 10
+"""The maximum number of class pairs in warnings."""
+MAX_NAMED_ERRORS = 4
+"""The maximum number of kinds of errors in a sentence."""
 LARGEST_DENSE = 1024
 """The maximum number of classes for which MPCS (Meta Pattern Concern Score) uses a dense matrix (8 MB)."""
 
@@ -107,29 +111,30 @@ class ConcernSpec:
         | tuple[tuple[str, tuple[int, ...]], ...] = (),
     ) -> None:
         # dataclasses.replace passes fields, which are tuples.
-        answers = dict(answers) if isinstance(answers, tuple) else answers
-        class_groups = (
-            dict(class_groups) if isinstance(class_groups, tuple) else class_groups
-        )
-        given = {
+        if isinstance(answers, tuple):
+            answers = dict(answers)
+        if isinstance(class_groups, tuple):
+            class_groups = dict(class_groups)
+        plain = {
             name: without_arrays(value)
             for name, value in locals().items()
             if name != "self"
         }
-        problems = list(islice(find_problems(**given), MAX_PROBLEMS + 1))
+        problems = list(islice(find_problems(**plain), MAX_PROBLEMS + 1))
         if problems:
             raise ConcernError(problems)
-        names, groups = class_names(given["classes"]), given["class_groups"]
-        values = {**given, "classes": names}
-        values["releases"] = class_indices(given["releases"], names)
+        names = class_names(plain["classes"])
+        values = {**plain, "classes": names}
+        values["releases"] = class_indices(plain["releases"], names)
         if weights is not None:
-            values["weights"] = tuple(tuple(map(float, row)) for row in given["weights"])
-        if isinstance(given["dangerous"], Sequence):
-            values["dangerous"] = class_indices(given["dangerous"], names)
-        if isinstance(given["refer"], Sequence):
-            values["refer"] = tuple(map(float, given["refer"]))
-        prices = given["answers"].items()
+            values["weights"] = tuple(tuple(map(float, row)) for row in plain["weights"])
+        if isinstance(plain["dangerous"], Sequence):
+            values["dangerous"] = class_indices(plain["dangerous"], names)
+        if isinstance(plain["refer"], Sequence):
+            values["refer"] = tuple(map(float, plain["refer"]))
+        prices = plain["answers"].items()
         values["answers"] = tuple((answer, float(cost)) for answer, cost in prices)
+        groups = plain["class_groups"]
         members = class_indices(list(groups.values()), names)
         values["class_groups"] = tuple(zip(groups, members, strict=True))
         for name, value in values.items():
@@ -177,8 +182,9 @@ class ConcernSpec:
             raise InvalidValueError("only_releases", "sparse_matrix")
         import torch
 
-        size = (len(self.classes),) * 2
-        places = torch.unique(torch.from_numpy(np.stack(_places(self.releases))), dim=1)
+        size = (len(self.classes), len(self.classes))
+        places = torch.from_numpy(np.stack(_places(self.releases)))
+        places = torch.unique(places, dim=1)  # (2, P), in order, and each pair once
         factors = torch.full(places.shape[1:], self.factor, dtype=torch.float64)
         # torch 2.11 warns if only the argument check_invariants is used.
         with torch.sparse.check_sparse_tensor_invariants(True):  # type: ignore[no-untyped-call]
@@ -187,11 +193,9 @@ class ConcernSpec:
     def compact_matrix(self) -> Tensor:
         """Return the `sparse_matrix` if there are ``releases`` and more than 1024 classes, else the `mpcs_weights`."""
         lists_releases = self.weights is None and self.dangerous is None
-        return (
-            self.sparse_matrix()
-            if lists_releases and len(self.classes) > LARGEST_DENSE
-            else self.mpcs_weights()
-        )
+        if lists_releases and len(self.classes) > LARGEST_DENSE:
+            return self.sparse_matrix()
+        return self.mpcs_weights()
 
     def costs(self) -> Tensor:
         """Return the cost of each decision (column) for each true class (row).
@@ -205,15 +209,12 @@ class ConcernSpec:
         errors = self.mpcs_weights().fill_diagonal_(0)
         if self.refer is None:
             return errors
-        referral = (
-            torch.as_tensor(self.refer, dtype=torch.float64)
-            .expand(len(errors))
-            .unsqueeze(1)
-        )
+        classes = len(errors)
+        refer = torch.as_tensor(self.refer, dtype=torch.float64)
+        referral = refer.expand(classes).unsqueeze(1)
         prices = torch.tensor([cost for _, cost in self.answers], dtype=torch.float64)
-        answers = torch.where(
-            self.members().T, prices, self.over_answers(errors)[:, len(errors) :]
-        )
+        if_wrong = self.over_answers(errors)[:, classes:]
+        answers = torch.where(self.members().T, prices, if_wrong)
         return torch.cat([errors, answers, referral], dim=1)
 
     def members(self) -> Tensor:
@@ -232,11 +233,11 @@ class ConcernSpec:
         """
         import torch
 
-        worst = [
-            (pairs[:, member].amax(dim=1) * ~member).unsqueeze(1)
-            for member in self.members()
-        ]
-        return torch.cat([pairs, *worst], dim=1) if worst else pairs
+        columns = [pairs]
+        for is_member in self.members():
+            worst = pairs[:, is_member].amax(dim=1)
+            columns.append((worst * ~is_member).unsqueeze(1))
+        return torch.cat(columns, dim=1)
 
     def dangerous_pairs(self) -> Tensor:
         """Return True for each dangerous error, else False, by true and predicted class: bool (C, C)."""
@@ -276,19 +277,16 @@ class ConcernSpec:
 
     def table(self) -> Table:
         """Return a table of costs: rows are true classes, columns predicted classes, and ! marks dangerous errors."""
-        dangerous = self.dangerous_array().tolist()
-        rows = [
-            [
-                name,
-                *(
-                    "-" if i == j else f"{cost:g}{' !' if dangerous[i][j] else ''}"
-                    for j, cost in enumerate(costs)
-                ),
-            ]
-            for i, (name, costs) in enumerate(
-                zip(self.classes, self.mpcs_weights_array().tolist(), strict=True)
-            )
-        ]
+        dangerous = self.dangerous_array()
+        weights = self.mpcs_weights_array()
+        rows = list[list[str]]()
+        for true, name in enumerate(self.classes):
+            cells = [name]
+            for other in range(len(self.classes)):
+                mark = " !" if dangerous[true, other] else ""
+                cost = f"{weights[true, other]:g}{mark}"
+                cells.append("-" if other == true else cost)
+            rows.append(cells)
         return Table(["true \\ predicted", *self.classes], rows)
 
     def _mask(self, pairs: Pairs) -> NDArray[np.bool_]:
@@ -324,7 +322,8 @@ def _places(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def described(spec: ConcernSpec) -> tuple[str, Table, str]:
     """Return error counts as text, a table (of costs; of released errors for over 30 classes), and settings as text."""
     size = len(spec.classes)
-    errors, released = size * (size - 1), int(spec.released_array().sum())
+    errors = size * (size - 1)
+    released = int(spec.released_array().sum())
     kind = "are released" if spec.weights is None else "are not dangerous"
     counts = f"{size} classes; of {errors} errors, {errors - released} are dangerous, and {released} {kind}"
     table = spec.table() if size <= MAX_READABLE_CLASSES else _released_table(spec)
@@ -338,38 +337,38 @@ def about_dangerous(spec: ConcernSpec) -> str:
         >>> about_dangerous(ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]]))
         'Dangerous: all errors but red as yellow.'
     """
-    dangerous, released = spec.dangerous_array(), spec.released_array()
+    released = spec.released_array()
     if not released.any():
         return "Dangerous: all errors."
-    for start, kinds in (
-        ("Dangerous: ", dangerous),
-        ("Dangerous: all errors but ", released),
-    ):
-        if 0 < kinds.sum() <= MAX_NAMED_ERRORS:
-            pairs = [
-                [shown(spec.classes[place]) for place in pair]
-                for pair in zip(*kinds.nonzero(), strict=True)
-            ]
-            named = [f"{true} as {decided}" for true, decided in pairs]
-            return f"{start}{', '.join(named)}."
+    dangerous = spec.dangerous_array()
+    if 0 < dangerous.sum() <= MAX_NAMED_ERRORS:
+        return f"Dangerous: {_named_errors(spec, dangerous)}."
+    if released.sum() <= MAX_NAMED_ERRORS:
+        return f"Dangerous: all errors but {_named_errors(spec, released)}."
     return f"Dangerous: {dangerous.sum()} of {dangerous.sum() + released.sum()} kinds of errors."
 
 
+def _named_errors(spec: ConcernSpec, errors: NDArray[np.bool_]) -> str:
+    """Return the errors that are True in ``errors`` (C, C) as text, such as "red as green, red as yellow"."""
+    names = [shown(name) for name in spec.classes]
+    pairs = np.argwhere(errors).tolist()
+    return ", ".join(f"{names[true]} as {names[decided]}" for true, decided in pairs)
+
+
 def _released_table(spec: ConcernSpec) -> Table:
-    named = (
-        [spec.classes[other] for other in row.nonzero()[0]] for row in spec.released_array()
-    )
-    rows = [
-        [name, str(len(others)), ", ".join(others)]
-        for name, others in zip(spec.classes, named, strict=True)
-        if others
-    ]
+    """Return a table with a row for each class of which an error is released."""
+    rows = list[list[str]]()
+    for name, row in zip(spec.classes, spec.released_array(), strict=True):
+        others = [spec.classes[other] for other in np.flatnonzero(row)]
+        if others:
+            rows.append([name, str(len(others)), ", ".join(others)])
     if len(rows) > MAX_ROWS:
         rows = [*rows[:MAX_ROWS], [f"and {len(rows) - MAX_ROWS} others", "", ""]]
     return Table(["true class", "released", "predicted as"], rows)
 
 
 def _facts(spec: ConcernSpec) -> list[str]:
+    """Return the settings of a spec as sentences."""
     facts: list[str] = []
     if len(spec.classes) <= MAX_READABLE_CLASSES:
         others = "; all others are released" if spec.weights is None else ""
@@ -404,8 +403,10 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
         >>> list(oversights(ConcernSpec(["red", "green"], releases=[["red", "green"]])))
         ['red for green is tolerable, green for red is dangerous: one direction of a pair is released']
     """
-    released, names = spec.released_array(), spec.classes
-    count, pairs = int(released.sum()), len(names) * (len(names) - 1)
+    names = spec.classes
+    pairs = len(names) * (len(names) - 1)
+    released = spec.released_array()
+    count = int(released.sum())
     if count == 0:
         yield "no error is released, so every error is dangerous"
     if count == pairs:
@@ -413,18 +414,16 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
     if spec.weights is None and spec.factor == 1 and count:
         yield "the factor is 1, so a released error costs as much as a dangerous one"
     if spec.weights is None or not isinstance(spec.dangerous, float | int):
-        # Costs often differ by direction on purpose, unless one of them is 0.
-        kind, free = (
-            ("is tolerable", released)
-            if spec.weights is None
-            else ("costs nothing", spec.mpcs_weights_array() == 0)
-        )
-        one_way = np.argwhere(free & released & ~released.T).tolist()
-        yield from (
-            f"{names[true]} for {names[other]} {kind}, {names[other]} for {names[true]} is dangerous: "
-            "one direction of a pair is released"
-            for true, other in one_way[:MAX_PAIRS]
-        )
+        kind, harmless = "is tolerable", released
+        if spec.weights is not None:
+            # Costs often differ by direction on purpose, unless one of them is 0.
+            kind, harmless = "costs nothing", released & (spec.mpcs_weights_array() == 0)
+        one_way = np.argwhere(harmless & ~released.T).tolist()
+        for true, other in one_way[:MAX_PAIRS]:
+            yield (
+                f"{names[true]} for {names[other]} {kind}, {names[other]} for {names[true]} is dangerous: "
+                "one direction of a pair is released"
+            )
         if len(one_way) > MAX_PAIRS:
             yield f"... and {len(one_way) - MAX_PAIRS} more pairs are released in one direction only"
     if spec.refer is not None:

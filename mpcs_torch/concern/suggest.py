@@ -15,10 +15,8 @@ def spec_from_costs(
     """Make a spec with weights proportional to ``costs`` (rows are true classes): at most 1, and 0 on the diagonal."""
     spec = ConcernSpec(list(classes), weights=costs)
     off_diagonal = spec.mpcs_weights().fill_diagonal_(0)
-    return ConcernSpec(
-        list(classes),
-        weights=(off_diagonal / off_diagonal.max()).tolist(),
-    )
+    weights = off_diagonal / off_diagonal.max()
+    return ConcernSpec(list(classes), weights=weights.tolist())
 
 
 def spec_from_order(
@@ -39,12 +37,11 @@ def spec_from_order(
         require(0 <= cost < math.inf, "finite_at_least", name, cost, minimum=0)
     require(under or over, "one_above_0", "under or over")
     place = torch.arange(len(classes), dtype=torch.float64)
-    steps = (place.unsqueeze(0) - place.unsqueeze(1)) / max(
-        len(classes) - 1, 1
-    )  # below 0: predicted is lower
+    # As shares of the longest way; below 0 if the predicted class is below the true one.
+    steps = (place.unsqueeze(0) - place.unsqueeze(1)) / max(len(classes) - 1, 1)
     highest = max(under, over)
     weights = torch.where(steps < 0, -steps * (under / highest), steps * (over / highest))
-    rounded = [
-        [round(weight, 12) for weight in row] for row in weights.fill_diagonal_(0).tolist()
-    ]  # 0.14, not 0.1399
+    rounded = list[list[float]]()
+    for row in weights.fill_diagonal_(0).tolist():
+        rounded.append([round(weight, 12) for weight in row])  # 0.14, not 0.1399
     return ConcernSpec(list(classes), weights=rounded)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
 from typing import Any
 
 from mpcs_torch.concern.spec import ConcernSpec
@@ -37,8 +36,8 @@ def spec_from_tree(
     for name, path in paths.items():
         near = [
             other
-            for other, its in paths.items()
-            if other != name and _edges(path, its) <= max_distance
+            for other, other_path in paths.items()
+            if other != name and _edges(path, other_path) <= max_distance
         ]
         if near:
             releases.append([name, *near])
@@ -68,15 +67,17 @@ def spec_from_heights(
         tensor([0.0000, 0.3333, 0.6667, 1.0000], dtype=torch.float64)
     """
     paths = _class_paths(tree, classes)
-    heights = dict[Path, int]()
+    heights = dict[Path, int]()  # of each branch; the path of the root is empty
     for path in paths.values():
         for depth in range(len(path) + 1):
-            heights[path[:depth]] = max(heights.get(path[:depth], 0), len(path) + 1 - depth)
+            branch = path[:depth]
+            height = len(path) + 1 - depth
+            heights[branch] = max(heights.get(branch, 0), height)
     names = list(classes or paths)
-    rows = [
-        [heights[_common(paths[name], paths[other])] / heights[()] for other in names]
-        for name in names
-    ]
+    rows = list[list[float]]()
+    for name in names:
+        ancestors = [_common(paths[name], paths[other]) for other in names]
+        rows.append([heights[ancestor] / heights[()] for ancestor in ancestors])
     return ConcernSpec(names, weights=rows, dangerous=dangerous)
 
 
@@ -131,9 +132,9 @@ def _leaves(tree: object, above: Path) -> Iterator[tuple[str, Path]]:
                 yield from _leaves(branch, (*above, str(name)))
     elif isinstance(tree, Sequence):
         for place, branch in enumerate(tree):
-            yield from _leaves(
-                branch, above if isinstance(branch, str) else (*above, str(place))
-            )
+            # A class in a list belongs to the branch itself; a nested branch is named by its place.
+            path = above if isinstance(branch, str) else (*above, str(place))
+            yield from _leaves(branch, path)
     else:
         where = shown("/".join(above) or "its root")
         raise InvalidValueError("tree", "tree", tree, place=where)
@@ -141,14 +142,15 @@ def _leaves(tree: object, above: Path) -> Iterator[tuple[str, Path]]:
 
 def _common(path: Path, other: Path) -> Path:
     """Return the path to the lowest common ancestor of two classes."""
-    return tuple(
-        name
-        for name, _ in takewhile(
-            lambda pair: pair[0] == pair[1], zip(path, other, strict=False)
-        )
-    )
+    depth = 0
+    while depth < min(len(path), len(other)) and path[depth] == other[depth]:
+        depth += 1
+    return path[:depth]
 
 
 def _edges(path: Path, other: Path) -> int:
-    """Count the edges between two classes."""
-    return len(path) + len(other) - 2 * len(_common(path, other)) + 2
+    """Count the edges between two classes: up to the lowest common ancestor, and down again."""
+    common = len(_common(path, other))
+    up = len(path) - common + 1  # a path ends at the branch above its class
+    down = len(other) - common + 1
+    return up + down

@@ -135,19 +135,21 @@ class Measure(ABC):
 
     def named(self, sums: Tensor) -> Any:
         """Split sums (..., K) into the fields of `sums_type`, each of shape (..., `shape`)."""
-        parts = sums.reshape(*sums.shape[:-1], len(self.sums_type._fields), *self.shape)
-        return self.sums_type(*parts.unbind(sums.ndim - 1))
+        leading = sums.shape[:-1]
+        by_field = sums.reshape(*leading, len(self.sums_type._fields), *self.shape)
+        return self.sums_type(*by_field.unbind(len(leading)))
 
     def sums_key(self) -> dict[str, Any]:
         """Return what the sums depend on: the settings that change them, and the methods that compute them."""
         methods = [
             getattr(type(self), name, None) for name in ("sums", "terms", "term", "degrees")
         ]
-        defined_in = [method.__qualname__ for method in methods if method is not None]
-        return {
-            "sums": defined_in,
-            **{name: getattr(self, name) for name in self.sums_settings},
+        key: dict[str, Any] = {
+            "sums": [method.__qualname__ for method in methods if method is not None]
         }
+        for name in self.sums_settings:
+            key[name] = getattr(self, name)
+        return key
 
     def fingerprint(self) -> Tensor:
         """Return a hash of `sums_key`: measures with equal sums have the same."""
@@ -155,23 +157,26 @@ class Measure(ABC):
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> Self:
         """Return a copy whose settings that are tensors are moved to another device."""
-        tensors = {
-            name: value for name, value in vars(self).items() if isinstance(value, Tensor)
+        moved = {
+            name: move(value)
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor)
         }
-        if not tensors:
+        if not moved:
             return self
         other = copy(self)
-        vars(other).update({name: move(value) for name, value in tensors.items()})
+        vars(other).update(moved)
         return other
 
     def on_device_of(self, preds: Tensor) -> Self:
         """Return a copy whose settings are on the device of ``preds``, with a dtype that the device has."""
-        wide = widest_float(preds.device)
-        return self.moved(
-            lambda each: each.to(
-                preds.device, wide if each.dtype == torch.float64 else each.dtype
-            )
-        )
+
+        def to_device(setting: Tensor) -> Tensor:
+            wide = widest_float(preds.device)
+            dtype = wide if setting.dtype == torch.float64 else setting.dtype
+            return setting.to(preds.device, dtype)
+
+        return self.moved(to_device)
 
     def __call__(self, preds: Tensor, *others: Tensor | None) -> Tensor:
         """Return the value of a batch, given the arguments of `rows`; this waits for an accelerator."""
@@ -277,9 +282,8 @@ class ProbabilityMeasure(RowMeasure):
 def fingerprint(settings: Mapping[str, Any]) -> Tensor:
     """Return a hash of ``settings``: 16 bytes as int64, because torchmetrics may compare states with a tolerance."""
     plain = {key: _plain(value) for key, value in sorted(settings.items())}
-    return torch.tensor(
-        list(hashlib.sha256(repr(plain).encode()).digest()[:16]), dtype=torch.int64
-    )
+    digest = hashlib.sha256(repr(plain).encode()).digest()
+    return torch.tensor(list(digest[:16]), dtype=torch.int64)
 
 
 def _plain(setting: Any) -> Any:
@@ -287,15 +291,8 @@ def _plain(setting: Any) -> Any:
         return setting
     if setting.layout == torch.sparse_coo:
         return setting.indices().tolist(), setting.values().tolist()
+    values = setting.double() if setting.is_floating_point() else setting
+    values = values.detach().cpu().contiguous()
     # The text of a matrix of all pairs of 10 000 classes would take gigabytes, so only its hash is kept.
-    values = (
-        (setting.double() if setting.is_floating_point() else setting)
-        .detach()
-        .cpu()
-        .contiguous()
-    )
-    return (
-        str(values.dtype),
-        list(values.shape),
-        hashlib.sha256(values.numpy().data).hexdigest(),
-    )
+    digest = hashlib.sha256(values.numpy().data).hexdigest()
+    return str(values.dtype), list(values.shape), digest

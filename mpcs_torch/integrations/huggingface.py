@@ -85,9 +85,8 @@ def compute_metrics(
     def compute(
         prediction: EvalPrediction, compute_result: bool = True
     ) -> dict[str, float]:
-        is_over = (
-            True  # also after an error, so that metrics are reset for the next evaluation
-        )
+        # After an error, the evaluation is over, too: metrics are reset for the next one.
+        is_over = True
         try:
             # One update, so that values do not depend on whether the Trainer has concatenated the batches.
             batches = [
@@ -95,20 +94,19 @@ def compute_metrics(
             ]
             logits = torch.cat([of_batch for of_batch, _ in batches])
             target = torch.cat([of_batch for _, of_batch in batches])
-            for metric in named.values() if len(target) else ():
-                metric.to(logits.device).update(logits, target)
+            if len(target):
+                for metric in named.values():
+                    metric.to(logits.device).update(logits, target)
             is_over = compute_result
-            return (
-                {
-                    name: entries[name].number(metric.compute())
-                    for name, metric in named.items()
-                }
-                if is_over
-                else {}
-            )
+            values = dict[str, float]()
+            if is_over:
+                for name, metric in named.items():
+                    values[name] = entries[name].number(metric.compute())
+            return values
         finally:
-            for metric in named.values() if is_over else ():
-                metric.reset()
+            if is_over:
+                for metric in named.values():
+                    metric.reset()
 
     return compute
 
@@ -142,9 +140,9 @@ def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Ten
         if num_items_in_batch is None:
             return loss(logits, target)
         share = (target != IGNORED).sum() / num_items_in_batch
-        return (
-            loss(logits, target) * share if share else logits.sum() * 0.0
-        )  # a mean over no labels is NaN
+        if not share:  # a mean over no labels is NaN; this 0 has gradients
+            return logits.sum() * 0.0
+        return loss(logits, target) * share
 
     return compute
 
@@ -195,7 +193,8 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
     """The selector of the first training, whose settings those of later ones have."""
     _restarts = 0
     """The number of times that this training began again with a smaller batch, after epochs were recorded."""
-    _is_training = _is_save_deferred = False
+    _is_training = False
+    _is_save_deferred = False
     _evaluated: Mapping[str, float] = MappingProxyType({})
     """The values of an evaluation that is not recorded yet; several evaluation sets come one after the other."""
     _recorded_step = -1
@@ -213,27 +212,31 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
             raise HuggingFaceError(
                 "one_of", "eval_strategy", args.eval_strategy, choices=["epoch", "steps"]
             )
-        if isinstance(lr_scheduler, MPCSLR) and (
-            args.metric_for_best_model is None or args.greater_is_better
-        ):
+        follows_loss = args.metric_for_best_model is not None and not args.greater_is_better
+        if isinstance(lr_scheduler, MPCSLR) and not follows_loss:
             raise HuggingFaceError(
                 "followed_metric",
                 "metric_for_best_model",
                 args.metric_for_best_model,
                 greater_is_better=args.greater_is_better,
             )
-        begins_again = (
-            self._is_training and args.auto_find_batch_size
-        )  # with a smaller batch
-        self._is_training, self._recorded_step, self._evaluated = True, -1, {}
-        first = self._first_selector = self._first_selector or self.selector
+        # With a smaller batch, after the Trainer has run out of memory.
+        begins_again = self._is_training and args.auto_find_batch_size
+        self._is_training = True
+        self._recorded_step = -1
+        self._evaluated = {}
+        first = self._first_selector or self.selector
+        self._first_selector = first
         folder = first.folder
         if state.is_hyper_param_search:
             name = state.trial_name or ""
             if Path(name).name != name or not name:
                 raise HuggingFaceError("trial_name", "hp_name", name)
             folder /= name
-        self._restarts = self._restarts + self._has_recorded if begins_again else 0
+        if not begins_again:
+            self._restarts = 0
+        elif self._has_recorded:
+            self._restarts += 1
         if self._restarts:
             folder /= f"restart-{self._restarts}"
         if folder != self.selector.folder:
@@ -282,12 +285,9 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         **kwargs: Any,
     ) -> None:
         """Update the selector once the evaluation sets have all metrics of the rule, numbered by epoch or step."""
-        is_first_evaluation = state.global_step == 0  # eval_on_start
-        if (
-            not self._is_training
-            or is_first_evaluation
-            or state.global_step == self._recorded_step
-        ):
+        if not self._is_training:
+            return
+        if state.global_step in (0, self._recorded_step):  # 0: eval_on_start
             return
         metrics: Mapping[str, float] = kwargs["metrics"]
         if not any(name.startswith("eval_") for name in metrics):
@@ -298,22 +298,20 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         self._evaluated = {**self._evaluated, **metrics, **without_prefix}
         if any(name not in self._evaluated for name in self.selector.rule.metrics):
             return  # the next evaluation set may have them
-        number = (
-            math.ceil(state.epoch or 0)
-            if args.eval_strategy == "epoch"
-            else state.global_step
-        )
-        values, self._evaluated, self._recorded_step = (
-            self._evaluated,
-            {},
-            state.global_step,
-        )
+        number = state.global_step
+        if args.eval_strategy == "epoch":
+            number = math.ceil(state.epoch or 0)
+        values = self._evaluated
+        self._evaluated = {}
+        self._recorded_step = state.global_step
         if self.record(kwargs["model"].state_dict, epoch=number, values=values):
             control.should_training_stop = True
 
     def _check_recorded(self) -> None:
+        """Raise an error if there is an evaluation that lacks a metric of the rule."""
         if self._evaluated:
-            evaluated, self._evaluated = self._evaluated, {}
+            evaluated = self._evaluated
+            self._evaluated = {}
             self.selector.rule.values_in(evaluated, self.remedy)
 
 
@@ -329,11 +327,13 @@ def _batches(prediction: EvalPrediction) -> Iterable[tuple[Any, Any]]:
 
 def _counted_rows(outputs: Any, labels: Any) -> tuple[Tensor, Tensor]:
     """Return the logits (M, C) and the labels of the samples that are not padding."""
-    scores = torch.as_tensor(outputs[0] if isinstance(outputs, tuple | list) else outputs)
-    logits, target = _rows(scores, torch.as_tensor(labels))
+    if isinstance(outputs, tuple | list):
+        outputs = outputs[0]
+    logits, target = _rows(torch.as_tensor(outputs), torch.as_tensor(labels))
     if target.ndim > 1:  # soft labels
         return logits, target
-    return logits[target != IGNORED], target[target != IGNORED]
+    is_counted = target != IGNORED
+    return logits[is_counted], target[is_counted]
 
 
 def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

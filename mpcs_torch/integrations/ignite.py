@@ -71,9 +71,8 @@ class TorchMetric(IgniteMetric):
         device: str | torch.device = "cpu",
     ) -> None:
         self.metric = metric.to(device)
-        super().__init__(
-            output_transform, device, skip_unrolling=True
-        )  # keep lists of numbers whole
+        # ``skip_unrolling`` keeps lists of numbers whole.
+        super().__init__(output_transform, device, skip_unrolling=True)
 
     def reset(self) -> None:
         """Reset the states."""
@@ -99,27 +98,23 @@ class TorchMetric(IgniteMetric):
 
     def _kinds(self) -> dict[str, dict[str, Any]]:
         """Return the class and the shapes of the states of each metric by path; lists of states have no shape."""
-        kinds = {}
+        kinds = dict[str, dict[str, Any]]()
         for path, part in self._parts().items():
-            states = {
-                name: state
-                for name, state in part.metric_state.items()
-                if isinstance(state, Tensor)
-            }
-            kinds[path] = {
-                "class": type(part).__name__,
-                **{name: list(state.shape) for name, state in states.items()},
-            }
+            kind: dict[str, Any] = {"class": type(part).__name__}
+            for name, state in part.metric_state.items():
+                if isinstance(state, Tensor):
+                    kind[name] = list(state.shape)
+            kinds[path] = kind
         return kinds
 
     def _state_dict_per_rank(self) -> OrderedDict[str, Any]:
+        # The states of torchmetrics are not persistent by default, so that a state dict lacks them.
         states = self.metric.state_dict()
+        counts = dict[str, int]()
         for path, part in self._parts().items():
-            states |= {
-                f"{path}.{name}".lstrip("."): state
-                for name, state in part.metric_state.items()
-            }
-        counts = {path: part.update_count for path, part in self._parts().items()}
+            counts[path] = part.update_count
+            for name, state in part.metric_state.items():
+                states[f"{path}.{name}".lstrip(".")] = state  # the path may be empty
         return OrderedDict(
             states=deepcopy(dict(states)), update_counts=counts, kinds=self._kinds()
         )
@@ -132,7 +127,8 @@ class TorchMetric(IgniteMetric):
             )
         self.metric.load_state_dict(deepcopy(state_dict["states"]))
         for path, part in self._parts().items():  # not part of the states
-            part._update_count, part._computed = state_dict["update_counts"][path], None
+            part._update_count = state_dict["update_counts"][path]
+            part._computed = None
         self.metric.to(self._device)
 
 

@@ -146,10 +146,8 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
         """Raise an error if hyperparameters cannot be loaded again, or the Trainer would stop before a validation."""
         if trainer.is_global_zero:
             self.selector.check({"hyper_parameters": dict(pl_module.hparams)})
-        every, epochs = (
-            trainer.check_val_every_n_epoch or 1,
-            trainer.max_epochs or -1,
-        )  # -1: no maximum
+        every = trainer.check_val_every_n_epoch or 1
+        epochs = trainer.max_epochs or -1  # -1: no maximum
         if 0 < epochs < every and not self._records_after_training(trainer):
             raise NoValidationError(
                 "no_validation", "check_val_every_n_epoch", every, maximum=epochs
@@ -158,9 +156,8 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
     def on_train_start(self, trainer: "Trainer", *_: Any) -> None:
         """Restore the logged values, and take the scheduler steps that a resumed run would skip."""
         self.begin_training(is_new=trainer.global_step == 0)
-        trainer.callback_metrics.update(
-            {name: torch.tensor(value) for name, value in self._resumed_values.items()}
-        )
+        for name, value in self._resumed_values.items():
+            trainer.callback_metrics[name] = torch.tensor(value)
         # A checkpoint that ModelCheckpoint saved at an epoch end lacks the scheduler steps of the previous epoch.
         if trainer.fit_loop.resumed_on_epoch_end and self._makes_up_for_steps(trainer):
             progress = trainer.fit_loop.epoch_progress.current
@@ -181,11 +178,8 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
 
     def on_validation_end(self, trainer: "Trainer", *_: Any) -> None:
         """Update the selector with the values logged in this validation during `Trainer.fit`."""
-        if (
-            trainer.state.fn == "fit"
-            and not trainer.sanity_checking
-            and not self._records_after_training(trainer)
-        ):
+        is_of_training = trainer.state.fn == "fit" and not trainer.sanity_checking
+        if is_of_training and not self._records_after_training(trainer):
             self._record(trainer)
 
     def on_train_epoch_end(self, trainer: "Trainer", *_: Any) -> None:
@@ -214,9 +208,8 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
     def _makes_up_for_steps(self, trainer: "Trainer") -> bool:
         """Return whether this is the first `SelectCheckpoint` of the Trainer: only one takes the skipped steps."""
         callbacks: Any = trainer.callbacks  # type: ignore[attr-defined]
-        return (
-            next(each for each in callbacks if isinstance(each, SelectCheckpoint)) is self
-        )
+        of_this_class = [one for one in callbacks if isinstance(one, SelectCheckpoint)]
+        return of_this_class[0] is self
 
     def _record(self, trainer: "Trainer") -> None:
         if trainer.fast_dev_run:  # type: ignore[attr-defined]

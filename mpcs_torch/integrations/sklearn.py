@@ -89,9 +89,9 @@ def concern_scorer(
         array([-0.1, -0.1, -0.1, -0.1, -0.1])
     """
     classes = concern_classes(concern)
-    with suppress(LabelError):
-        label = classes[class_index(refer_value, classes, "refer_value")]
-        raise ScorerError("no_label", "refer_value", refer_value, label=label)
+    with suppress(LabelError):  # which is raised if the value is no label, as it should be
+        place = class_index(refer_value, classes, "refer_value")
+        raise ScorerError("no_label", "refer_value", refer_value, label=classes[place])
     if isinstance(metric, Metric):
         if settings:
             raise ScorerError("settings_of_name", "settings", settings)
@@ -107,18 +107,17 @@ def concern_scorer(
         "from_logits",
         "normalized",
     }
-    if unknown := settings.keys() - allowed:
+    unknown = settings.keys() - allowed
+    if unknown:
         raise ScorerError(
             "unknown_setting", entry.name, name=min(unknown), known=sorted(allowed)
         )
     if entry.direction is None:
         raise ScorerError("no_direction", "metric", entry.name)
-    settings = {"concern": concern, **settings}
-    made = (
-        metric
-        if isinstance(metric, Metric)
-        else entry.make(len(concern.classes), **settings)
-    )
+    made: Any = metric
+    if not isinstance(metric, Metric):
+        settings = {"concern": concern, **settings}
+        made = entry.make(len(concern.classes), **settings)
     return ConcernScorer(_Score(made, entry, concern, refer_value))
 
 
@@ -132,12 +131,10 @@ class _Score:
         concern: ConcernSpec,
         refer_value: str | float | None,
     ) -> None:
-        self.metric, self.entry, self.concern, self.refer_value = (
-            metric,
-            entry,
-            concern,
-            refer_value,
-        )
+        self.metric = metric
+        self.entry = entry
+        self.concern = concern
+        self.refer_value = refer_value
         self.__name__ = entry.name  # skorch uses it
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
@@ -153,19 +150,17 @@ class _Score:
             )
         else:
             preds = torch.as_tensor(np.asarray(y_pred, dtype=np.float64))
-            preds = preds.log() if self.entry.takes == "log_probabilities" else preds
+            if self.entry.takes == "log_probabilities":
+                preds = preds.log()
         metric = self.metric
         if isinstance(metric, Metric):
             metric = metric.clone()
             metric.reset()
-        weights = (
-            []
-            if sample_weight is None
-            else [torch.as_tensor(np.asarray(sample_weight, dtype=np.float64))]
-        )
-        return self.entry.number(
-            metric(preds, class_indices(y_true, names, "labels of y_true"), *weights)
-        )
+        arguments = [preds, class_indices(y_true, names, "labels of y_true")]
+        if sample_weight is not None:
+            weight = np.asarray(sample_weight, dtype=np.float64)
+            arguments.append(torch.as_tensor(weight))
+        return self.entry.number(metric(*arguments))
 
 
 class ConcernScorer(_Scorer):  # type: ignore[misc]
@@ -181,12 +176,8 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
 
     def __init__(self, score: _Score) -> None:
         sign = 1 if score.entry.direction == "max" else -1
-        super().__init__(
-            score,
-            sign,
-            {},
-            "predict" if score.entry.takes == "decisions" else "predict_proba",
-        )
+        method = "predict" if score.entry.takes == "decisions" else "predict_proba"
+        super().__init__(score, sign, {}, method)
 
     def __repr__(self) -> str:
         return f"concern_scorer({self._score_func.__name__!r})"
@@ -257,11 +248,11 @@ def class_indices(
     if labels.ndim != 1:
         raise LabelError("shape", argument, labels, shape="(N,)")
     listed = labels.tolist()
-    places: dict[Any, int] = {} if refer_value is None else {refer_value: REFERRED}
-    places |= {
-        label: class_index(label, class_names, argument)
-        for label in set(listed) - places.keys()
-    }
+    places = dict[Any, int]()
+    if refer_value is not None:
+        places[refer_value] = REFERRED
+    for label in set(listed) - places.keys():
+        places[label] = class_index(label, class_names, argument)
     return torch.tensor([places[label] for label in listed], dtype=torch.int64)
 
 
@@ -287,9 +278,8 @@ def class_index(label: Any, class_names: Sequence[str], argument: str) -> int:
     if isinstance(label, float) and label.is_integer():
         label = int(label)
     texts = list(class_names)
-    if type(label) is int and not all(
-        name.removeprefix("-").isdecimal() for name in class_names
-    ):
+    are_integers = all(name.removeprefix("-").isdecimal() for name in class_names)
+    if type(label) is int and not are_integers:  # then the label is an index
         texts = [str(place) for place in range(len(class_names))]
     if isinstance(label, str | int) and str(label) in texts:
         return texts.index(str(label))

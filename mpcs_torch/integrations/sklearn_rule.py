@@ -105,17 +105,13 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         refer_value: str | float | None = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator, self.concern, self.limits, self.calibration = (
-            estimator,
-            concern,
-            limits,
-            calibration,
-        )
-        self.held_out, self.refer_value, self.random_state = (
-            held_out,
-            refer_value,
-            random_state,
-        )
+        self.estimator = estimator
+        self.concern = concern
+        self.limits = limits
+        self.calibration = calibration
+        self.held_out = held_out
+        self.refer_value = refer_value
+        self.random_state = random_state
 
     def fit(
         self,
@@ -144,21 +140,19 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         X, y = indexable(X, y)  # noqa: N806
         self.classes_, codes = np.unique(y, return_inverse=True)
         concern = self._set_classes()
-        cluster_codes = (
-            None
-            if clusters is None
-            else group_codes("clusters", clusters, len(y)).codes.numpy()
-        )
+        cluster_codes = None
+        if clusters is not None:
+            cluster_codes = group_codes("clusters", clusters, len(y)).codes.numpy()
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         train, places = self._split(y, cluster_codes, seed)
         self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train])
         self.rule_ = DecisionRule(
             concern, self.limits, calibration=self.calibration, seed=seed
         )
-        needed = {limit.by for limit in self.rule_.limits}.intersection(
-            [] if groups is None else groups
-        )
-        by_column = {column: np.asarray(groups[column], dtype=object) for column in needed}  # type: ignore[index]
+        by_column = dict[str, NDArray[Any]]()
+        for limit in self.rule_.limits:
+            if limit.by is not None and groups is not None and limit.by in groups:
+                by_column[limit.by] = np.asarray(groups[limit.by], dtype=object)
         check_consistent_length(y, *by_column.values())
         self.rule_.fit(
             self._logits(_safe_indexing(X, places)),
@@ -172,12 +166,10 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """Return the decision for each sample, ``(N,)``: a class, the name of a coarse answer, or ``refer_value_``."""
         check_is_fitted(self)
         answers = [answer for answer, _ in self.rule_.concern.answers]
-        labels = np.append(
-            self.classes_[np.argsort(self._place)], [*answers, self.refer_value_]
-        )
-        predicted: NDArray[Any] = labels[
-            self.rule_(self._logits(X)).numpy()
-        ]  # a referral is -1: the last label
+        in_order_of_concern = self.classes_[np.argsort(self._place)]
+        # A decision is a place in these labels; a referral, -1, is the last one.
+        labels = np.append(in_order_of_concern, [*answers, self.refer_value_])
+        predicted: NDArray[Any] = labels[self.rule_(self._logits(X)).numpy()]
         return predicted
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -196,13 +188,12 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         labels = self.classes_.tolist()
         require(len(labels) >= 2, "several_classes", "y", labels)
         if self.concern is None:
-            concern, self._place = (
-                ConcernSpec([str(label) for label in labels]),
-                np.arange(len(labels)),
-            )
+            concern = ConcernSpec([str(label) for label in labels])
+            self._place = np.arange(len(labels))
         else:
-            names = concern_classes(self.concern)
-            concern, self._place = self.concern, class_indices(self.classes_, names).numpy()
+            concern = self.concern
+            names = concern_classes(concern)
+            self._place = class_indices(self.classes_, names).numpy()
             absent = [name for place, name in enumerate(names) if place not in self._place]
             require(not absent, "every_class", "y", absent=absent)
         is_text = isinstance(labels[0], str)
@@ -222,11 +213,10 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if isinstance(self.estimator, FrozenEstimator):
             return np.arange(len(y)), np.arange(len(y))
         # The split is not stratified: hold-out samples must be a random sample, like new ones.
-        part = ShuffleSplit if clusters is None else GroupShuffleSplit
-        train, held_out = next(
-            part(1, test_size=self.held_out, random_state=seed).split(y, y, clusters)
-        )
-        return train, held_out
+        kind = ShuffleSplit if clusters is None else GroupShuffleSplit
+        splitter = kind(1, test_size=self.held_out, random_state=seed)
+        train, rest = next(splitter.split(y, y, clusters))
+        return train, rest
 
     def _logits(self, X: Any) -> Tensor:  # noqa: N803
         """Return the log-probabilities of the classifier in the class order of the concern: (N, C), float64."""

@@ -162,24 +162,22 @@ class CheckpointSelector:
         if unknown:
             raise InvalidValueError("directed_metrics", "keep_best_by", unknown[0])
         self.folder = local_path(folder, "folder").absolute()
-        self.rule, self.keep_best_by = rule, tuple(keep_best_by)
-        self.top_k, self.keep_last, self.keep_every, self.flush = (
-            top_k,
-            keep_last,
-            keep_every,
-            flush,
-        )
-        self.keep_at_most, self.patience, self.min_delta = (
-            keep_at_most,
-            patience,
-            float(min_delta),
-        )
+        self.rule = rule
+        self.top_k = top_k
+        self.keep_last = keep_last
+        self.keep_every = keep_every
+        self.keep_best_by = tuple(keep_best_by)
+        self.keep_at_most = keep_at_most
+        self.patience = patience
+        self.min_delta = float(min_delta)
         self.weights_only = weights_only
+        self.flush = flush
         self._epochs: list[SavedEpoch] = []
         self._has_updated = False
         """Whether `update` was called; if not, the attributes follow the folder."""
-        self._resumes, self._has_lock = resume, False
-        """``_has_lock``: whether this selector has locked the folder; the first update locks it."""
+        self._resumes = resume
+        self._has_lock = False
+        """Whether this selector has locked the folder; the first update locks it."""
         self._is_writing = False
         """Whether an update is in progress or was interrupted; the attributes may then not match the folder."""
         self._garbage: list[SavedEpoch] = []
@@ -224,12 +222,11 @@ class CheckpointSelector:
             )
         saved = Manifest.read(folder)
         try:
-            kept = {
+            arguments = {
                 name: value for name, value in saved.settings.items() if name in SETTINGS
             }
-            return cls(
-                folder, SelectionRule(**saved.rule), **{**kept, "resume": True, **settings}
-            )
+            arguments |= {"resume": True, **settings}
+            return cls(folder, SelectionRule(**saved.rule), **arguments)
         except (TypeError, ValueError, AttributeError) as error:
             # A value that breaks a rule is the manifest's fault, unless the caller passed it.
             is_of_manifest = (
@@ -263,10 +260,12 @@ class CheckpointSelector:
     def best(self) -> SavedEpoch | None:
         """Return the best epoch that has a checkpoint; None if no such epoch is within the limits of the rule."""
         self._follow_disk()
+        # Compared by identity, because epochs that were repeated may be equal.
         kept = {id(self._epochs[place]) for place in self._kept}
-        return next(
-            (epoch for epoch in self.rule.ranking(self._epochs) if id(epoch) in kept), None
-        )
+        for epoch in self.rule.ranking(self._epochs):
+            if id(epoch) in kept:
+                return epoch
+        return None
 
     @property
     def best_path(self) -> Path | None:
@@ -334,16 +333,21 @@ class CheckpointSelector:
         if self._recorded[entry.key]:
             self._recorded[entry.key] -= 1
             return
-        stamp, place = self._last_stamp, len(self._epochs)
-        keepers = [each.add(entry) for each in self._keepers]
-        keep = {kept for each in keepers for kept in each.places_kept}
+        stamp = self._last_stamp
+        place = len(self._epochs)
+        keepers = [keeper.add(entry) for keeper in self._keepers]
+        keep = set[int]()
+        for keeper in keepers:
+            keep |= keeper.places_kept
         if self.keep_last:
             keep.add(place)
         is_kept = place in keep or self._is_nth(entry)
         dropped = [
-            at for at in sorted(self._kept - keep) if not self._is_nth(self._epochs[at])
+            other
+            for other in sorted(self._kept - keep)
+            if not self._is_nth(self._epochs[other])
         ]
-        files = [str(self._epochs[at].file) for at in dropped]
+        files = [str(self._epochs[other].file) for other in dropped]
         content = state
         if is_kept and callable(state) and not isinstance(state, nn.Module):
             content = state()
@@ -430,7 +434,8 @@ class CheckpointSelector:
 
     def _load_epochs(self, epochs: list[SavedEpoch], lost: Mapping[int, str]) -> None:
         """Replace the recorded epochs; ``lost`` are names of missing or damaged files, by the indices of the epochs."""
-        self._epochs, self._lost_files = epochs, set(lost.values())
+        self._epochs = epochs
+        self._lost_files = set(lost.values())
         self._kept = {place for place, epoch in enumerate(epochs) if epoch.file is not None}
         """The indices of the epochs that have a checkpoint."""
         self._recorded = Counter(
@@ -440,8 +445,9 @@ class CheckpointSelector:
         keepers = [Contenders(self.rule, self.top_k, self.keep_at_most, self.min_delta)]
         keepers += [Contenders(self.rule.alone(name), 1) for name in self.keep_best_by]
         for place, epoch in enumerate(epochs):
-            keepers = [each.add(epoch, competes=place not in lost) for each in keepers]
-        self._keepers = [each.among(self._kept) for each in keepers]
+            is_lost = place in lost
+            keepers = [keeper.add(epoch, competes=not is_lost) for keeper in keepers]
+        self._keepers = [keeper.among(self._kept) for keeper in keepers]
         """The `Contenders` of the rule, then those of each metric in ``keep_best_by``."""
 
     def _commit(
@@ -454,9 +460,10 @@ class CheckpointSelector:
     ) -> None:
         """Update all attributes at once after a write to disk, so that an interrupt leaves no outdated attribute."""
         epochs = [*self._epochs, entry]
-        garbage = [*self._garbage, *(epochs[at] for at in dropped)]
-        for at in dropped:
-            epochs[at] = epochs[at].without_file()
+        garbage = list(self._garbage)
+        for place in dropped:
+            garbage.append(epochs[place])
+            epochs[place] = epochs[place].without_file()
         kept = self._kept.difference(dropped)
         if is_kept:
             kept.add(len(self._epochs))
@@ -466,23 +473,22 @@ class CheckpointSelector:
         self, entry: SavedEpoch, state: object, dropped: list[str], *, is_kept: bool
     ) -> SavedEpoch:
         """Save ``state`` if ``is_kept``, and record an `Update`; return ``entry`` with the file name and the hash."""
-        temporary, has_begun = None, False
+        temporary = None
+        has_begun = False
         try:
             if is_kept:
                 entry = replace(entry, file=self._free_name(entry))
                 temporary = checkpoint_files.temporary_path(self.folder, entry)
-                entry = replace(
-                    entry,
-                    sha256=save_state(
-                        state, temporary, weights_only=self.weights_only, flush=self.flush
-                    ),
+                sha256 = save_state(
+                    state, temporary, weights_only=self.weights_only, flush=self.flush
                 )
-            self._check_unchanged(
-                self._last_stamp
-            )  # a signal handler may have called update
+                entry = replace(entry, sha256=sha256)
+            # A signal handler may have called update.
+            self._check_unchanged(self._last_stamp)
             if not self._size:
                 self._begin_manifest([])
-            size, has_begun = self._size, True
+            size = self._size
+            has_begun = True
             self._size = checkpoint_files.append(
                 self.folder, size, Update(entry, dropped), flush=self.flush
             )
@@ -494,9 +500,8 @@ class CheckpointSelector:
                     os.truncate(self.folder / checkpoint_files.MANIFEST, size)
                 if temporary is not None:
                     temporary.unlink(missing_ok=True)
-                    (self.folder / str(entry.file)).unlink(
-                        missing_ok=True
-                    )  # no earlier file had this name
+                    # No earlier file had this name.
+                    (self.folder / str(entry.file)).unlink(missing_ok=True)
             if not isinstance(error, OSError):
                 raise
             message = f"cannot save the checkpoint of epoch {entry.number}; earlier checkpoints are kept"
@@ -509,7 +514,8 @@ class CheckpointSelector:
     def _free_name(self, entry: SavedEpoch) -> str:
         """Return a name for the checkpoint that no file has, and that the manifest does not list."""
         stem = f"epoch-{entry.number:05}"
-        name, repeats = f"{stem}.pt", 1
+        name = f"{stem}.pt"
+        repeats = 1
         while name in self._lost_files or (self.folder / name).exists():
             repeats += 1
             name = f"{stem}-{repeats}.pt"
@@ -527,13 +533,10 @@ class CheckpointSelector:
         return status.st_ino, status.st_size
 
     def _begin_manifest(self, epochs: Sequence[SavedEpoch]) -> None:
-        Manifest(asdict(self.rule), self._settings(), epochs).write(
-            self.folder, flush=self.flush
-        )
-        self._size, self._is_current = (
-            (self.folder / checkpoint_files.MANIFEST).stat().st_size,
-            True,
-        )
+        manifest = Manifest(asdict(self.rule), self._settings(), epochs)
+        manifest.write(self.folder, flush=self.flush)
+        self._size = (self.folder / checkpoint_files.MANIFEST).stat().st_size
+        self._is_current = True
         self._last_stamp = self._stamp()
 
     def _check_unchanged(self, stamp: object) -> None:
@@ -557,7 +560,8 @@ class CheckpointSelector:
             return
         saved = Manifest.read(self.folder)
         self._check_rule(saved)
-        epochs, lost = list(saved.epochs), dict[int, str]()
+        epochs = list(saved.epochs)
+        lost = dict[int, str]()
         for place, epoch in enumerate(epochs):
             if epoch.file is not None and not epoch.is_whole_in(self.folder):
                 warn(
@@ -569,11 +573,12 @@ class CheckpointSelector:
         self._load_epochs(epochs, lost)
         names = {epoch.file for epoch in epochs}
         self._garbage = [
-            each
-            for each in saved.dropped
-            if each.file not in names and each.is_whole_in(self.folder)
+            epoch
+            for epoch in saved.dropped
+            if epoch.file not in names and epoch.is_whole_in(self.folder)
         ]
         self._size = saved.size
+        # As read from JSON, in which tuples are lists.
         self._is_current = saved.settings == json.loads(json.dumps(self._settings()))
 
     def _check_rule(self, saved: Manifest) -> None:
@@ -605,15 +610,14 @@ class CheckpointSelector:
             self._has_lock = True
         elif self._stamp() == self._last_stamp and not self._is_writing:
             return
-        if self._is_writing or (
-            self._resumes and self._stamp() not in (None, self._last_stamp)
-        ):
-            self._continue_from_disk()  # an interrupted update, or another process, may have written since
+        is_of_others = self._stamp() not in (None, self._last_stamp)
+        # An interrupted update, or another process, may have written since.
+        if self._is_writing or (self._resumes and is_of_others):
+            self._continue_from_disk()
         self._check_unchanged(self._last_stamp)
         self._garbage = checkpoint_files.delete_files(self.folder, self._garbage)
-        if (
-            self._last_stamp is not None
-        ):  # first, because only the temporary file shows that a line is unfinished
+        # Before temporary files are deleted, because only they show that a line is unfinished.
+        if self._last_stamp is not None:
             os.truncate(self.folder / checkpoint_files.MANIFEST, self._size)
         for temporary in self.folder.glob(".*.tmp"):
             if checkpoint_files.TEMPORARY.fullmatch(temporary.name):

@@ -47,8 +47,14 @@ from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
 
 KIND = "mpcs_torch decision rule 3"
 """The value of the field ``kind`` in the files of decision rules."""
-IS_DECIDED, IS_CHEAPER, IS_UNSOUND, IS_LIMITED = range(4)
-"""The codes of `Assessment.reason`. The code for a risk that is too high for limit j is ``IS_LIMITED + j``."""
+IS_DECIDED = 0
+"""The code of `Assessment.reason` if the decision is the best class."""
+IS_CHEAPER = 1
+"""The code if a coarse answer or a referral costs less."""
+IS_UNSOUND = 2
+"""The code if the logits are not finite."""
+IS_LIMITED = 3
+"""The code if the risk is too high for the first limit; for limit j, it is ``IS_LIMITED + j``."""
 
 
 class RuleExistsError(CodedError, FileExistsError):
@@ -174,12 +180,10 @@ class DecisionRule(nn.Module):
             require(not others, "limits_of_one_class", "priors", limits=others)
         if refers_whole and concern.answers:
             raise InvalidValueError("no_whole", "refers_whole")
-        self.concern, self.calibration_method, self.priors, self.seed = (
-            concern,
-            calibration,
-            priors,
-            seed,
-        )
+        self.concern = concern
+        self.calibration_method = calibration
+        self.priors = priors
+        self.seed = seed
         self.refers_whole = refers_whole
         self.calibration: nn.Module = nn.Identity()
         if calibration is not None:
@@ -244,39 +248,35 @@ class DecisionRule(nn.Module):
             require((costs is not None) == self.has_row_costs, "costs_as_fitted", "costs")
         flat = None if costs is None else flat_costs(costs, shape).to(preds.device).float()
         assessed = self._assess(by_class(preds, classes), flat, prod(shape[2:]))
-        in_shape = Assessment(
-            *(values.reshape(shape[:1] + shape[2:]) for values in assessed[:-1])
-        )
-        return in_shape._replace(costs=costs)
+        *of_positions, _ = assessed  # all fields but the costs
+        without_classes = shape[:1] + shape[2:]
+        fields = [values.reshape(without_classes) for values in of_positions]
+        return Assessment(*fields)._replace(costs=costs)
 
     def _assess(self, preds: Tensor, costs: Tensor | None, positions: int) -> Assessment:
         """Return the `Assessment` of M logits (M, C); each sample has so many successive ``positions`` among them."""
         (answers, is_worth), probs, expected = self._weigh(preds, costs, positions)
-        best = answers.amin(
-            dim=1, keepdim=True
-        )  # coarse answers have higher indices than classes
+        # The best class is among the answers, and coarse answers have higher indices than classes.
+        best = answers.amin(dim=1, keepdim=True)
         is_best = answers == best
         is_allowed = is_worth
         reason = torch.where((is_worth & is_best).any(dim=1), IS_DECIDED, IS_CHEAPER)
         for number in range(len(self.limits)):
             losses, threshold = self.losses[number], self.thresholds[number]
-            can_harm = (
-                self._over_sample((losses.amax(dim=0) > 0)[answers].to(probs), positions)
-                > 0
-            )
+            has_loss = (losses.amax(dim=0) > 0)[answers].to(probs)
+            can_harm = self._over_sample(has_loss, positions) > 0
             risk = self._over_sample(self._expected(probs, losses, answers), positions)
             is_below = (risk < threshold) | (~can_harm & (threshold >= 0))
             is_too_high = (is_best & ~is_below).any(dim=1) & (reason == IS_DECIDED)
             is_allowed = is_allowed & is_below
             reason = torch.where(is_too_high, IS_LIMITED + number, reason)
-        cheapest_allowed = answers.gather(
-            1, is_allowed.int().argmax(dim=1, keepdim=True)
-        ).squeeze(1)
+        # Answers are in the order of their costs, and argmax returns the first that is allowed.
+        first_allowed = is_allowed.int().argmax(dim=1, keepdim=True)
+        cheapest_allowed = answers.gather(1, first_allowed).squeeze(1)
         decision = torch.where(is_allowed.any(dim=1), cheapest_allowed, REFERRED)
         best_class = best.squeeze(1)
-        reason = torch.where(
-            (reason == IS_DECIDED) & (decision != best_class), IS_CHEAPER, reason
-        )
+        is_other = (reason == IS_DECIDED) & (decision != best_class)
+        reason = torch.where(is_other, IS_CHEAPER, reason)
         risk = self._expected(probs, self.dangerous, best).squeeze(1)
         is_sound = risk.isfinite() & expected.isfinite().all(dim=1)
         decision = torch.where(is_sound, decision, REFERRED)
@@ -291,32 +291,28 @@ class DecisionRule(nn.Module):
         self, preds: Tensor, costs: Tensor | None, positions: int
     ) -> tuple[Choices, Tensor, Tensor]:
         """Return, for logits ``preds`` (M, C), candidates, cheapest first, probabilities, and expected costs."""
-        with torch.autocast(
-            preds.device.type, enabled=False
-        ):  # the guarantee must not depend on autocast precision
+        # The guarantee must not depend on the precision of autocast.
+        with torch.autocast(preds.device.type, enabled=False):
             # Use log-probabilities: adding a constant to the logits of a row must change nothing.
-            log_probs = self.calibration(preds.float().log_softmax(dim=1)).log_softmax(
-                dim=1
-            )
+            calibrated = self.calibration(preds.float().log_softmax(dim=1))
+            log_probs = calibrated.log_softmax(dim=1)
             probs = (log_probs + self.prior_ratio.float().log()).softmax(dim=1)
-            weighed = expected = probs @ self.costs.float()
+            expected = probs @ self.costs.float()
+            weighed = expected
             if costs is not None:
-                known = (probs.unsqueeze(2) * costs).sum(1)
-                expected = torch.cat(
-                    [known, expected[:, known.shape[1] :] * self.highest_cost], dim=1
-                )
+                # Coarse answers and referrals cost what the concern says.
+                of_classes = (probs.unsqueeze(2) * costs).sum(1)
+                of_others = expected[:, of_classes.shape[1] :] * self.highest_cost
+                expected = torch.cat([of_classes, of_others], dim=1)
+                # Ties are relative, so costs must be at least 0.
                 highest_gain = costs.flatten(1).amin(dim=1, keepdim=True).clamp(max=0)
-                weighed = (
-                    expected - highest_gain
-                )  # because ties are relative, costs must be at least 0
+                weighed = expected - highest_gain
             choices = ranked_choices(weighed, probs)
             if self.refers_whole and weighed.shape[1] > probs.shape[1]:
-                least = weighed[:, :-1].amin(dim=1, keepdim=True) * (
-                    1 - rounding_bound(probs)
-                )
-                choices = choices._replace(
-                    is_worth=self._over_sample(weighed[:, -1:] - least, positions) >= 0
-                )
+                min_cost = weighed[:, :-1].amin(dim=1, keepdim=True)
+                saved = weighed[:, -1:] - min_cost * (1 - rounding_bound(probs))
+                is_worth = self._over_sample(saved, positions) >= 0
+                choices = choices._replace(is_worth=is_worth)
             return choices, probs, expected
 
     def _over_sample(self, values: Tensor, positions: int) -> Tensor:
@@ -328,10 +324,10 @@ class DecisionRule(nn.Module):
 
     def _expected(self, probs: Tensor, losses: Tensor, answers: Tensor) -> Tensor:
         """Return the expected loss (N, K), by ``probs``, of ``answers`` (N, K): column numbers of ``losses``."""
-        with torch.autocast(
-            probs.device.type, enabled=False
-        ):  # each row is summed alone, whatever the batch size
-            return (probs.unsqueeze(1) * losses.float().T[answers]).sum(dim=2)
+        with torch.autocast(probs.device.type, enabled=False):
+            of_answers = losses.float().T[answers]  # (N, K, C)
+            # A matrix product would round a row by the size of its batch; these sums do not.
+            return (probs.unsqueeze(1) * of_answers).sum(dim=2)
 
     @torch.no_grad()
     def fit(
@@ -379,18 +375,17 @@ class DecisionRule(nn.Module):
         number, positions = len(preds), prod(preds.shape[2:])
         if preds.ndim > 2 and clusters is None:
             clusters = range(number)
-        flat = (
-            None
-            if costs is None
-            else flat_costs(costs, preds.shape).to(preds.device).float()
-        )
+        flat = None
+        if costs is not None:
+            flat = flat_costs(costs, preds.shape).to(preds.device).float()
         calibrates = self.calibration_method is not None
         preds, labels = checked_logits(
             preds, target, len(self.costs), ignore_index, calibrates=calibrates
         )
         labelled = labels.counted.nonzero().squeeze(1)
         require(len(labelled), "some_label", "target", ignore_index)
-        target, sample = labels.target[labelled], labelled.cpu() // positions
+        target = labels.target[labelled]
+        sample = labelled.cpu() // positions  # the sample that each position belongs to
         if flat is not None:
             of_costs = [str(limit) for limit in self.limits if limit.errors == "cost"]
             require(not of_costs, "no_limit_of_costs", "limits", of_costs)
@@ -402,29 +397,31 @@ class DecisionRule(nn.Module):
                 "columns_of_limits", "groups", list(by_sample), columns=sorted(columns)
             )
         codes = {
-            column: Groups(each.names, each.codes[sample])
-            for column, each in by_sample.items()
+            column: Groups(by_name.names, by_name.codes[sample])
+            for column, by_name in by_sample.items()
         }
         cluster_codes = None
-        if clusters is not None:  # some clusters may have no sample with a label
+        if clusters is not None:
             codes_of_rows = group_codes("clusters", clusters, number).codes[sample]
-            cluster_codes = codes_of_rows.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        weights = None if weights is None else row_weights(weights, number)[sample]
+            # Some clusters may have no sample with a label, so the others are numbered anew.
+            _, cluster_codes = codes_of_rows.unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        if weights is not None:
+            weights = row_weights(weights, number)[sample]
         per_cluster = [str(limit) for limit in self.limits if limit.per == CLUSTER]
         is_valid = not per_cluster or clusters is not None
         require(is_valid, "clusters_of_limits", "clusters", limits=per_cluster)
         before = {name: value.clone() for name, value in self.state_dict().items()}
-        was_fitted, self.is_fitted = self.is_fitted, True
+        was_fitted = self.is_fitted
+        self.is_fitted = True
         samples = FitSamples(
             preds, labelled, target, codes, cluster_codes, weights, flat, positions
         )
         try:
             self._fit(samples)
         except BaseException:
+            # An error must not leave thresholds that guarantee nothing.
             self.is_fitted = was_fitted
-            self.load_state_dict(
-                before
-            )  # an error must not leave thresholds that guarantee nothing
+            self.load_state_dict(before)
             raise
         self.has_row_costs = costs is not None
         self.known_rows = known_rows(hash_rows(preds))
@@ -442,39 +439,39 @@ class DecisionRule(nn.Module):
         preds, labelled, target, _, clusters, weights, costs, positions = samples
         if clusters is None and weights is not None:
             clusters = torch.arange(len(target))
-        is_fitted = self.calibration_method is not None or self.priors is not None
-        split = self.limits, self.concern, len(target), clusters, self.seed
-        calibration_rows, threshold_rows = split_rows(*split, is_fitted=is_fitted)
+        calibration_rows, threshold_rows = split_rows(
+            self.limits,
+            self.concern,
+            len(target),
+            clusters,
+            self.seed,
+            is_fitted=self.calibration_method is not None or self.priors is not None,
+        )
         is_split = len(threshold_rows) < len(target)
         if isinstance(self.calibration, TemperatureScaling | VectorScaling):
-            self.calibration.fit(
-                preds[labelled[calibration_rows]].log_softmax(dim=1),
-                target[calibration_rows],
-            )
+            log_probs = preds[labelled[calibration_rows]].log_softmax(dim=1)
+            self.calibration.fit(log_probs, target[calibration_rows])
         if self.priors is not None:
             frequencies = class_frequencies(target[calibration_rows], self.concern.classes)
             self.prior_ratio.copy_(self.priors.to(preds) / frequencies.to(preds))
         if self.limits:
             (answers, is_worth), probs, _ = self._weigh(preds, costs, positions)
-            risks = [
-                self._over_sample(self._expected(probs, losses, answers), positions)
-                for losses in self.losses
-            ]
-            risk = (
-                torch.where(is_worth.unsqueeze(2), torch.stack(risks, dim=2), torch.inf)[
-                    labelled
-                ]
-                .cpu()
-                .double()
+            risks = list[Tensor]()
+            for losses in self.losses:
+                of_answers = self._expected(probs, losses, answers)
+                risks.append(self._over_sample(of_answers, positions))
+            # An answer that costs more than a referral is not allowed, whatever its risk.
+            risk = torch.where(is_worth.unsqueeze(2), torch.stack(risks, dim=2), torch.inf)
+            thresholds = choose_thresholds(
+                self.limits,
+                self.concern,
+                samples._replace(target=target.cpu(), clusters=clusters),
+                answers[labelled].cpu(),
+                risk[labelled].cpu().double(),
+                calibration_rows,
+                threshold_rows,
             )
-            of_limits = samples._replace(target=target.cpu(), clusters=clusters)
-            of_answers, rows = (
-                (answers[labelled].cpu(), risk),
-                (calibration_rows, threshold_rows),
-            )
-            self.thresholds.copy_(
-                choose_thresholds(self.limits, self.concern, of_limits, *of_answers, *rows)
-            )
+            self.thresholds.copy_(thresholds)
         judged = labelled[threshold_rows]
         report = report_on(
             self._assess(preds, costs, positions).decision[judged],
@@ -489,9 +486,9 @@ class DecisionRule(nn.Module):
         self.report = report._replace(seed=self.seed if is_split else None)
 
     def _warn_if_unfitted(self) -> None:
-        if not (self.is_fitted or self.limits) and (
-            self.calibration_method is not None or self.priors is not None
-        ):
+        needs_fit = self.calibration_method is not None or self.priors is not None
+        # Without a fit, a rule with limits refers every sample, which is safe.
+        if needs_fit and not self.is_fitted and not self.limits:
             warnings.warn(
                 "the rule was not fitted: call fit first.",
                 UnfittedRuleWarning,
@@ -504,14 +501,16 @@ class DecisionRule(nn.Module):
         limited = {
             limit.of for limit in self.limits if limit.errors in ("dangerous", "any")
         }
-        units = "samples" if clusters is None else "clusters with samples"
+        units = "samples"
         if clusters is not None:
+            units = "clusters with samples"
             pairs = torch.stack([target.cpu(), clusters.cpu()])
-            target = pairs.unique(dim=1)[0]  # type: ignore[no-untyped-call]
+            target, _ = pairs.unique(dim=1)  # type: ignore[no-untyped-call]
         counts = target.bincount(minlength=len(self.costs))
-        for caution in rare_classes(
+        cautions = rare_classes(
             self.concern.classes, counts, self.dangerous, limited, units
-        ):
+        )
+        for caution in cautions:
             warnings.warn(caution, stacklevel=3)
 
     def warn_of_fitted(self, preds: Tensor) -> None:
@@ -519,10 +518,8 @@ class DecisionRule(nn.Module):
 
         Call this before you evaluate the decisions for these rows.
         """
-        rows = by_class(preds, len(self.costs))
-        for caution in warn_of_known(
-            self.known_rows, hash_rows(rows), "the fit of the rule"
-        ):
+        rows = hash_rows(by_class(preds, len(self.costs)))
+        for caution in warn_of_known(self.known_rows, rows, "the fit of the rule"):
             warnings.warn(caution, stacklevel=3)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -572,11 +569,9 @@ class DecisionRule(nn.Module):
 
     @classmethod
     def _restored(cls, content: dict[str, Any]) -> Self:
-        classes, state, report = (
-            content["concern"]["classes"],
-            content["state"],
-            content["report"],
-        )
+        classes = content["concern"]["classes"]
+        state = content["state"]
+        report = content["report"]
         check_whole_tensors(
             [*state.values(), *content["settings"].values(), content["known_rows"]]
         )
@@ -596,11 +591,13 @@ class DecisionRule(nn.Module):
                 raise InvalidValueError("of_concern", name)
             if name != "thresholds" and not value.isfinite().all():
                 raise InvalidValueError("finite", name)
-        is_extreme = rule.thresholds.abs() == torch.inf  # refers every sample, or none
-        if not (is_extreme | ((rule.thresholds >= 0) & (rule.thresholds <= 1))).all():
+        is_infinite = rule.thresholds.abs() == torch.inf  # refers every sample, or none
+        is_share = (rule.thresholds >= 0) & (rule.thresholds <= 1)
+        if not (is_infinite | is_share).all():
             raise InvalidValueError("threshold_range", "thresholds")
         rule.known_rows = content["known_rows"].long().flatten()
         rule.has_row_costs = bool(content.get("has_row_costs"))
         if report is not None:
-            rule.report, rule.is_fitted = RuleReport.restored(report), True
+            rule.report = RuleReport.restored(report)
+            rule.is_fitted = True
         return rule

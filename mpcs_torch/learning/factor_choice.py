@@ -63,13 +63,12 @@ def best_calibration(logits: Tensor, target: Tensor, harm: Tensor) -> Calibrated
     of_classes = harm[..., : harm.shape[-2]]
     if not torch.equal(of_classes, of_classes.mT):
         methods.append("vector")
-    tried = []
+    tried = list[Calibrated]()
     for method in methods:
         probs = calibrated(logits, target, method)
-        tried.append(
-            Calibrated(method, probs, log_score(probs, target, harm).mean().item())
-        )
-    return min(tried, key=lambda each: each.score)
+        score = log_score(probs, target, harm).mean().item()
+        tried.append(Calibrated(method, probs, score))
+    return min(tried, key=lambda by_method: by_method.score)
 
 
 def calibrated(logits: Tensor, target: Tensor, method: ScalingMethod) -> Tensor:
@@ -78,9 +77,8 @@ def calibrated(logits: Tensor, target: Tensor, method: ScalingMethod) -> Tensor:
     logits = logits.double()
     probs = torch.empty_like(logits)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", CalibrationWarning
-        )  # a fold whose fit has no finite optimum stays uncalibrated
+        # A fold whose fit has no finite optimum stays uncalibrated.
+        warnings.simplefilter("ignore", CalibrationWarning)
         for fold in order.tensor_split(FOLDS):
             is_fit = torch.ones(len(target), dtype=torch.bool)
             is_fit[fold] = False
@@ -101,9 +99,9 @@ def log_score(probs: Tensor, target: Tensor, harm: Tensor) -> Tensor:
     stakes = torch.ones_like(probs[:, 0]) if harm.ndim == 2 else harm.amax(dim=(1, 2))
     unharmed = 1 - (probs * of_true).sum(dim=1) / stakes.clamp(min=MIN_PROBABILITY)
     right = probs.gather(1, target.unsqueeze(1)).squeeze(1)
-    return -stakes * (
-        right.clamp(min=MIN_PROBABILITY).log() + unharmed.clamp(min=MIN_PROBABILITY).log()
-    )
+    log_right = right.clamp(min=MIN_PROBABILITY).log()
+    log_unharmed = unharmed.clamp(min=MIN_PROBABILITY).log()
+    return -stakes * (log_right + log_unharmed)
 
 
 def effects_of_factors(
@@ -116,14 +114,14 @@ def effects_of_factors(
     ``harm`` may also be costs (C, C + A + 1), with A coarse answers and a referral, divided by the highest cost; or
     costs of each sample, with one more dimension (`harm_of_rows`).
     """
-    expected = torch.stack(
-        [mixed(probs, outcome) for outcome in _outcomes(harm)]
-    )  # (2, N, decisions)
-    every, first = torch.arange(len(probs)), decide(probs, harm, factors[0])
+    # (2, N, decisions): whether each decision is right, and its harm.
+    expected = torch.stack([mixed(probs, outcome) for outcome in _outcomes(harm)])
+    rows = torch.arange(len(probs))
+    first = decide(probs, harm, factors[0])
     effects = []
     for factor in factors:
         decision = decide(probs, harm, factor)
-        right, harmed = expected[:, every, decision] - expected[:, every, first]
+        right, harmed = expected[:, rows, decision] - expected[:, rows, first]
         effects.append(FactorEffect(factor, right.mean().item(), harmed.mean().item()))
     return effects
 
@@ -153,21 +151,21 @@ def choose_factor(
         before: The decisions of another model.
         clusters: ``(N,)`` cluster codes of the samples.
     """
-    every = torch.arange(len(probs))
+    rows = torch.arange(len(probs))
     by_decision = torch.stack(
         [costs_by_label(outcome, target) for outcome in _outcomes(harm)]
     )
     if before is None:
         before = decide(probs, harm, factors[0])
     effects = [
-        each
-        for each in effects_of_factors(probs, harm, factors)
-        if each.right >= -max_accuracy_loss
+        effect
+        for effect in effects_of_factors(probs, harm, factors)
+        if effect.right >= -max_accuracy_loss
     ]
     # The first of equals is the highest factor, which changes the fewest decisions.
-    for effect in sorted(effects, key=lambda each: each.harm):
+    for effect in sorted(effects, key=lambda effect: effect.harm):
         decision = decide(probs, harm, effect.factor)
-        is_right, harmed = by_decision[:, every, decision] - by_decision[:, every, before]
+        is_right, harmed = by_decision[:, rows, decision] - by_decision[:, rows, before]
         highest_right = estimate_mean(is_right, CHANGES, clusters).end(1, CONFIDENCE)
         lowest_harm = estimate_mean(harmed, CHANGES, clusters).end(0, CONFIDENCE)
         if highest_right >= -max_accuracy_loss and lowest_harm <= 0:
@@ -206,22 +204,23 @@ def harm_of_rows(costs: Tensor, concern: ConcernSpec) -> Tensor:
     Costs are those beyond the right decision; the lowest harm of a sample is 0, and the highest of all samples is 1.
     """
     further = concern.costs()[:, costs.shape[1] :].expand(len(costs), -1, -1)
-    every = torch.cat([costs.double(), further], dim=2)
-    beyond = every - costs.diagonal(dim1=1, dim2=2).unsqueeze(2)
+    of_decisions = torch.cat([costs.double(), further], dim=2)
+    of_right_decision = costs.diagonal(dim1=1, dim2=2).unsqueeze(2)
+    beyond = of_decisions - of_right_decision
     harm = beyond - beyond.amin(dim=(1, 2), keepdim=True)
     return harm / harm.max().clamp(min=MIN_PROBABILITY)
 
 
 def with_factor(concern: ConcernSpec, factor: float) -> ConcernSpec:
     """Return ``concern`` with costs `softened` by ``factor`` and with the same dangerous errors."""
-    pairs = [
-        (true, *row.nonzero().flatten().tolist())
-        for true, row in enumerate(concern.dangerous_pairs())
-    ]
-    errors: dict[str, Any] = {
+    dangerous = list[tuple[int, ...]]()  # a true class, then its dangerous decisions
+    for true, row in enumerate(concern.dangerous_pairs()):
+        decisions = row.nonzero().flatten().tolist()
+        if decisions:
+            dangerous.append((true, *decisions))
+    settings: dict[str, Any] = {
         "releases": (),
         "weights": softened(harm_matrix(concern), factor).tolist(),
+        "dangerous": tuple(dangerous),
     }
-    return replace(
-        concern, **errors, dangerous=tuple(pair for pair in pairs if len(pair) > 1)
-    )
+    return replace(concern, **settings)

@@ -89,11 +89,11 @@ class LimitedRate(NamedTuple):
     def passes(self, decided_at: Tensor, steps: int) -> Tensor:
         """Return whether the test passes at each step: (steps,), bool; ``decided_at`` is described at `last_step`."""
         if self.confidence is None:
+            # How far the errors are below those that the limit allows, (steps,).
             if self.clusters is None:
-                unused = self.at_most * self._samples(decided_at, steps) - self._errors(
-                    decided_at, steps
-                )
-            else:  # (steps,)
+                allowed = self.at_most * self._samples(decided_at, steps)
+                unused = allowed - self._errors(decided_at, steps)
+            else:
                 unused = self._over_clusters(
                     decided_at, steps, lambda errors, of: self.at_most * of - errors
                 )
@@ -112,26 +112,22 @@ class LimitedRate(NamedTuple):
 
         factor = 1.0 if times is None else times
         if self.clusters is not None:
+            # Steps share a few distinct bets, so the wealth of each bet is computed once for all steps.
             grid, place = self.bets.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-            gains = self._over_clusters(
+            by_bet = self._over_clusters(
                 decided_at, steps, partial(self.gain, grid.unsqueeze(1))
             )
+            log_wealth = by_bet.gather(0, place.expand(1, steps))[0]
             error = 0 if times is None else -torch.log1p(-self.bets / (self.largest + 1e-9))
-            return (
-                (factor * (error - gains.gather(0, place.expand(1, steps))[0]))
-                .exp()
-                .clamp(max=1)
-            )
+            return (factor * (error - log_wealth)).exp().clamp(max=1)
         extra = 0.0 if times is None else 1.0
         units = self._samples(decided_at, steps).numpy() * factor
         wrong = (self._errors(decided_at, steps).numpy() + extra) * factor
         wrong = np.round(wrong) if times is None else np.ceil(wrong - 1e-9)
+        # The probability of at most so many errors, if the rate is the limit.
         rest = units - wrong
-        return torch.from_numpy(
-            np.where(
-                rest > 0, betaincc(wrong + 1, np.maximum(rest, 1e-9), self.at_most), 1.0
-            )
-        )
+        p_values = betaincc(wrong + 1, np.maximum(rest, 1e-9), self.at_most)
+        return torch.from_numpy(np.where(rest > 0, p_values, 1.0))
 
     def gain(self, bets: Tensor | float, errors: Tensor, of: Tensor) -> Tensor:
         """Return the log of each cluster's factor in the wealth, (B, K), for each of ``bets`` (B, 1).
@@ -188,9 +184,10 @@ class LimitedRate(NamedTuple):
         limit on a larger set. Default: the sizes in this set.
         """
         sizes = self._sizes()
-        of_all = (like or self)._sizes()
         units = len(sizes)
-        of_all = of_all if len(of_all) else torch.ones(1, dtype=torch.float64)
+        of_all = (like or self)._sizes()
+        if len(of_all) == 0:
+            of_all = torch.ones(1, dtype=torch.float64)
         if self.attained(self.at_most, sizes) >= ENOUGH:
             return
         needed = ceil(len(of_all) / self.attained(self.at_most, of_all) - 1e-9)
@@ -202,17 +199,11 @@ class LimitedRate(NamedTuple):
                 high = middle
             else:
                 low = middle
-        is_over_clusters = (
-            self.clusters is not None
-            and not self.per_cluster
-            and self.confidence is not None
-            and units
-        )
-        per_cluster = (
-            -expm1(log(1 - (self.confidence or 0)) / units) * self.scale
-            if is_over_clusters
-            else None
-        )
+        per_cluster = None
+        is_over_clusters = self.clusters is not None and not self.per_cluster
+        if is_over_clusters and self.confidence is not None and units:
+            # The rate r for which (1 - r)^units is 1 - confidence.
+            per_cluster = -expm1(log(1 - self.confidence) / units) * self.scale
         limit = self.at_most * self.scale
         lowest = high * self.scale
         raise UnattainableLimitError(
@@ -224,9 +215,8 @@ class LimitedRate(NamedTuple):
         if self.confidence is None:
             return at_most * sizes.sum().item() / max(1e-300, (1 - at_most) * self.largest)
         rate = self._replace(at_most=at_most)
-        return rate.gain(1.0, torch.zeros_like(sizes), sizes).sum().item() / -log(
-            1 - self.confidence
-        )
+        log_wealth = rate.gain(1.0, torch.zeros_like(sizes), sizes).sum().item()
+        return log_wealth / -log(1 - self.confidence)
 
     def _sizes(self) -> Tensor:
         """Return the weighted sizes (K,) of clusters with counted samples; all 1 if ``per_cluster`` or no clusters."""
@@ -235,16 +225,16 @@ class LimitedRate(NamedTuple):
             return is_counted[is_counted].double()
         weights = is_counted.double() if self.weights is None else self.weights * is_counted
         sizes = self.clusters.bincount(weights)
-        return sizes[sizes > 0] ** (not self.per_cluster)
+        sizes = sizes[sizes > 0]
+        return torch.ones_like(sizes) if self.per_cluster else sizes
 
-    def _errors(
-        self, decided_at: Tensor, steps: int
-    ) -> Tensor:  # the sum of losses at each step, (steps,)
+    def _errors(self, decided_at: Tensor, steps: int) -> Tensor:
+        """Return the sum of the losses at each step: (steps,), float64."""
         begins, ends = _in_use(decided_at, steps)
         values = (self.loss.double() * self.counted).flatten()
-        return _cumulated(begins.flatten(), values, steps) - _cumulated(
-            ends.flatten(), values, steps
-        )
+        begun = _cumulated(begins.flatten(), values, steps)
+        ended = _cumulated(ends.flatten(), values, steps)
+        return begun - ended
 
     def _samples(self, decided_at: Tensor, steps: int) -> Tensor:
         """Return the number of samples in the denominator at each step: (steps,), float64."""
@@ -257,36 +247,47 @@ class LimitedRate(NamedTuple):
     ) -> Tensor:
         """Return the sum over clusters of ``value(errors, samples)``, for each step: (..., steps)."""
         assert self.clusters is not None
-        of = self.counted.double() * (1 if self.weights is None else self.weights[:, None])
-        initial = torch.stack([0 * of[:, 0], of[:, 0] * (not self.is_of_decided)])
-        initial = torch.stack([self.clusters.bincount(row) for row in initial])
-        change = torch.stack([self.loss.double() * of, of * self.is_of_decided]).flatten(1)
-        at = torch.cat([edge.flatten() for edge in _in_use(decided_at, steps)])
+
+        def value_of(sums: Tensor) -> Tensor:
+            errors, samples = self.rates(sums[0], sums[1])
+            return value(errors, samples)
+
+        of = self.counted.double()
+        if self.weights is not None:
+            of = of * self.weights[:, None]
+        # Row 0 of ``initial`` and ``change`` has errors, and row 1 samples. Before the first step, all samples are
+        # referred: there are no errors, and no samples if only decided ones count.
+        samples = self.clusters.bincount(of[:, 0])
+        none = torch.zeros_like(samples)
+        initial = torch.stack([none, none if self.is_of_decided else samples])
+        added = of if self.is_of_decided else torch.zeros_like(of)
+        # An answer adds its errors and samples at the step that begins to use it, and takes them away at its end.
+        change = torch.stack([self.loss.double() * of, added]).flatten(1)
         change = torch.cat([change, -change], 1)
+        begins, ends = _in_use(decided_at, steps)
+        at = torch.cat([begins.flatten(), ends.flatten()])
         cluster = self.clusters[:, None].expand(decided_at.shape).flatten().repeat(2)
         is_change = (at < steps) & (change != 0).any(dim=0)
+        # Changes of a cluster at a step are added up. A key stands for both, in the order of clusters, then of steps.
         key, place = (cluster * steps + at)[is_change].unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        change = torch.zeros(2, len(key), dtype=torch.float64).index_add_(
-            1, place, change[:, is_change]
-        )
+        zeros = torch.zeros(2, len(key), dtype=torch.float64)
+        change = zeros.index_add_(1, place, change[:, is_change])
+        # Sums run on from cluster to cluster, so those before the first change of a cluster are subtracted.
         cluster = key // steps
-        after = change.cumsum(dim=1)
-        after += (
-            initial[:, cluster]
-            - (after - change)[:, torch.searchsorted(key, cluster * steps)]
-        )
-        first = value(*self.rates(*initial))
-        gained = value(*self.rates(*after)) - value(*self.rates(*(after - change)))
-        return first.sum(dim=-1, keepdim=True) + _cumulated(key % steps, gained, steps)
+        running = change.cumsum(dim=1)
+        first_of_cluster = torch.searchsorted(key, cluster * steps)
+        before_cluster = (running - change)[:, first_of_cluster]
+        after = running + (initial[:, cluster] - before_cluster)
+        gained = value_of(after) - value_of(after - change)
+        first = value_of(initial).sum(dim=-1, keepdim=True)
+        return first + _cumulated(key % steps, gained, steps)
 
     def rates(self, errors: Tensor, of: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``errors`` and ``of`` unchanged or, if ``per_cluster``, each divided by ``of`` (0 / 0 gives 0)."""
+        if not self.per_cluster:
+            return errors, of
         counts = (of > 1e-9).double()
-        return (
-            (errors / of.clamp(min=1e-9) * counts, counts)
-            if self.per_cluster
-            else (errors, of)
-        )
+        return errors / of.clamp(min=1e-9) * counts, counts
 
 
 def _in_use(decided_at: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -294,7 +295,9 @@ def _in_use(decided_at: Tensor, steps: int) -> tuple[Tensor, Tensor]:
 
     The two are equal for an answer that is never used.
     """
-    ends = nn.functional.pad(decided_at, (1, 0), value=steps).cummin(dim=1).values[:, :-1]
+    # The first step at which any of the cheaper answers is allowed; the cheapest answer has none.
+    cheaper = nn.functional.pad(decided_at, (1, 0), value=steps)[:, :-1]
+    ends = cheaper.cummin(dim=1).values
     return torch.minimum(decided_at, ends), ends
 
 
@@ -304,6 +307,7 @@ def _cumulated(at: Tensor, values: Tensor, steps: int) -> Tensor:
     return sums.index_add_(-1, at, values)[..., :steps].cumsum(-1)
 
 
-def _rounded_up(value: float) -> float:  # to three significant digits
+def _rounded_up(value: float) -> float:
+    """Round up to three significant digits."""
     unit = 10.0 ** (floor(log10(value)) - 2)
     return ceil(value / unit) * unit

@@ -36,10 +36,14 @@ from mpcs_torch.tables import Table
 
 MAX_ACCURACY_LOSS = 0.005
 """The largest loss of accuracy that decisions by cost may cause, as a share of samples."""
-PLAIN, MARGIN = "plain", "margin"
-"""The names of the two losses: cross entropy, and cross entropy with a margin for each error."""
-FULL_MARGIN, FLOOR = 4.0, 0.5
-"""The margin for the most harmful errors, in nats, and the share of it for harmless errors."""
+PLAIN = "plain"
+"""The name of the loss that is cross entropy."""
+MARGIN = "margin"
+"""The name of the loss that is cross entropy with a margin for each error."""
+FULL_MARGIN = 4.0
+"""The margin for the most harmful errors, in nats."""
+FLOOR = 0.5
+"""The margin for harmless errors, as a share of that for the most harmful errors."""
 REFERRAL_LIMIT = Limit(0.005)
 """The default limit if samples may be referred."""
 
@@ -78,18 +82,17 @@ class Step(NamedTuple):
 
     def row(self) -> list[str]:
         """Return the row of the table of steps."""
-        right, dangerous = f"{100 * self.right:.2f} %", f"{1e4 * self.dangerous:.1f}"
-        referred = f"{100 * self.referred:.1f} %"
-        more_dangerous = (
-            "" if self.more_dangerous is None else self.more_dangerous.text(1e4, 1)
-        )
-        more_right = "" if self.more_right is None else self.more_right.text(100, 2)
+        more_dangerous = more_right = ""
+        if self.more_dangerous is not None:
+            more_dangerous = self.more_dangerous.text(1e4, 1)
+        if self.more_right is not None:
+            more_right = self.more_right.text(100, 2)
         return [
             self.name,
-            right,
-            dangerous,
+            f"{100 * self.right:.2f} %",
+            f"{1e4 * self.dangerous:.1f}",
             f"{self.cost:.4g}",
-            referred,
+            f"{100 * self.referred:.1f} %",
             more_dangerous,
             more_right,
         ]
@@ -147,7 +150,8 @@ class Recommendation:
         return Table(EFFECTS, rows)
 
     def __str__(self) -> str:
-        costs = f"by the costs of the {'samples' if self.rule.has_row_costs else 'concern'}"
+        owner = "samples" if self.rule.has_row_costs else "concern"
+        costs = f"by the costs of the {owner}"
         if self.factor is not None:
             costs = f"by cost: a harmless error costs {self.factor:g}, the worst error 1"
         lines = [
@@ -158,9 +162,9 @@ class Recommendation:
         if self.effects:
             points = f"{100 * self.max_accuracy_loss:g} points"
             lines += [
-                f"\nWhat other costs let expect, if {points} of accuracy may be lost:\n"
+                f"\nWhat other costs let expect, if {points} of accuracy may be lost:\n",
+                self.table_of_factors().markdown(),
             ]
-            lines += [self.table_of_factors().markdown()]
         return "\n".join(lines)
 
 
@@ -218,23 +222,19 @@ class Recipe:
         models = {
             name: self._checked(name, logits[name], target) for name in [PLAIN, *logits]
         }
-        codes = (
-            None
-            if clusters is None
-            else group_codes("clusters", clusters, len(target)).codes
-        )
-        flat = (
-            None
-            if costs is None
-            else flat_costs(costs, (len(target), len(self.concern.classes))).cpu()
-        )
+        codes = None
+        if clusters is not None:
+            codes = group_codes("clusters", clusters, len(target)).codes
+        flat = None
+        if costs is not None:
+            flat = flat_costs(costs, (len(target), len(self.concern.classes))).cpu()
         samples = _Samples(target.cpu().long(), codes, flat)
         if flat is not None:
             check_row_costs(flat, samples.target)
         rows, _ = split_rows(
             self.limits, self.concern, len(target), codes, seed=0, is_fitted=True
         )
-        means = {name: average_logits(each) for name, each in models.items()}
+        means = {name: average_logits(members) for name, members in models.items()}
         of_choice = at_rows(samples, rows)
         harm, factors = self._goal(of_choice.costs)
         suited = {
@@ -250,30 +250,32 @@ class Recipe:
         decisions = self._decisions(models, samples, name, factor)
         if self.limits:
             decisions["+ referrals that keep the limits"] = rule(means[name], flat)
-        effects = (
-            ()
-            if factor is None
-            else tuple(effects_of_factors(suited[name].probs, harm, factors))
-        )
+        effects = list[FactorEffect]()
+        if factor is not None:
+            effects = effects_of_factors(suited[name].probs, harm, factors)
         steps = tuple(samples.steps(decisions, self.concern))
-        return Recommendation(name, rule, factor, steps, effects, self.max_accuracy_loss)
+        return Recommendation(
+            name, rule, factor, steps, tuple(effects), self.max_accuracy_loss
+        )
 
-    def _checked(self, name: str, given: Models, target: Tensor) -> list[Tensor]:
-        each_model = (
-            [given] if isinstance(given, Tensor) and given.ndim == 2 else list(given)
+    def _checked(self, name: str, models: Models, target: Tensor) -> list[Tensor]:
+        """Return the valid logits (N, C) of each model, float32 or wider, on the CPU."""
+        by_model = (
+            [models] if isinstance(models, Tensor) and models.ndim == 2 else list(models)
         )
         require(
-            len(each_model) == self.members,
+            len(by_model) == self.members,
             "of_members",
             f"logits[{name!r}]",
-            len(each_model),
+            len(by_model),
             members=self.members,
         )
         classes = len(self.concern.classes)
-        return [
-            checked_logits(logits, target, classes, calibrates=True)[0].cpu()
-            for logits in each_model
-        ]
+        valid = list[Tensor]()
+        for logits in by_model:
+            flat, _ = checked_logits(logits, target, classes, calibrates=True)
+            valid.append(flat.cpu())
+        return valid
 
     @property
     def _factor_of_concern(self) -> float:
@@ -286,14 +288,12 @@ class Recipe:
         """
         if costs is not None:
             return harm_of_rows(costs, self.concern), (0.0,)
-        if self.concern.refer is not None or any(
-            limit.errors == "cost" for limit in self.limits
-        ):
+        limits_cost = any(limit.errors == "cost" for limit in self.limits)
+        if self.concern.refer is not None or limits_cost:
             of_concern = self.concern.costs()
             return of_concern / of_concern.max(), (0.0,)
-        return harm_matrix(self.concern), tuple(
-            sorted({*FACTORS, self._factor_of_concern}, reverse=True)
-        )
+        factors = sorted({*FACTORS, self._factor_of_concern}, reverse=True)
+        return harm_matrix(self.concern), tuple(factors)
 
     def _chosen(
         self, suited: Mapping[str, Calibrated], samples: "_Samples"
@@ -326,9 +326,8 @@ class Recipe:
         harm, _ = self._goal(samples.costs)
 
         def by_cost(logits: Tensor) -> Tensor:
-            return decide(
-                best_calibration(logits, samples.target, harm).probs, harm, factor or 0.0
-            )
+            probs = best_calibration(logits, samples.target, harm).probs
+            return decide(probs, harm, factor or 0.0)
 
         decisions = {f"{PLAIN}, most probable class": models[PLAIN][0].argmax(dim=1)}
         decisions["+ decided by cost"] = by_cost(models[PLAIN][0])
@@ -349,19 +348,25 @@ class _Samples(NamedTuple):
 
     def steps(self, decisions: Mapping[str, Tensor], concern: ConcernSpec) -> list[Step]:
         """Measure each way to decide, and compare it with the one before."""
-        steps, before = list[Step](), None
+        steps = list[Step]()
+        before = None
         for name, decision in decisions.items():
             values = values_of(decision, self.target, concern, self.costs)
-            changes: list[Change | None] = [None, None]
+            right, dangerous, cost, referred = values.mean(dim=1).tolist()
+            more_right = more_dangerous = None
             if before is not None:
-                changes = [self._change(change) for change in (values - before)[:2]]
-            steps.append(Step(name, *values.mean(dim=1).tolist(), *changes))
+                more_right = self._change(values[0] - before[0])
+                more_dangerous = self._change(values[1] - before[1])
+            steps.append(
+                Step(name, right, dangerous, cost, referred, more_right, more_dangerous)
+            )
             before = values
         return steps
 
     def _change(self, changes: Tensor) -> Change:
         mean = estimate_mean(changes, CHANGES, self.clusters)
-        return Change(mean.value, *mean.interval(CONFIDENCE))
+        low, high = mean.interval(CONFIDENCE)
+        return Change(mean.value, low, high)
 
 
 def recommended(
@@ -446,11 +451,10 @@ def average_logits(logits: Sequence[Tensor]) -> Tensor:
         >>> average_logits([torch.tensor([[0.0, 2.0]]), torch.tensor([[1.0, 1.0]])]).softmax(dim=1)
         tensor([[0.3096, 0.6904]])
     """
-    shapes = {tuple(each.shape) for each in logits}
+    shapes = {tuple(of_model.shape) for of_model in logits}
     require(len(shapes) == 1, "equal_shapes", "logits", sorted(shapes))
-    return torch.stack([each.log_softmax(dim=1) for each in logits]).logsumexp(dim=0) - log(
-        len(logits)
-    )
+    log_probs = torch.stack([of_model.log_softmax(dim=1) for of_model in logits])
+    return log_probs.logsumexp(dim=0) - log(len(logits))
 
 
 def margin_loss(

@@ -88,19 +88,16 @@ def choose_thresholds(
     highest = [float(limit.losses(concern).max()) for limit in limits]
     path, places = None, risk[..., 0]
     if needs_path(limits, concern):
-        path = _path(
-            limits, highest, risk[calibration_rows, 0], counted[calibration_rows, 0]
-        )
+        cheapest_risk = risk[calibration_rows, 0]
+        path = _path(limits, highest, cheapest_risk, counted[calibration_rows, 0])
         places = path.first_place(risk)
     places = torch.where(risk.isfinite().all(dim=2), places, torch.inf)
     if _needs_steps(limits, concern):
         ends = ends_of_steps(places[calibration_rows], rounding=1e-5, most=MAX_STEPS)
     else:
         ends = ends_of_steps(places[threshold_rows], rounding=1e-5)
-    steps, decided_at = (
-        len(ends),
-        torch.bucketize(places, ends, right=True),
-    )  # infinite places are behind all steps
+    steps = len(ends)
+    decided_at = torch.bucketize(places, ends, right=True)  # for infinity, after all steps
     times = _units(samples, threshold_rows) / _units(samples, calibration_rows)
     pilots, rates = list[LimitedRate](), list[LimitedRate]()
     for rate in _rates(limits, highest, concern, samples, answers, counted):
@@ -121,9 +118,9 @@ def choose_thresholds(
 
 def _units(samples: FitSamples, rows: Tensor) -> int:
     """Return the number of clusters among the samples ``rows``, or without clusters, of samples."""
-    return (
-        len(rows) if samples.clusters is None else len(set(samples.clusters[rows].tolist()))
-    )
+    if samples.clusters is None:
+        return len(rows)
+    return len(set(samples.clusters[rows].tolist()))
 
 
 def _rates(
@@ -142,18 +139,19 @@ def _rates(
             names, codes = samples.groups[limit.by]
         for code, name in enumerate(names):
             group = "" if limit.by is None else f", {limit.by} {name}"
+            unit = limit.unit
+            if samples.clusters is not None:
+                unit = f"clusters with {limit.unit}"
+            loss = limit.losses(concern)[samples.target.unsqueeze(1), answers]
             rate = LimitedRate(
                 f"the limit '{limit}'{group}",
                 limit.at_most / highest[number],
                 limit.confidence,
-                limit.losses(concern)[samples.target.unsqueeze(1), answers]
-                / highest[number],
+                loss / highest[number],
                 counted[..., number] & (codes == code).unsqueeze(1),
                 limit.is_of_decided,
                 samples.clusters,
-                unit=limit.unit
-                if samples.clusters is None
-                else f"clusters with {limit.unit}",
+                unit=unit,
                 scale=highest[number],
                 per_cluster=limit.per == CLUSTER,
                 weights=samples.weights,
@@ -167,11 +165,12 @@ def _path(
 ) -> RiskPath:
     """Return the path for the risks (N, J) of the cheapest answers of samples, of which each limit counts some."""
     of_decided = [limit.is_of_decided for limit in limits]
+    is_of_decided = torch.tensor(of_decided)
     at_most = torch.tensor([limit.at_most for limit in limits], dtype=torch.float64)
     scaled = at_most / torch.tensor(highest, dtype=torch.float64)
     shares = counted.double().mean(dim=0).clamp(min=1e-9)
-    used_at = torch.where(torch.tensor(of_decided), scaled, scaled * shares)
-    path_risk = torch.where(counted | ~torch.tensor(of_decided), risk, torch.inf)
+    used_at = torch.where(is_of_decided, scaled, scaled * shares)
+    path_risk = torch.where(counted | ~is_of_decided, risk, torch.inf)
     return RiskPath(path_risk, used_at, of_decided)
 
 
@@ -207,12 +206,16 @@ def checked_logits(
 
 
 def check_row_costs(costs: Tensor, target: Tensor) -> None:
-    """Check that costs by true class, (M, C, C), are finite, and do not tell the labels (M,)."""
+    """Check that costs by true class, (M, C, C), are finite, and do not give away the labels (M,)."""
     valid_values("costs", costs)
-    for label, of_class in enumerate((costs == 0).all(dim=1).unbind(1)):
+    is_free = (costs == 0).all(
+        dim=1
+    )  # (M, C): a decision costs nothing, whatever the class
+    for label in range(costs.shape[2]):
         is_true = target == label
-        is_told = is_true.any() and (~is_true).any() and bool((of_class == is_true).all())
-        require(not is_told, "known_before_class", "costs", label=label)
+        occurs = is_true.any() and (~is_true).any()
+        gives_away = occurs and bool((is_free[:, label] == is_true).all())
+        require(not gives_away, "known_before_class", "costs", label=label)
 
 
 def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:
@@ -243,7 +246,10 @@ def split_rows(
     It is needed for limits if anything but their thresholds ``is_fitted`` to samples, or if samples fix a path.
     """
     rows = torch.arange(samples)
-    if not limits or not (is_fitted or clusters is not None or needs_path(limits, concern)):
+    if not limits:
+        return rows, rows
+    needs_split = is_fitted or clusters is not None or needs_path(limits, concern)
+    if not needs_split:
         return rows, rows
     units = rows if clusters is None else clusters
     is_calibration = draw_calibration_units(int(units.max()) + 1, seed)[units]

@@ -23,8 +23,14 @@ from mpcs_torch.functional.inputs.decisions import is_class
 from mpcs_torch.functional.inputs.groups import costs_by_label
 from mpcs_torch.tables import Table, in_table
 
-SAMPLES, DECIDED = "samples", "decided"
-SAMPLE, CLUSTER = "sample", "cluster"
+SAMPLES = "samples"
+"""The value of `Limit.of` for all samples."""
+DECIDED = "decided"
+"""The value of `Limit.of` for samples that are not referred."""
+SAMPLE = "sample"
+"""The value of `Limit.per` for the rate over all samples."""
+CLUSTER = "cluster"
+"""The value of `Limit.per` for the mean of the rates of clusters."""
 TEXT = re.compile(
     r"(?P<errors>\S.*?)\s*<=\s*(?P<at_most>[^\s%]+)(?P<percent>\s*%)?(?:\s+of\s+(?P<of>.+?))?"
     r"(?P<per>\s+per\s+cluster)?(?:\s+by\s+(?P<by>.+?))?"
@@ -73,30 +79,26 @@ class Limit:
 
     def __post_init__(self) -> None:
         require(isinstance(self.at_most, Real), "number", "at_most", self.at_most)
-        object.__setattr__(
-            self, "at_most", float(self.at_most)
-        )  # a rule with a NumPy number could not be loaded
+        # A rule with a NumPy number could not be loaded.
+        object.__setattr__(self, "at_most", float(self.at_most))
         if self.confidence is not None:
-            require(
-                isinstance(self.confidence, Real), "number", "confidence", self.confidence
-            )
+            is_number = isinstance(self.confidence, Real)
+            require(is_number, "number", "confidence", self.confidence)
             object.__setattr__(self, "confidence", float(self.confidence))
             check_confidence(self.confidence)
-        if not isinstance(self.errors, str):
-            pairs = tuple(tuple(map(str, pair)) for pair in self.errors)
-            are_pairs = pairs and not any(
-                isinstance(pair, str) or len(pair) != 2 for pair in self.errors
-            )
-            require(are_pairs, "pairs_of_names", "errors", self.errors)
-            object.__setattr__(self, "errors", pairs)
-        else:
+        if isinstance(self.errors, str):
             is_known = self.errors in ("dangerous", "any", "cost")
             require(is_known, "kind_of_errors", "errors", self.errors)
+        else:
+            pairs = tuple(tuple(map(str, pair)) for pair in self.errors)
+            others = [
+                pair for pair in self.errors if isinstance(pair, str) or len(pair) != 2
+            ]
+            require(pairs and not others, "pairs_of_names", "errors", self.errors)
+            object.__setattr__(self, "errors", pairs)
         require(0 < self.at_most < inf, "finite_above", "at_most", self.at_most, minimum=0)
-        is_share = self.errors != "cost"
-        require(
-            not is_share or self.at_most < 1, "below", "at_most", self.at_most, maximum=1
-        )
+        if self.errors != "cost":
+            require(self.at_most < 1, "below", "at_most", self.at_most, maximum=1)
         are_texts = isinstance(self.of, str) and isinstance(self.by, str | None)
         require(are_texts, "text", "of and by", [self.of, self.by])
         require(
@@ -106,24 +108,20 @@ class Limit:
             self.per,
             choices=[SAMPLE, CLUSTER],
         )
-        if not is_share and self.confidence is not None:
+        if self.errors == "cost" and self.confidence is not None:
             raise InvalidValueError("none_for_costs", "confidence", self.confidence)
         if self.is_of_decided and self.confidence is None:
             raise InvalidValueError("given_for_decided", "confidence", of=self.of)
 
     def __str__(self) -> str:
         """Return the limit as text that `parse` reads."""
-        errors = (
-            self.errors
-            if isinstance(self.errors, str)
-            else ", ".join("->".join(pair) for pair in self.errors)
-        )
+        errors = self.errors
+        if not isinstance(errors, str):
+            errors = ", ".join("->".join(pair) for pair in errors)
         by = "" if self.by is None else f" by {self.by}"
-        sure = (
-            "in expectation"
-            if self.confidence is None
-            else f"with confidence {self.confidence:.12g}"
-        )
+        sure = "in expectation"
+        if self.confidence is not None:
+            sure = f"with confidence {self.confidence:.12g}"
         per = " per cluster" if self.per == CLUSTER else ""
         return f"{errors} <= {self.at_most:.12g} of {self.of}{per}{by} {sure}"
 
@@ -140,12 +138,7 @@ class Limit:
                 raise InvalidValueError("reads_like", example=repr(RULE))
             errors: Any = match["errors"]
             if "->" in errors:
-                errors = tuple(
-                    tuple(name.strip() for name in pair.split("->"))
-                    for pair in errors.split(",")
-                )
-                if any(len(pair) != 2 for pair in errors):
-                    raise InvalidValueError("pairs_with_arrows", "errors")
+                errors = _pairs_in(errors)
             at_most = float(match["at_most"])
             if match["percent"]:
                 at_most /= 100
@@ -242,17 +235,27 @@ class Limit:
         labels = self.limited_classes(concern)
         if labels is None:
             return torch.ones_like(answers, dtype=torch.bool)
-        classes = (
-            answers if self.is_of_decided else target.unsqueeze(1).expand(answers.shape)
-        )
+        classes = answers
+        if not self.is_of_decided:
+            classes = target.unsqueeze(1).expand(answers.shape)
         return torch.isin(classes, torch.tensor(labels, device=classes.device))
+
+
+def _pairs_in(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of names in ``text``, such as ``red->green, green->red``."""
+    pairs = list[tuple[str, str]]()
+    for part in text.split(","):
+        names = [name.strip() for name in part.split("->")]
+        if len(names) != 2:
+            raise InvalidValueError("pairs_with_arrows", "errors")
+        pairs.append((names[0], names[1]))
+    return tuple(pairs)
 
 
 def _labels_by_name(concern: ConcernSpec) -> dict[str, tuple[int, ...]]:
     """Return the indices of the classes that the name of a class, or of a group of classes, stands for."""
-    return {name: (label,) for label, name in enumerate(concern.classes)} | dict(
-        concern.class_groups
-    )
+    labels = {name: (label,) for label, name in enumerate(concern.classes)}
+    return labels | dict(concern.class_groups)
 
 
 class ClassErrors(NamedTuple):
@@ -266,12 +269,10 @@ class ClassErrors(NamedTuple):
     def __str__(self) -> str:
         if not self.samples:
             return "no samples"
-        low, high = clopper_pearson(self.errors, self.samples)
-        interval = (
-            f"{CONFIDENCE_TEXT}: {low:.3g} to {high:.3g}"
-            if self.has_interval
-            else "in clusters: no interval"
-        )
+        interval = "in clusters: no interval"
+        if self.has_interval:
+            low, high = clopper_pearson(self.errors, self.samples)
+            interval = f"{CONFIDENCE_TEXT}: {low:.3g} to {high:.3g}"
         return f"{self.errors} of {self.samples}, {self.errors / self.samples:.3g} ({interval})"
 
 
@@ -320,14 +321,12 @@ class RuleReport(NamedTuple):
         }
         rows = []
         for name, value in values.items():
-            if value is not None:
-                rows.append(
-                    [name, str(value) if isinstance(value, int) else in_table(value)]
-                )
-        rows += [
-            [f"dangerous errors of {name}", str(errors)]
-            for name, errors in self.by_class.items()
-        ]
+            if isinstance(value, int):
+                rows.append([name, str(value)])
+            elif value is not None:
+                rows.append([name, in_table(value)])
+        for name, errors in self.by_class.items():
+            rows.append([f"dangerous errors of {name}", str(errors)])
         return Table(["", "value"], rows)
 
     @classmethod
@@ -341,13 +340,11 @@ class RuleReport(NamedTuple):
             str(name): ClassErrors(*errors) for name, errors in plain["by_class"].items()
         }
         report = cls(**{**plain, "by_class": by_class})
-        values: list[object] = [
-            value
-            for name, value in report._asdict().items()
-            if name not in ("by_class", "seed")
-        ]
-        if report.seed is not None:
-            values.append(report.seed)
+        fields = report._asdict()
+        del fields["by_class"]
+        if report.seed is None:
+            del fields["seed"]
+        values: list[object] = list(fields.values())
         for errors in by_class.values():
             values += errors
         if not all(isinstance(value, int | float) for value in values):
@@ -397,13 +394,13 @@ def values_of(
 
     ``costs`` of rows by true class, (N, C, C), replace those of the concern, except of coarse answers and referrals.
     """
-    values = decision_values(concern).to(target.device)[
-        :, target, decisions
-    ]  # -1 is the last column
+    # A referral is the last column, which -1 selects.
+    values = decision_values(concern).to(target.device)[:, target, decisions]
     if costs is not None:
-        known = costs_by_label(costs, target).to(values)
-        is_single = is_class(decisions, known.shape[1])
-        paid = known.gather(1, decisions.where(is_single, 0).unsqueeze(1)).squeeze(1)
+        by_decision = costs_by_label(costs, target).to(values)
+        is_single = is_class(decisions, by_decision.shape[1])
+        column = decisions.where(is_single, 0).unsqueeze(1)
+        paid = by_decision.gather(1, column).squeeze(1)
         values[2] = torch.where(is_single, paid, values[2])
     return values
 
@@ -419,11 +416,11 @@ def _errors_by_class(
     by_class = dict[str, ClassErrors]()
     for name, labels in _labels_by_name(concern).items():
         if can_be_dangerous[list(labels)].any():
-            of_name = (
+            by_class[name] = ClassErrors(
                 sum(errors[label] for label in labels),
                 sum(samples[label] for label in labels),
+                has_interval=not is_clustered,
             )
-            by_class[name] = ClassErrors(*of_name, has_interval=not is_clustered)
     return by_class
 
 
@@ -433,11 +430,11 @@ def decision_values(concern: ConcernSpec) -> Tensor:
     The shape is (4, C, C + A + 1), float64. Rows are true classes. Columns are decisions: C classes, A coarse answers
     and a referral, which costs 0 unless the concern says otherwise.
     """
-    costs = (
-        concern.costs()
-        if concern.refer is not None
-        else torch.nn.functional.pad(concern.costs(), (0, 1))
-    )
-    is_referral = (torch.arange(costs.shape[1]) == costs.shape[1] - 1).expand(costs.shape)
+    costs = concern.costs()
+    if concern.refer is None:
+        costs = torch.nn.functional.pad(costs, (0, 1))  # a column of 0 for referrals
+    is_last = torch.arange(costs.shape[1]) == costs.shape[1] - 1
     is_dangerous = severity_matrix(concern, len(costs)) == DANGEROUS
-    return torch.stack([torch.eye(*costs.shape), is_dangerous, costs, is_referral]).double()
+    is_right = torch.eye(*costs.shape)
+    is_referral = is_last.expand(costs.shape)
+    return torch.stack([is_right, is_dangerous, costs, is_referral]).double()

@@ -87,15 +87,12 @@ class SelectionRule:
             }
             object.__setattr__(self, kind, limits)
             if kind == "within":
+                # A distance of NaN is not >= 0, either.
                 invalid = {name: slack for name, slack in limits.items() if not slack >= 0}
                 require(not invalid, "distances", "within", invalid)
             else:
-                require(
-                    not any(isnan(limit) for limit in limits.values()),
-                    "no_nan",
-                    kind,
-                    limits,
-                )
+                has_nan = any(isnan(limit) for limit in limits.values())
+                require(not has_nan, "no_nan", kind, limits)
         if self.ties not in ("first", "last", *resolved):
             raise InvalidValueError(
                 "one_of", "ties", self.ties, choices=["first", "last", *resolved]
@@ -104,9 +101,8 @@ class SelectionRule:
     @property
     def metrics(self) -> tuple[str, ...]:
         """Return the names of all metrics that the rule reads."""
-        return tuple(
-            dict.fromkeys([self.by, *self.directions, *self.at_most, *self.at_least])
-        )
+        names = [self.by, *self.directions, *self.at_most, *self.at_least]
+        return tuple(dict.fromkeys(names))
 
     def values_in(self, values: Mapping[str, Any], remedy: str = "") -> dict[str, Any]:
         """Return, from the ``values`` of metrics by name, those that the rule reads.
@@ -116,7 +112,8 @@ class SelectionRule:
         """
         missing = [name for name in self.metrics if name not in values]
         if missing:
-            listed, given = ", ".join(missing), ", ".join(values) or "nothing"
+            listed = ", ".join(missing)
+            given = ", ".join(values) or "nothing"
             raise MissingMetricError(
                 "metric_of_rule", metrics=listed, given=given, remedy=remedy
             )
@@ -127,19 +124,20 @@ class SelectionRule:
         best: dict[str, float] = {}
         for epoch in epochs:
             best = self.best_losses(best, epoch)
-        ranks = {
-            place: self.rank(epoch, place)
+        within = [
+            (self.rank(epoch, place), place)
             for place, epoch in enumerate(epochs)
             if self.keeps_limits(epoch, best)
-        }
-        return [epochs[place] for place in sorted(ranks, key=lambda place: ranks[place])]
+        ]
+        return [epochs[place] for _, place in sorted(within)]
 
     def rank(self, epoch: Epoch, place: int) -> tuple[float, float, int]:
         """Return a sort key of ``epoch``, the one with the index ``place``; the best epoch has the lowest key."""
         tied = self.loss(epoch, self.ties) if self.ties in self.directions else 0.0
         if isnan(tied):  # which has no order
             tied = inf
-        return self.loss(epoch, self.by), tied, -place if self.ties == "last" else place
+        order = -place if self.ties == "last" else place
+        return self.loss(epoch, self.by), tied, order
 
     def alone(self, name: str) -> "SelectionRule":
         """Return the rule that ranks by the metric ``name`` alone, without limits."""
@@ -237,7 +235,9 @@ class Contenders:
         """Return the contenders after one more epoch. If ``competes`` is False, ``epoch`` only tightens the limits."""
         best = self.rule.best_losses(self.best_losses, epoch)
         kept = [
-            each for each in self.contenders if self.rule.keeps_limits(each.epoch, best)
+            contender
+            for contender in self.contenders
+            if self.rule.keeps_limits(contender.epoch, best)
         ]
         if competes and self.rule.keeps_limits(epoch, best):
             kept = self._with(epoch, kept)
@@ -256,7 +256,8 @@ class Contenders:
         """Return ``others`` and ``epoch``, without those that are outranked too often."""
         losses = tuple(self.rule.loss(epoch, name) for name in self.rule.within)
         new = Contender(epoch, self.count, self.rule.rank(epoch, self.count), losses)
-        kept, better = list[Contender](), 0
+        kept = list[Contender]()
+        better = 0
         for other in others:
             if other.outranks(new):
                 better += 1
@@ -270,9 +271,10 @@ class Contenders:
 
     def _with_progress(self, added: "Contenders", epoch: Epoch) -> "Contenders":
         """Return ``added``, the contenders after ``epoch``, with the number of epochs without progress."""
-        pick, loss = added.pick, inf
+        pick = added.pick
+        loss = inf
         if pick is not None:
-            loss = min(each.rank for each in added.contenders)[0]
+            loss, _, _ = min(contender.rank for contender in added.contenders)
         # If other limits have become stricter, the pick may be worse than before; then waiting begins anew, too.
         is_other = pick != self.pick and loss != self.progress_loss
         is_too_small = self.progress_loss - self.min_delta <= loss < self.progress_loss
@@ -282,41 +284,36 @@ class Contenders:
                 added, waited=0, progress_loss=loss, progress_number=epoch.number
             )
         waited = self.waited
-        if (
-            epoch.number < self.last_number
-        ):  # the run went back to an earlier checkpoint: later epochs do not count
+        if epoch.number < self.last_number:
+            # The run went back to an earlier checkpoint: later epochs do not count.
             waited = min(waited, max(0, epoch.number - self.progress_number - 1))
         return replace(added, waited=waited + 1)
 
     def _most_replaceable(self, contenders: Sequence[Contender]) -> Contender:
         """Return the contender nearest in loss to the next best, but not one of the ``places`` best."""
-        ranked = sorted(contenders, key=lambda each: each.rank)
-        gaps = [after.rank[0] - each.rank[0] for each, after in pairwise(ranked)][
-            self.places :
-        ]
+        ranked = sorted(contenders, key=lambda contender: contender.rank)
+        others = ranked[self.places :]
+        gaps = [after.rank[0] - before.rank[0] for before, after in pairwise(others)]
         if not gaps:
             return ranked[-1]
-        return ranked[self.places + gaps.index(min(gaps))]
+        return others[gaps.index(min(gaps))]
 
     def among(self, places: Container[int]) -> "Contenders":
         """Return only the contenders whose index (`Contender.place`) is in ``places``."""
-        return replace(
-            self, contenders=tuple(each for each in self.contenders if each.place in places)
-        )
+        kept = [contender for contender in self.contenders if contender.place in places]
+        return replace(self, contenders=tuple(kept))
 
     @property
     def pick(self) -> int | None:
         """Return the index (`Contender.place`) of the best contender; None if there is no contender."""
-        return (
-            min(self.contenders, key=lambda each: each.rank).place
-            if self.contenders
-            else None
-        )
+        if not self.contenders:
+            return None
+        return min(self.contenders, key=lambda contender: contender.rank).place
 
     @property
     def places_kept(self) -> set[int]:
         """Return the index (`Contender.place`) of each contender."""
-        return {each.place for each in self.contenders}
+        return {contender.place for contender in self.contenders}
 
 
 def number(name: str, value: Any) -> float:
@@ -372,7 +369,8 @@ def as_good_as(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
     from scipy.special import bdtr
 
     level = LEVEL / max(1, comb(len(epochs), 2))
-    count, found = pick.values[name], list[E]()
+    count = pick.values[name]
+    as_good = list[E]()
     for epoch in epochs:
         other = epoch.values[name]
         if epoch.number == pick.number or not isfinite(count + other):
@@ -380,8 +378,8 @@ def as_good_as(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
         # If both are equally good, each error is in either epoch with a probability of one half.
         p_value = 2 * bdtr(min(count, other), int(count + other), 0.5)
         if p_value > level:
-            found.append(epoch)
-    return found
+            as_good.append(epoch)
+    return as_good
 
 
 class _Pick(NamedTuple):
@@ -402,20 +400,16 @@ def explain(
     the epochs that may be as good as the epoch in the row (see `as_good_as`), and their number. ``best``
     is the best epoch with a checkpoint; if the rule picks another epoch, the table lists both.
     """
-    ranking, counts = rule.ranking(epochs), count_metrics(rule, epochs)
+    ranking = rule.ranking(epochs)
+    counts = count_metrics(rule, epochs)
     names = list(dict.fromkeys(name for epoch in epochs for name in epoch.values))
-    picks, reference = list[_Pick](), None
+    picks = list[_Pick]()
+    reference = None
     if ranking:
         reference = ranking[0]
         is_gone = best is not None and best is not reference
-        picks.append(
-            _Pick(
-                "the rule (its checkpoint is gone)" if is_gone else "the rule",
-                reference,
-                rule.by,
-                ranking,
-            )
-        )
+        picker = "the rule (its checkpoint is gone)" if is_gone else "the rule"
+        picks.append(_Pick(picker, reference, rule.by, ranking))
         if best is not None and is_gone:
             picks.append(_Pick("the rule, with a checkpoint", best, rule.by, ranking))
     picks += [
@@ -452,9 +446,8 @@ def _cell(epoch: Epoch, name: str, reference: Epoch | None, *, is_count: bool) -
 
 def _ties(pick: _Pick) -> str:
     """Return the numbers of the epochs that may be as good, as text: ``1, 4 to 9 (7 epochs)``."""
-    numbers = sorted(
-        {epoch.number for epoch in as_good_as(pick.candidates, pick.by, pick.epoch)}
-    )
+    as_good = as_good_as(pick.candidates, pick.by, pick.epoch)
+    numbers = sorted({epoch.number for epoch in as_good})
     runs = list[list[int]]()
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
@@ -477,9 +470,8 @@ def warn_of_pick(epochs: int, by: str, where: str) -> list[EvaluationWarning]:
 
 
 def _direction(name: str, given: "Direction | Metric | type[Metric]") -> Direction:
-    if isinstance(
-        given, str
-    ):  # comparing a Metric with a string gives a Metric, which is truthy
+    # Comparing a Metric with a string gives a Metric, which is truthy.
+    if isinstance(given, str):
         higher_is_better = {"min": False, "max": True}.get(given)
     else:
         higher_is_better = getattr(given, "higher_is_better", None)

@@ -120,9 +120,9 @@ class SumMetric(Metric):
     def kept_samples(self, name: str) -> Tensor:
         """Return the list state ``name``, concatenated to a tensor (M, *shape) of the M samples so far."""
         kept: list[Tensor] | Tensor = getattr(self, name)
-        return (
-            torch.cat(kept) if isinstance(kept, list) else kept
-        )  # after a sync, it is a tensor already
+        if isinstance(kept, Tensor):  # after a sync
+            return kept
+        return torch.cat(kept)
 
     def admit(self, find_faults: Callable[[], Sequence[Fault]]) -> None:
         """Count a batch; with ``validate_args``, raise an error for invalid values, or count them if not on the CPU."""
@@ -136,14 +136,14 @@ class SumMetric(Metric):
 
     def add(self, **batch: Tensor) -> None:
         """Add each keyword argument to the state of the same name: add to a sum state, or append to a list state."""
-        states = (
-            self.__dict__
-        )  # setattr of torchmetrics and PyTorch takes longer than a sum
+        # The setattr of torchmetrics and PyTorch takes longer than a sum.
+        states = self.__dict__
         for name, value in batch.items():
             state = states[name]
-            states[name] = (
-                _appended(state, value) if isinstance(state, list) else state + value
-            )
+            if isinstance(state, list):
+                states[name] = _appended(state, value)
+            else:
+                states[name] = state + value
 
     @property
     def update_count(self) -> int:
@@ -177,13 +177,12 @@ class SumMetric(Metric):
         @wraps(update)
         def run(*args: Any, **kwargs: Any) -> None:
             is_compiling = torch.compiler.is_compiling()
-            if not is_compiling and (len(args) > 2 or "sample_weight" in kwargs):
-                taken = _arguments_of_update(type(self))
-                is_valid = "sample_weight" in taken or (
-                    "sample_weight" not in kwargs and len(args) <= len(taken)
-                )
+            may_have_weights = len(args) > 2 or "sample_weight" in kwargs
+            if may_have_weights and not is_compiling:
+                names = _arguments_of_update(type(self))
+                has_weights = "sample_weight" in kwargs or len(args) > len(names)
                 require(
-                    is_valid,
+                    "sample_weight" in names or not has_weights,
                     "takes_no_weights",
                     "sample_weight",
                     metric=type(self).__name__,
@@ -226,19 +225,18 @@ class SumMetric(Metric):
         """Reset all states; lists are replaced, not emptied, because `torchmetrics.wrappers.Running` keeps them."""
         copy = self._shallow_copy()
         for name, default in self._defaults.items():
-            copy.__dict__[name] = [] if isinstance(default, list) else copy.__dict__[name]
+            if isinstance(default, list):
+                copy.__dict__[name] = []
         super(SumMetric, copy).reset()
         self.__dict__.update(copy.__dict__)
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
         """Add the states of another metric with the same settings, or its `metric_state`, to this metric."""
-        other = (
-            incoming_state.metric_state
-            if isinstance(incoming_state, Metric)
-            else incoming_state
-        )
-        if isinstance(other, dict):
-            self._check_settings(other.get("settings"))
+        states = incoming_state
+        if isinstance(incoming_state, Metric):
+            states = incoming_state.metric_state
+        if isinstance(states, dict):
+            self._check_settings(states.get("settings"))
         copy = self._shallow_copy()
         super(SumMetric, copy).merge_state(incoming_state)
         # torchmetrics would keep the cached value and the number of updates from before the merge.
@@ -255,9 +253,10 @@ class SumMetric(Metric):
         self.__dict__.update(copy.__dict__)
 
     def _check_settings(self, settings: object) -> None:
-        if not isinstance(settings, Tensor) or not torch.equal(
+        is_equal = isinstance(settings, Tensor) and torch.equal(
             settings.to(self.settings), self.settings
-        ):
+        )
+        if not is_equal:
             raise InvalidValueError("other_settings", "the state", type=type(self).__name__)
 
     @contextmanager
@@ -287,9 +286,8 @@ class SumMetric(Metric):
     ) -> None:
         """Gather the states; for a process without batches, gather empty tensors of the right shape and dtype."""
         for name, (shape, dtype) in self._kept.items():
-            empty = torch.zeros(
-                0, *shape, dtype=dtype or widest_float(self.device), device=self.device
-            )
+            dtype = dtype or widest_float(self.device)
+            empty = torch.zeros(0, *shape, dtype=dtype, device=self.device)
             self.__dict__[name] = [torch.cat([empty, *getattr(self, name)])]
         super()._sync_dist(dist_sync_fn, process_group)
 
@@ -307,9 +305,10 @@ class SumMetric(Metric):
 
         for name in self._moving:
             setting = getattr(self, name)
-            self.__dict__[name] = (
-                setting.moved(move) if isinstance(setting, Measure) else move(setting)
-            )
+            if isinstance(setting, Measure):
+                self.__dict__[name] = setting.moved(move)
+            else:
+                self.__dict__[name] = move(setting)
         return super()._apply(move, exclude_state)
 
     def _load_from_state_dict(
@@ -328,11 +327,10 @@ class SumMetric(Metric):
             self._check_settings(saved.get("settings"))
         for name, state in saved.items():
             current = getattr(self, name)
-            state_dict[prefix + name] = (
-                state.to(current)
-                if isinstance(current, Tensor)
-                else [kept.to(self.device) for kept in state]
-            )
+            if isinstance(current, Tensor):
+                state_dict[prefix + name] = state.to(current)
+            else:
+                state_dict[prefix + name] = [kept.to(self.device) for kept in state]
         copy = self._shallow_copy()
         super(SumMetric, copy)._load_from_state_dict(state_dict, prefix, *args, **kwargs)
         if saved:  # torchmetrics does not save the number of updates
@@ -368,9 +366,9 @@ class SumMetric(Metric):
         """Draw the samples so far, and ``value``, into axes or an empty figure, ``on``; return the figure."""
         from mpcs_torch.plots.bars import value_scale
 
-        better = {True: "higher is better", False: "lower is better", None: "0 is best"}[
-            self.higher_is_better
-        ]
+        better = "0 is best"
+        if self.higher_is_better is not None:
+            better = "higher is better" if self.higher_is_better else "lower is better"
         return value_scale(value.item(), self._references(), title, xlabel=better, on=on)
 
     def _references(self) -> dict[str, float]:
@@ -388,6 +386,7 @@ def _arguments_of_update(kind: type[SumMetric]) -> tuple[str, ...]:
 def _appended(kept: list[Tensor], rows: Tensor) -> list[Tensor]:
     """Return a list with ``rows`` appended and small tensors merged, because each tensor takes about 1 kB."""
     kept = [*kept, rows]
+    # A tensor is merged with one of at most its length, so lengths fall, and each row is copied only a few times.
     while len(kept) > 1 and len(kept[-2]) <= len(kept[-1]):
         kept[-2:] = [torch.cat(kept[-2:])]
     return kept
@@ -419,4 +418,5 @@ def titled(name: str, value: Any) -> str:
         return name
     if value.numel() > 3:  # they do not fit in a title
         return f"{name}, mean of {value.numel()} values {value.nanmean().item():.4g}"
-    return f"{name} {', '.join(f'{number:.4g}' for number in value.flatten().tolist())}"
+    numbers = ", ".join(f"{number:.4g}" for number in value.flatten().tolist())
+    return f"{name} {numbers}"

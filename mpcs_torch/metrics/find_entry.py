@@ -65,12 +65,13 @@ def entry_of_path(path: str) -> MetricEntry:
     metric = import_attribute(class_path)
     if not (isinstance(metric, type) and issubclass(metric, Metric)):
         raise InvalidValueError("metric_class", "path", path, found=metric)
-    pairs = [pair.partition("=") for pair in arguments.split(",")] if arguments else []
-    if bool(arguments) != path.endswith(")") or not all(
-        setting.strip().isidentifier() for setting, _, _ in pairs
-    ):
+    settings = dict[str, Any]()
+    is_closed = path.endswith(")") if arguments else not path.endswith(")")
+    for pair in arguments.split(",") if arguments else ():
+        setting, _, value = pair.partition("=")
+        settings[setting.strip()] = _parse_value(value.strip())
+    if not is_closed or not all(setting.isidentifier() for setting in settings):
         raise InvalidValueError("metric_settings", "settings", path)
-    settings = {setting.strip(): _parse_value(value.strip()) for setting, _, value in pairs}
     name = custom_name.strip() or metric.__name__
     return MetricEntry(
         name,
@@ -101,10 +102,10 @@ def entry_of_metric(metric: "Metric", name: str | None = None) -> MetricEntry:
 
 def _takes_of(metric: "type[Metric]") -> Takes:
     """Return the kind of input of a registered metric; guess that of others by the name (``Binary...``)."""
-    return TAKES.get(
-        identity_of(metric),
-        "positive" if metric.__name__.startswith("Binary") else "probabilities",
-    )
+    default: Takes = "probabilities"
+    if metric.__name__.startswith("Binary"):
+        default = "positive"
+    return TAKES.get(identity_of(metric), default)
 
 
 def _parse_value(text: str) -> Any:

@@ -39,9 +39,8 @@ class DefinedMetric(SumMetric):
         super().__init__(
             arguments, value_rules=measure.value_rules, state_settings=state_settings
         )
-        if not hasattr(
-            self, "of"
-        ):  # torchmetrics forbids to set these attributes of an instance
+        if not hasattr(self, "of"):
+            # In __dict__, because torchmetrics forbids to set these attributes of an instance.
             self.__dict__.update(_of_figures(measure))
 
     def __getattr__(self, name: str) -> Any:

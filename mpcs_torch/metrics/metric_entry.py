@@ -123,23 +123,22 @@ class MetricEntry:
         if isinstance(self.of, str):
             return None
         low, high = self.of.limits
-        if (
-            high is None
-            and self.is_measure
-            and tuple(self.of.row_limits) == (0, 1)
-            and not self.is_count
-        ):
-            low = 0.0
-            high = 1.0
-        return None if low is None or high is None else (low, high)
+        if low is not None and high is not None:
+            return low, high
+        # The value is a mean of rows that are from 0 to 1.
+        has_shares = self.is_measure and tuple(self.of.row_limits) == (0, 1)
+        if high is None and has_shares and not self.is_count:
+            return 0.0, 1.0
+        return None
 
     @property
     def class_name(self) -> str:
         """The name of the class of the measure or Metric."""
-        name: str = (
-            self.of.rpartition(":")[2] if isinstance(self.of, str) else self.of.__name__
-        )
-        return name
+        if isinstance(self.of, str):
+            _, _, name = self.of.rpartition(":")
+        else:
+            name = self.of.__name__
+        return str(name)
 
     @property
     def metric_class(self) -> Any:
@@ -176,7 +175,7 @@ class MetricEntry:
         """The names of the settings that the metric has."""
         if not isinstance(self.of, str):
             return frozenset(field.name for field in fields(self.of) if field.init)
-        kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         parameters = inspect.signature(self.metric_class).parameters.values()
         return frozenset(
             parameter.name for parameter in parameters if parameter.kind in kinds
@@ -198,28 +197,23 @@ class MetricEntry:
             **shared,
         }
         accepted = self.accepted_settings
-        settings = {
-            **{name: value for name, value in available.items() if name in accepted},
-            **self.settings,
-        }
+        settings = {name: value for name, value in available.items() if name in accepted}
+        settings |= self.settings
         if isinstance(self.of, str):
             return self.metric_class(**settings)
-        if issubclass(self.of, TrialMeasure):
-            from mpcs_torch.metrics.detection.base import (
-                TrialMetric,
-            )  # torchmetrics takes seconds to import
+        measure = self.of(**settings)
+        if not isinstance(measure, TrialMeasure):
+            return measure
+        # torchmetrics takes seconds to import.
+        from mpcs_torch.metrics.detection.base import TrialMetric
 
-            return TrialMetric(
-                self.of(**settings), bool(shared.get("validate_args", True)), {}
-            )
-        return self.of(**settings)
+        return TrialMetric(measure, bool(shared.get("validate_args", True)), {})
 
     def number(self, computed: Any) -> float:
         """Return what a metric computed as a number."""
         number = computed[self.key] if self.key is not None else computed
-        if not isinstance(number, Tensor | float | int) or (
-            isinstance(number, Tensor) and number.numel() != 1
-        ):
+        is_scalar_tensor = isinstance(number, Tensor) and number.numel() == 1
+        if not is_scalar_tensor and not isinstance(number, float | int):
             raise InvalidValueError("recorded_scalar", f"metric {self.name}", number)
         return int(number) if self.is_count else float(number)
 
@@ -229,13 +223,14 @@ def identity_of(metric: "type[Metric]") -> "type[Measure] | str":
     measure: type[Measure] | None = getattr(metric, "of", None)
     if measure is not None:
         return measure
-    public = metric.__module__.startswith("mpcs_torch.metrics")
-    return f"{'mpcs_torch.metrics' if public else metric.__module__}:{metric.__qualname__}"
+    module = metric.__module__
+    if module.startswith("mpcs_torch.metrics"):  # all Metrics are public there
+        module = "mpcs_torch.metrics"
+    return f"{module}:{metric.__qualname__}"
 
 
-RISK_COVERAGE, GENERALIZED, AT_COVERAGE = OF_CURVES = (
-    "mpcs_torch.metrics:RiskCoverageArea",
-    "mpcs_torch.metrics:GeneralizedRiskCoverageArea",
-    "mpcs_torch.metrics:RiskAtCoverage",
-)
+RISK_COVERAGE = "mpcs_torch.metrics:RiskCoverageArea"
+GENERALIZED = "mpcs_torch.metrics:GeneralizedRiskCoverageArea"
+AT_COVERAGE = "mpcs_torch.metrics:RiskAtCoverage"
+OF_CURVES = (RISK_COVERAGE, GENERALIZED, AT_COVERAGE)
 """The Metrics of the curve of errors against coverage."""

@@ -69,6 +69,7 @@ def _soft(name: str, beta: float, what: str) -> list[MetricEntry]:
         "macro": "mean over classes",
         "weighted": "mean over classes, weighted by their labels",
     }
+    screens = {"soft_f1_macro": 0, "soft_precision_macro": 1, "soft_recall_macro": 2}
     return [
         _soft_labels(
             f"{name}_{average}",
@@ -76,9 +77,7 @@ def _soft(name: str, beta: float, what: str) -> list[MetricEntry]:
             computes=f"{what}, {way}",
             settings={"beta": beta, "average": average},
             in_group_tables=average == "macro" or beta == 1,
-            screen={"soft_f1": 0, "soft_precision": 1, "soft_recall": 2}[name]
-            if average == "macro"
-            else None,
+            screen=screens.get(f"{name}_{average}"),
         )
         for average, way in ways.items()
     ]
@@ -555,6 +554,7 @@ OF_CLASS: Mapping[str, MetricEntry] = {
     ),
 }
 """The one-vs-rest metrics of a class, or of a named group of classes, by the name before the bracket."""
+# Reversed, because the last of several entries stays in a dictionary.
 TAKES: Mapping[Any, Takes] = {
     entry.of: entry.takes for entry in reversed((*ENTRIES, *OF_CLASS.values()))
 }

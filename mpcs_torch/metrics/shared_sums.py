@@ -36,9 +36,9 @@ def shared_sums(
     groups = dict[Hashable, SharedSums]()
     made = dict[Hashable, Any]()
     for entry in entries:
-        kind: Hashable = (
-            id(entry) if entry.made is not None else (entry.of, repr(entry.settings))
-        )
+        kind: Hashable = (entry.of, repr(entry.settings))
+        if entry.made is not None:
+            kind = id(entry)
         key = entry.takes, kind
         if key not in made:
             made[key] = entry.make(num_classes, validate_args=False, **settings)

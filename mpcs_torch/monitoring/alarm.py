@@ -96,7 +96,8 @@ class Monitor(SumMetric):
         self, arguments: Mapping[str, Any], *, watched: Sequence[Mean], **rules: Any
     ) -> None:
         """Initialize as `SumMetric`, with limits from the K means ``watched`` or from ``arguments["reference"]``."""
-        confidence, reference = arguments["confidence"], arguments["reference"]
+        confidence = arguments["confidence"]
+        reference = arguments["reference"]
         check_confidence(confidence)
         settings = {
             name: value
@@ -104,7 +105,8 @@ class Monitor(SumMetric):
             if name not in ("reference", "limits")
         }
         super().__init__(settings, **rules)
-        self.names, highest, scales, self.is_counted = map(list, zip(*watched, strict=True))
+        self.names = [mean.name for mean in watched]
+        self.is_counted = [mean.is_counted for mean in watched]
         for name in ("loss", "samples"):
             self.add_sum(name, shape=(len(watched),))
         self.add_sum("past", shape=(2, len(watched)))
@@ -113,13 +115,16 @@ class Monitor(SumMetric):
         )
         self.of_sums = self.settings
         """The fingerprint of the settings that change the sums, but not those that only change alarms."""
-        self.limits = torch.tensor([[0.0] * len(watched), highest], dtype=torch.float64)
+        highest = torch.tensor([mean.highest for mean in watched], dtype=torch.float64)
+        self.limits = torch.stack([torch.zeros_like(highest), highest])
+        false_alarms = 1 - confidence
         if reference is not None:
             self.limits = self._bounds(reference)
+            false_alarms /= 2  # the bounds of a reference use up the other half
+        scales = [mean.scale for mean in watched]
         self.scales = torch.tensor(scales, dtype=torch.float64)
         self._moving += ["limits", "scales"]
-        # The bounds of a reference use up half of the error probability.
-        self.set_threshold((1 if reference is None else 2) / (1 - confidence))
+        self.set_threshold(1 / false_alarms)
 
     def set_threshold(self, threshold: float) -> None:
         """Set the evidence that raises an alarm. Monitors with other thresholds or limits have other settings."""
@@ -132,23 +137,24 @@ class Monitor(SumMetric):
 
         The probability that any bound is wrong is at most (1 - ``confidence``) / 2; the other half is left for alarms.
         """
-        if not isinstance(reference, Monitor) or not torch.equal(
-            reference.of_sums, self.of_sums
-        ):
+        is_monitor = isinstance(reference, Monitor)
+        if not is_monitor or not torch.equal(reference.of_sums, self.of_sums):
             raise InvalidValueError("same_arguments", "reference", type=type(self).__name__)
         reference.check_computable()
-        loss, samples = reference.loss.cpu().double(), reference.samples.cpu().double()
+        loss = reference.loss.cpu().double()
+        samples = reference.samples.cpu().double()
+        # Each end of an interval is wrong with half of the error probability of the interval.
         confidence = 1 - (1 - self.confidence) / (len(self.names) * self.sides)
-        bounds = torch.stack([*chernoff_interval(loss, samples, confidence=confidence)])
+        interval = chernoff_interval(loss, samples, confidence=confidence)
+        bounds = torch.stack([interval.low, interval.high])
         for column, is_counted in enumerate(self.is_counted):
             if is_counted and samples[column]:
-                ends = clopper_pearson(
-                    int(loss[column]), int(samples[column]), confidence=confidence
-                )
+                errors, trials = int(loss[column]), int(samples[column])
+                ends = clopper_pearson(errors, trials, confidence=confidence)
                 bounds[:, column] = torch.tensor(ends, dtype=torch.float64)
-        return (
-            bounds if self.sides == 2 else torch.stack([torch.zeros_like(loss), bounds[1]])
-        )
+        if self.sides == 1:
+            bounds[0] = 0
+        return bounds
 
     def add_batch(self, values: Values, find_faults: Callable[[], list[Fault]]) -> None:
         """Add the values of a batch; ``find_faults`` finds its invalid values."""
@@ -161,24 +167,26 @@ class Monitor(SumMetric):
         Returns:
             (K,), int64; -1 for means without a new alarm.
         """
-        first, number = torch.full_like(self.raised, -1), values.codes.shape[1]
-        for start in range(0, number, MAX_AT_ONCE):
-            part = Values(*(column[:, start : start + MAX_AT_ONCE] for column in values))
+        first = torch.full_like(self.raised, -1)
+        for start in range(0, values.codes.shape[1], MAX_AT_ONCE):
+            rows = slice(start, start + MAX_AT_ONCE)
+            part = Values(
+                values.loss[:, rows], values.weight[:, rows], values.codes[:, rows]
+            )
             at = self.moments(part)
             is_alarm = self.is_alarm(self.follow(part, at))
             if len(at):
-                is_new = is_alarm.any(dim=0) & (self.raised == 0)
-                first = torch.where(is_new, start + at[is_alarm.int().argmax(dim=0)], first)
-                self.raised = torch.maximum(
-                    self.raised, is_alarm.any(dim=0).to(self.raised)
-                )
+                has_alarm = is_alarm.any(dim=0)
+                is_new = has_alarm & (self.raised == 0)
+                first_moment = is_alarm.int().argmax(dim=0)
+                first = torch.where(is_new, start + at[first_moment], first)
+                self.raised = torch.maximum(self.raised, has_alarm.to(self.raised))
         return first
 
     def moments(self, values: Values) -> Tensor:
         """Return the indices, ascending, of the samples that may raise the evidence: (R,), int64."""
-        if (
-            self.sides == 1 and values.loss.is_cpu
-        ):  # to search on an accelerator would wait for it
+        # Only a loss raises the evidence of an upper limit. To search on an accelerator would wait for it.
+        if self.sides == 1 and values.loss.is_cpu:
             return (values.loss > 0).any(dim=0).nonzero()[:, 0]
         return torch.arange(values.loss.shape[1], device=values.loss.device)
 
@@ -196,15 +204,16 @@ class Monitor(SumMetric):
 
         ``at`` (R,), int64, ascending: moment r is after the sample with the index ``at[r]``.
         """
-        sums = self.loss.new_zeros(2, (len(at) + 1) * len(self.names))
-        looks = torch.searchsorted(
-            at, torch.arange(values.codes.shape[1], device=at.device)
-        )  # each sample's next look
+        means = len(self.names)
+        sums = self.loss.new_zeros(2, (len(at) + 1) * means)
+        rows = torch.arange(values.codes.shape[1], device=at.device)
+        next_moment = torch.searchsorted(
+            at, rows
+        )  # of each sample; R after the last moment
+        places = (next_moment * means + values.codes).flatten()
         parts = torch.stack([values.loss, values.weight]).to(sums)
-        sums.index_add_(
-            1, (looks * len(self.names) + values.codes).flatten(), parts.flatten(1)
-        )
-        loss, samples = sums.view(2, len(at) + 1, -1).cumsum(dim=1)
+        sums.index_add_(1, places, parts.flatten(1))
+        loss, samples = sums.view(2, len(at) + 1, means).cumsum(dim=1)
         evidence = self.limit_evidence(self.loss + loss[:-1], self.samples + samples[:-1])
         self.add(loss=loss[-1], samples=samples[-1])
         return evidence
@@ -215,15 +224,17 @@ class Monitor(SumMetric):
         The sums in `past` are no evidence.
         """
         lowest, highest = self.limits
-        loss, samples = loss - self.past[0], samples - self.past[1]
-        evidence = mean_product(loss, samples, highest.clamp(MARGIN, 1 - MARGIN))
-        evidence = torch.where(highest < 1, evidence, 1.0)
+        loss = loss - self.past[0]
+        samples = samples - self.past[1]
+        above = mean_product(loss, samples, highest.clamp(MARGIN, 1 - MARGIN))
+        above = torch.where(highest < 1, above, 1.0)
         if self.sides == 1:
-            return evidence
-        below = mean_product(
-            samples - loss, samples, (1 - lowest).clamp(MARGIN, 1 - MARGIN)
-        )
-        return (evidence + torch.where(lowest > 0, below, 1.0)) / 2
+            return above
+        # A mean below its lower limit is a mean of 1 - value above 1 - limit.
+        limit = (1 - lowest).clamp(MARGIN, 1 - MARGIN)
+        below = mean_product(samples - loss, samples, limit)
+        below = torch.where(lowest > 0, below, 1.0)
+        return (above + below) / 2
 
     def evidence_now(self) -> Tensor:
         """Return the evidence of all samples so far: (K,)."""
@@ -235,9 +246,8 @@ class Monitor(SumMetric):
 
     def alarms(self) -> Tensor:
         """Return whether each mean has an alarm that is not acknowledged: bool (K,)."""
-        return (self.raised > 0) | self.is_alarm(
-            self.evidence_now()
-        )  # merged sums may be the first to raise one
+        # Merged sums may be the first to raise an alarm.
+        return (self.raised > 0) | self.is_alarm(self.evidence_now())
 
     def acknowledge(self, *names: str) -> None:
         """Clear alarms, and begin new tests of their means, from the next sample on.
@@ -278,9 +288,8 @@ class Monitor(SumMetric):
 
     def reading(self) -> Reading:
         """Return the value of `compute`, also if there was no batch."""
-        ends = anytime_interval(self.loss, self.samples, confidence=self.confidence)
+        low, high = anytime_interval(self.loss, self.samples, confidence=self.confidence)
         evidence = self.evidence_now()
-        low, high = ends
         rate = self.scales * (self.loss / self.samples)
         return Reading(
             rate,
@@ -295,13 +304,22 @@ class Monitor(SumMetric):
         """Return the K means so far, for figures and tables."""
         from mpcs_torch.plots.forest import MonitoredMean
 
-        reading, limits = (
-            self.reading(),
-            torch.where(self.limits == 1, torch.inf, self.limits) * self.scales,
+        reading = self.reading()
+        no_limit = self.limits == 1
+        lowest, highest = torch.where(no_limit, torch.inf, self.limits) * self.scales
+        columns = (  # in the order of the fields of MonitoredMean
+            reading.rate,
+            reading.low,
+            reading.high,
+            reading.evidence,
+            lowest,
+            highest,
+            self.samples,
+            self.scales,
+            reading.is_alarm,
         )
-        shown = (*reading[:4], *limits, self.samples, self.scales, reading.is_alarm)
-        columns = [values.tolist() for values in shown]
-        return [MonitoredMean(*row) for row in zip(self.names, *columns, strict=True)]
+        rows = zip(self.names, *(column.tolist() for column in columns), strict=True)
+        return [MonitoredMean(*row) for row in rows]
 
     def _plot(self, val: Any = None, ax: Any = None) -> Any:
         readings = [val] if isinstance(val, Reading) else val

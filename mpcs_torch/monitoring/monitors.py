@@ -121,23 +121,14 @@ class RiskMonitor(Monitor):
         watched = [mean for of_limit in means for mean in of_limit]
         if least_chance < 1 or cluster_size > 1:
             watched = [mean._replace(is_counted=False) for mean in watched]
-        rates, sizes = (
-            [mean.name for mean in watched],
-            [len(of_limit) for of_limit in means],
-        )
-        num_classes, further = len(concern.classes), len(concern.answers) + 1
-        tables = torch.stack(
-            [
-                limit.losses(concern) / of[0].scale
-                for limit, of in zip(limited, means, strict=True)
-            ]
-        )
-        tables = nn.functional.pad(tables, (0, 1))
+        rates = [mean.name for mean in watched]
+        sizes = [len(of_limit) for of_limit in means]
+        num_classes = len(concern.classes)
+        further = len(concern.answers) + 1
+        tables = _loss_tables(limited, concern, means)
         counted = torch.stack([_counted(limit, concern) for limit in limited])
-        places = {
-            column: {str(name): code for code, name in enumerate(of)}
-            for column, of in (groups or {}).items()
-        }
+        places = {column: _code_of(names) for column, names in (groups or {}).items()}
+        # All local variables become attributes of the Metric, as settings.
         super().__init__(
             locals(),
             watched=watched,
@@ -187,15 +178,18 @@ class RiskMonitor(Monitor):
         samples = flatten_decisions(
             preds, target, self.num_classes, self.ignore_index, chance, self.further
         )
-        counted, chances = samples.labels.counted, samples.labels.weight
-        share = counted * (
+        counted = samples.labels.counted
+        chances = samples.labels.weight  # ``chance`` was passed in the place of weights
+        weight_of_label = (
             self.least_chance / self.cluster_size / chances.clamp(min=self.least_chance)
         )
+        share = counted * weight_of_label
+        # The true class and the decision of each sample as one number, the place in a flat table.
         cells = samples.labels.target * self.tables.shape[2] + samples.predicted
         weight = self.counted.flatten(1)[:, cells] * share
         codes = torch.zeros_like(weight, dtype=torch.int64)
         for place, limit in enumerate(self.limited):
-            codes[place] = sum(self.sizes[:place])
+            codes[place] = sum(self.sizes[:place])  # the first rate of the limit
             if limit.by is not None:
                 group = self._codes(limit.by, groups or {}, len(cells)).to(codes)
                 is_known = (group >= 0) & (group < self.sizes[place])
@@ -210,13 +204,15 @@ class RiskMonitor(Monitor):
         return Values(exact(loss), exact(weight), codes), find_faults
 
     def _codes(self, column: str, groups: RowGroups, number: int) -> Tensor:
+        """Return the index of the group of each of ``number`` samples in the ``column``: (N,), int64."""
         require(column in groups, "has_column", "groups", list(groups), name=column)
-        given, places = groups[column], self.places[column]
-        if isinstance(given, Tensor):
-            return given
-        names = row_names(column, given, number)
-        new = next((name for name in names if name not in places), None)
-        require(new is None, "one_of", column, new, choices=list(places))
+        of_samples = groups[column]
+        if isinstance(of_samples, Tensor):
+            return of_samples
+        places = self.places[column]
+        names = row_names(column, of_samples, number)
+        unknown = next((name for name in names if name not in places), None)
+        require(unknown is None, "one_of", column, unknown, choices=list(places))
         return torch.tensor([places[name] for name in names], dtype=torch.int64)
 
 
@@ -277,7 +273,7 @@ class ChangeMonitor(RiskMonitor):
     def moments(self, values: Values) -> Tensor:
         """Return the indices, ascending, of the samples that may raise the evidence: errors, and starts of tests."""
         may_rise = (values.loss > 0).any(dim=0)
-        for _, weight, codes in zip(*values, strict=True):
+        for weight, codes in zip(values.weight, values.codes, strict=True):
             for rate in torch.unique(codes).tolist():
                 counts = (codes == rate) & (weight > 0)
                 number = self.block[rate, 2] + counts.cumsum(0)
@@ -286,41 +282,37 @@ class ChangeMonitor(RiskMonitor):
 
     def follow(self, values: Values, at: Tensor) -> Tensor:
         """Add samples in order, and return the evidence after those with the indices ``at``, as `Monitor` does."""
-        evidence, starts, block = (
-            self.evidence_now().repeat(len(at), 1),
-            self.starts.clone(),
-            self.block.clone(),
-        )
-        for losses, weight, codes in zip(*values, strict=True):
+        evidence = self.evidence_now().repeat(len(at), 1)
+        starts = self.starts.clone()
+        block = self.block.clone()
+        rows = zip(values.loss, values.weight, values.codes, strict=True)
+        for losses, weight, codes in rows:
             for rate in torch.unique(codes).tolist():
                 counts = (codes == rate) & (weight > 0)
-                sums = torch.stack([losses[counts], weight[counts]], dim=1)
-                sums = torch.cat([block[rate, :2].unsqueeze(0), sums.to(block)]).cumsum(
-                    dim=0
-                )
-                before, number = int(block[rate, 2]), len(sums) - 1
-                full = (
-                    max(0, before + number - 1) // BLOCK
-                )  # a full block ends when the next sample comes
+                added = torch.stack([losses[counts], weight[counts]], dim=1).to(block)
+                before = int(block[rate, 2])
+                # Row i has the sums of losses and weights of the block so far and of i new samples.
+                sums = torch.cat([block[rate, :2].unsqueeze(0), added]).cumsum(dim=0)
+                # A full block ends when the next sample comes.
+                full = max(0, before + len(added) - 1) // BLOCK
                 ends = BLOCK * torch.arange(1, full + 1, device=sums.device) - before
                 begins = torch.cat([torch.zeros_like(sums[:1]), sums[ends]])
+                # A test with the evidence 1 starts with each block, whose product multiplies the evidence of all tests.
                 logs = [starts[rate]]
                 loss, samples = begins.diff(dim=0).T
                 for product in log_products(loss, samples, self._limit(rate)):
                     logs.append(logs[-1].logaddexp(torch.zeros_like(product)) + product)
-                places = counts.cumsum(0)[at]
+                places = counts.cumsum(0)[at]  # the number of new samples up to each moment
                 of_block = (before + places - 1).clamp(min=0) // BLOCK
                 loss, samples = (sums[places] - begins[of_block]).T
-                evidence[:, rate] = self._evidence(
-                    torch.stack(logs)[of_block], loss, samples, rate
-                )
+                logs_at = torch.stack(logs)[of_block]
+                evidence[:, rate] = self._evidence(logs_at, loss, samples, rate)
                 starts[rate] = logs[-1]
-                block[rate, :2], block[rate, 2] = (
-                    sums[-1] - begins[-1],
-                    before + number - BLOCK * full,
-                )
+                block[rate, :2] = sums[-1] - begins[-1]
+                block[rate, 2] = before + len(added) - BLOCK * full
         super().follow(values, at[:0])
-        self.starts, self.block = starts, block
+        self.starts = starts
+        self.block = block
         return evidence
 
     def evidence_now(self) -> Tensor:
@@ -330,9 +322,9 @@ class ChangeMonitor(RiskMonitor):
     def _evidence(
         self, starts: Tensor, loss: Tensor, samples: Tensor, rate: int | slice
     ) -> Tensor:
-        logs = starts.logaddexp(torch.zeros_like(starts)) + log_products(
-            loss, samples, self._limit(rate)
-        )
+        """Return the evidence of tests that began with ``starts``, and of one that begins with the current block."""
+        products = log_products(loss, samples, self._limit(rate))
+        logs = starts.logaddexp(torch.zeros_like(starts)) + products
         return logs.logsumexp(dim=-1).exp() / logs.shape[-1]
 
     def _limit(self, rate: int | slice) -> Tensor:
@@ -392,16 +384,12 @@ class DriftMonitor(Monitor):
         **kwargs: Any,
     ) -> None:
         decided = [*concern.classes, *(name for name, _ in concern.answers)]
-        decisions, rates = (
-            len(decided),
-            [*(f"decided {name}" for name in decided), "referred", "mean risk"],
-        )
+        decisions = len(decided)
+        rates = [*(f"decided {name}" for name in decided), "referred", "mean risk"]
+        # All local variables become attributes of the Metric, as settings.
         super().__init__(
             locals(),
-            watched=[
-                Mean(name, is_counted=place <= decisions)
-                for place, name in enumerate(rates)
-            ],
+            watched=[Mean(name, is_counted=name != "mean risk") for name in rates],
             value_rules=[
                 Rule("decisions", "preds", decisions=decision_range(decisions, 1)),
                 RISK_RULE,
@@ -416,33 +404,24 @@ class DriftMonitor(Monitor):
     def batch_values(self, preds: Tensor, risk: Tensor | None = None) -> Batch:
         """Return the values that samples add to each mean, and a function that finds invalid values."""
         decisions = preds.reshape(-1).long()
-        risks = (
-            torch.nan * decisions.double() if risk is None else risk.reshape(-1).double()
-        )
-        safe = torch.where(
-            decisions == REFERRED, self.decisions, decisions.clamp(0, self.decisions - 1)
-        )
-        codes = (
-            torch.arange(self.decisions + 2, device=safe.device)
-            .unsqueeze(1)
-            .expand(-1, len(safe))
-        )
-        loss = torch.cat(
-            [
-                (safe == codes[:-1]).double(),
-                exact(risks.nan_to_num(0.0).clamp(0, 1)).unsqueeze(0),
-            ]
-        )
+        if risk is None:
+            risks = torch.full_like(decisions, torch.nan, dtype=torch.float64)
+        else:
+            risks = risk.reshape(-1).double()
+        known_risks = risks.nan_to_num(0.0)
+        in_range = decisions.clamp(0, self.decisions - 1)
+        column = torch.where(decisions == REFERRED, self.decisions, in_range)
+        rates = torch.arange(self.decisions + 2, device=column.device)
+        codes = rates.unsqueeze(1).expand(-1, len(column))
+        is_decided = (column == codes[:-1]).double()
+        loss = torch.cat([is_decided, exact(known_risks.clamp(0, 1)).unsqueeze(0)])
         weight = torch.ones_like(loss)
         weight[-1] = ~risks.isnan()
 
         def find_faults() -> list[Fault]:
-            decided = Fault(
-                self.value_rules[0],
-                decisions,
-                outside(decisions, REFERRED, self.decisions - 1),
-            )
-            return [decided, Fault(RISK_RULE, risks, outside(risks.nan_to_num(0.0), 0, 1))]
+            is_unknown = outside(decisions, REFERRED, self.decisions - 1)
+            decision_fault = Fault(self.value_rules[0], decisions, is_unknown)
+            return [decision_fault, Fault(RISK_RULE, risks, outside(known_risks, 0, 1))]
 
         return Values(loss, weight, codes), find_faults
 
@@ -469,13 +448,14 @@ def _group_means(
     )
     losses = limit.losses(concern)
     scale = losses.max().item() if limit.errors == "cost" else 1.0
-    smallest = losses[losses > 0].min().item() if (losses > 0).any() else scale
-    # Values are multiples of `STEP`.
+    above_0 = losses[losses > 0]
+    smallest = above_0.min().item() if len(above_0) else scale
+    # Values are rounded to multiples of `STEP`, which must be small beside each of them.
     require(smallest >= 1e-6 * scale, "comparable_costs", "costs", smallest, highest=scale)
     require(
         limit.at_most < scale, "below_highest_cost", "limits", limit.at_most, highest=scale
     )
-    errors = str(limit).split(" <= ")[0]
+    errors, _, _ = str(limit).partition(" <= ")
     title = f"{IN_WORDS.get(errors, errors)} of {limit.of}"
     mean = Mean(title, limit.at_most / scale, scale, is_counted=limit.errors != "cost")
     return [mean._replace(name=f"{title}, {limit.by} {group}") for group in names] or [mean]
@@ -483,7 +463,26 @@ def _group_means(
 
 def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:
     """Return, by true class and decision, 1 if ``limit`` counts such samples, else 0: float64 (C, C + A + 1)."""
-    classes, answers = len(concern.classes), len(concern.classes) + len(concern.answers)
+    classes = len(concern.classes)
+    answers = classes + len(concern.answers)
     columns = torch.tensor([*range(answers), REFERRED]).expand(classes, -1)
     counted = limit.counted(torch.arange(classes), columns, concern)
-    return (counted & (columns != REFERRED) if limit.is_of_decided else counted).double()
+    if limit.is_of_decided:
+        counted = counted & (columns != REFERRED)
+    return counted.double()
+
+
+def _loss_tables(
+    limits: Sequence[Limit], concern: ConcernSpec, means: Sequence[Sequence[Mean]]
+) -> Tensor:
+    """Return the loss of each decision by true class, as a share of the scale: (J, C, C + A + 1), 0 for referrals."""
+    tables = [
+        limit.losses(concern) / of_limit[0].scale
+        for limit, of_limit in zip(limits, means, strict=True)
+    ]
+    return nn.functional.pad(torch.stack(tables), (0, 1))
+
+
+def _code_of(names: Sequence[str]) -> dict[str, int]:
+    """Return the index of each name."""
+    return {str(name): code for code, name in enumerate(names)}

@@ -43,8 +43,14 @@ from mpcs_torch.monitoring.alarm import MAX_AT_ONCE
 from mpcs_torch.monitoring.monitors import ChangeMonitor, RiskMonitor
 
 KIND = "mpcs_torch monitor 9"
-RISK, CHANGE = "risk", "change"
-CHANCE, TIME = "chance", "time"
+RISK = "risk"
+"""The kind of the alarms of a `RiskMonitor`."""
+CHANGE = "change"
+"""The kind of the alarms of a `ChangeMonitor`."""
+CHANCE = "chance"
+"""The column of a log with the probability with which a row was chosen to be labelled."""
+TIME = "time"
+"""The column of a log with texts that alarms show as their time."""
 ESTIMATES = ("risk", "cost")
 """The columns with the estimated risk and the expected cost of the best class, as `mpcs decide apply` writes them."""
 OF_ROWS = f"{COST}, not compared with labels, because logs do not have the costs of rows"
@@ -116,54 +122,56 @@ def read_log(
     Raises:
         PredictionsError: If a value is invalid or a column is missing.
     """
-    classes, groups, least_chance = concern.classes, settings.groups, settings.least_chance
+    groups = settings.groups
+    least_chance = settings.least_chance
     try:
         table = open_table(path, is_whole=False)
-        of_best = ESTIMATES if {*ESTIMATES} <= {*table.names} else ()
+        has_estimates = all(name in table.names for name in ESTIMATES)
+        of_best = ESTIMATES if has_estimates else ()
         predictions = Predictions(
             path,
             reading._replace(decision_column=reading.decision_column or DECISION),
-            class_names=classes,
+            class_names=concern.classes,
             needs_labels=False,
             texts=[*groups, TIME],
             numbers=[CHANCE, *of_best],
-            decisions=decision_numbers(classes, concern.answers),
+            decisions=decision_numbers(concern.classes, concern.answers),
             table=table,
         )
     except NoRowsError:
         return None
     predictions.table.check_columns([*groups], "--limit")
-    predictions.table.check_columns([CHANCE] if least_chance < 1 else [], "--least-chance")
+    if least_chance < 1:
+        predictions.table.check_columns([CHANCE], "--least-chance")
     if predictions.roles.label is None:
         raise PredictionsError(path, Rule("column_for_labels"))
     numbers, decisions, target, others = predictions.rows()
     for sentence in (predictions.how(), *predictions.notes):
         tell(sentence)
-    has_chance, ones = CHANCE in others.columns, torch.ones(len(target)).double()
-    chance = torch.from_numpy(others.numbers(CHANCE)) if has_chance else ones
-    estimated = [torch.from_numpy(others.numbers(name)) for name in of_best]
-    of_chance = Rule("chance_of_label", minimum=least_chance)
-    checks = {
-        CHANCE: (chance, of_chance, outside(chance, least_chance, 1) & (target != NO_LABEL))
-    }
-    if estimated:  # NaN where it is not known
-        risk, cost = estimated
-        is_no_risk = outside(risk, 0, 1) & ~risk.isnan()
-        checks["risk"] = risk, Rule("risk_or_empty"), is_no_risk
-        is_gain = (cost < 0) & (not settings.has_row_costs)
-        checks["cost"] = cost, Rule("cost_or_empty"), cost.isinf() | is_gain
-    for name, (values, rule, is_bad) in checks.items():
+
+    def check(name: str, values: Tensor, is_bad: Tensor, rule: Rule) -> None:
         if is_bad.any():
             row = int(is_bad.int().argmax())
             raise others.error(rule, row, name, values[row].item())
-    codes = {
-        column: others.codes(
-            column,
-            partial(_code, {name: code for code, name in enumerate(names)}),
-            Rule("has_name"),
-        )
-        for column, names in groups.items()
-    }
+
+    chance = torch.ones(len(target), dtype=torch.float64)
+    if CHANCE in others.columns:
+        chance = torch.from_numpy(others.numbers(CHANCE))
+    estimated = [torch.from_numpy(others.numbers(name)) for name in of_best]
+    is_bad = outside(chance, least_chance, 1) & (target != NO_LABEL)
+    check(CHANCE, chance, is_bad, Rule("chance_of_label", minimum=least_chance))
+    if estimated:
+        risk, cost = estimated  # NaN if it is not known
+        is_bad = outside(risk, 0, 1) & ~risk.isnan()
+        check("risk", risk, is_bad, Rule("risk_or_empty"))
+        is_bad = cost.isinf()
+        if not settings.has_row_costs:
+            is_bad |= cost < 0
+        check("cost", cost, is_bad, Rule("cost_or_empty"))
+    codes = dict[str, Tensor]()
+    for column, names in groups.items():
+        code_of = {name: code for code, name in enumerate(names)}
+        codes[column] = others.codes(column, partial(_code, code_of), Rule("has_name"))
     return LogRows(
         numbers,
         decisions.squeeze(1),
@@ -175,8 +183,9 @@ def read_log(
     )
 
 
-def _code(names: Mapping[str, int], value: Any) -> int:
-    return names.get(to_text(value) or NO_GROUP, -1)
+def _code(code_of: Mapping[str, int], value: Any) -> int:
+    """Return the index of the group ``value``, -1 for a group that is not monitored."""
+    return code_of.get(to_text(value) or NO_GROUP, -1)
 
 
 def names_of_groups(path: Path, column: str) -> list[str]:
@@ -203,7 +212,8 @@ class Watch:
     """The monitors of a deployment, and the `Position` up to which each of its logs was read."""
 
     def __init__(self, settings: Settings, concern: ConcernSpec) -> None:
-        self.settings, self.concern = settings, concern
+        self.settings = settings
+        self.concern = concern
         limits = [Limit.parse(text) for text in settings.limits]
         names = ("groups", "confidence", "least_chance", "cluster_size")
         common: dict[str, Any] = {name: getattr(settings, name) for name in names}
@@ -248,23 +258,26 @@ class Watch:
             PredictionsError: If a value is invalid, or if rows that were read before have changed.
         """
         path = local_path(path, "path")
-        place, before = str(path.resolve()), len(self.alarms)
+        place = str(path.resolve())
+        before = len(self.alarms)
         known = self.places.get(place, (0, ""))
+        last_number, _ = known
         rows = read_log(path, self.concern, self.settings, reading, tell)
-        first = 0 if rows is None else int((rows.numbers <= known[0]).sum())
-        if known[0] and (rows is None or not first or rows.position(first) != known):
-            raise PredictionsError(path, Rule("unchanged_log", number=known[0]))
+        first = 0 if rows is None else int((rows.numbers <= last_number).sum())
+        has_changed = rows is None or not first or rows.position(first) != known
+        if last_number and has_changed:
+            raise PredictionsError(path, Rule("unchanged_log", number=last_number))
         if rows is None or first == len(rows.numbers):
             return []
         is_labelled = rows.target != NO_LABEL
-        for part in torch.split(first + is_labelled[first:].nonzero()[:, 0], MAX_AT_ONCE):
+        labelled = first + is_labelled[first:].nonzero()[:, 0]
+        for part in torch.split(labelled, MAX_AT_ONCE):
             self._add_labelled(path, rows, part)
         self.alarms[before:] = sorted(self.alarms[before:], key=lambda alarm: alarm.row)
         inverse = torch.where(is_labelled, 1 / rows.chance, 0.0)
         counted = torch.stack([torch.ones_like(inverse), is_labelled, inverse])
-        self.counts.index_add_(
-            1, rows.decisions[first:] % self.counts.shape[1], counted[:, first:]
-        )
+        column = rows.decisions % self.counts.shape[1]  # a referral, -1, is the last one
+        self.counts.index_add_(1, column[first:], counted[:, first:])
         self.places[place] = rows.position(len(rows.numbers))
         if rows.estimated:
             self._add_estimates(rows, first)
@@ -280,23 +293,25 @@ class Watch:
         inverse = (
             self.settings.least_chance / self.settings.cluster_size / rows.chance[first:]
         )
+        # Rows without a label or without an estimate have the weight 0.
         weight = torch.where((measured - estimated).isfinite(), inverse, 0.0)
         of_rows = (
-            estimated.isfinite(),
-            estimated,
-            weight > 0,
-            weight,
-            weight * measured,
-            weight * estimated,
+            estimated.isfinite().double(),
+            estimated.double(),
+            (weight > 0).double(),
+            weight.double(),
+            (weight * measured).double(),
+            (weight * estimated).double(),
         )
-        self.sums += torch.stack([each.double() for each in of_rows], dim=1).nansum(dim=2)
+        self.sums += torch.stack(of_rows, dim=1).nansum(dim=2)
 
     def estimates(self) -> list[Estimate]:
         """Return the estimates of all rows, and the difference of labels from them; empty if no log has estimates.
 
         With the confidence of the settings, each interval is right at all times, however often one looks.
         """
-        sure, estimates = self.settings.confidence, list[Estimate]()
+        sure = self.settings.confidence
+        estimates = list[Estimate]()
         highest = (1.0, float(self.concern.costs().max()))
         for name, scale, sums in zip((DANGEROUS, COST), highest, self.sums, strict=True):
             rows, estimated, labelled, weight, measured, compared = sums.tolist()
@@ -308,8 +323,10 @@ class Watch:
             if name == COST and self.settings.has_row_costs:
                 estimate = estimate._replace(name=OF_ROWS)
             elif labelled:
-                ends = anytime_interval(sums[4] / scale, sums[3], confidence=sure)
-                low, high = [scale * end.item() - compared / weight for end in ends]
+                interval = anytime_interval(sums[4] / scale, sums[3], confidence=sure)
+                mean_estimate = compared / weight
+                low = scale * interval.low.item() - mean_estimate
+                high = scale * interval.high.item() - mean_estimate
                 estimate = estimate._replace(
                     labelled=int(labelled),
                     difference=(measured - compared) / weight,
@@ -327,15 +344,13 @@ class Watch:
             rows.decisions[part], rows.target[part], rows.chance[part], groups
         )
         for kind, monitor in self.monitors.items():
-            for name, first in zip(
-                monitor.names, monitor.add_values(values).tolist(), strict=True
-            ):
+            raised_by = monitor.add_values(values).tolist()
+            for name, first in zip(monitor.names, raised_by, strict=True):
                 if first >= 0:
                     row = int(part[first])
+                    number = int(rows.numbers[row])
                     time = to_text(rows.times[row]) if len(rows.times) else ""
-                    self.alarms.append(
-                        Alarm(kind, name, str(path), int(rows.numbers[row]), time)
-                    )
+                    self.alarms.append(Alarm(kind, name, str(path), number, time))
 
     def acknowledge(self, *names: str) -> list[Alarm]:
         """Clear the alarms of all means, or of ``names``, by `Monitor.acknowledge`; return the cleared alarms."""
@@ -348,12 +363,14 @@ class Watch:
 
     def cautions(self) -> list[str]:
         """Return warnings: of decisions with too few or too many labels for a random choice, and of untested limits."""
-        least, sentences = self.settings.least_chance, list[str]()
+        sentences = list[str]()
+        least = self.settings.least_chance
+        # Without chances, labels are due for all decisions alike.
         share = self.labelled / max(1, self.rows) if least == 1 else 1.0
         names = [*(f"decided {name}" for name in self.decisions), "referred"]
-        for name, number, stand_for in zip(
-            names, *self.counts[[0, 2]].tolist(), strict=True
-        ):
+        numbers, _, labels_stand_for = self.counts.tolist()
+        of_decisions = zip(names, numbers, labels_stand_for, strict=True)
+        for name, number, stand_for in of_decisions:
             due = number * share
             if is_beyond_chance(stand_for - due, due * (1 / least - share), 1 / least):
                 those = f"labels stand for {stand_for:.0f} of {number:.0f} rows {name}, where {due:.0f} are due"
@@ -361,31 +378,28 @@ class Watch:
                     f"{those}: rates of rows with a label are not those of all rows."
                 )
         risk = self.monitors[RISK]
-        bare = [
-            name
+        untested = [
+            repr(name)
             for name, samples in zip(risk.names, risk.samples.tolist(), strict=True)
             if not samples
         ]
-        if self.rows and bare:
-            sentences.append(f"no label has tested {', '.join(map(repr, bare))}.")
+        if self.rows and untested:
+            sentences.append(f"no label has tested {', '.join(untested)}.")
         return sentences
 
     def plain(self) -> dict[str, Any]:
         """Return the state as dictionaries, lists, texts and numbers."""
+        monitors = dict[str, dict[str, Any]]()
+        for kind, monitor in self.monitors.items():
+            names = [name for name in STATES if hasattr(monitor, name)]
+            monitors[kind] = {name: getattr(monitor, name).tolist() for name in names}
         return {
             "kind": KIND,
             "settings": asdict(self.settings),
             "logs": self.places,
             "counts": self.counts.tolist(),
             "sums": self.sums.tolist(),
-            "monitors": {
-                kind: {
-                    name: getattr(monitor, name).tolist()
-                    for name in STATES
-                    if hasattr(monitor, name)
-                }
-                for kind, monitor in self.monitors.items()
-            },
+            "monitors": monitors,
             "alarms": [alarm._asdict() for alarm in self.alarms],
             "acknowledged": [alarm._asdict() for alarm in self.acknowledged],
         }
@@ -427,22 +441,21 @@ class Watch:
             saved = plain["monitors"][kind]
             for name in STATES:
                 if hasattr(monitor, name):
-                    restore(f"{kind} {name}", saved[name], getattr(monitor, name))
+                    state = getattr(monitor, name)
+                    restore(f"{kind} {name}", saved[name], state)
         for log, (rows, sha256) in plain["logs"].items():
             self.places[log] = rows, sha256
             if type(rows) is not int or rows < 1 or not isinstance(sha256, str):
                 raise InvalidValueError("place_in_log", log=log)
-        for listed, alarms in (
-            (plain["alarms"], self.alarms),
-            (plain["acknowledged"], self.acknowledged),
-        ):
-            alarms += [Alarm(**alarm) for alarm in listed]
-            for alarm in alarms:
-                names = (
-                    self.monitors[alarm.kind].names if alarm.kind in self.monitors else []
-                )
-                if alarm.name not in names or type(alarm.row) is not int or alarm.row < 1:
-                    raise InvalidValueError("alarm_of_state", quoted(alarm))
+        self.alarms = [Alarm(**alarm) for alarm in plain["alarms"]]
+        self.acknowledged = [Alarm(**alarm) for alarm in plain["acknowledged"]]
+        for alarm in (*self.alarms, *self.acknowledged):
+            is_known = (
+                alarm.kind in self.monitors
+                and alarm.name in self.monitors[alarm.kind].names
+            )
+            if not is_known or type(alarm.row) is not int or alarm.row < 1:
+                raise InvalidValueError("alarm_of_state", quoted(alarm))
 
 
 def restore(name: str, value: Any, state: Tensor) -> None:
@@ -477,7 +490,8 @@ def watch_logs(
         FolderInUseError: If another process uses the file ``state``.
         PredictionsError: If a log has an invalid value; the rows of the logs before it are saved.
     """
-    state, logs = local_path(state, "state"), [local_path(log, "logs") for log in logs]
+    state = local_path(state, "state")
+    logs = [local_path(log, "logs") for log in logs]
     with locked(state.with_name(f".{state.name}.lock")):
         watch = begin()
         raised = list[Alarm]()

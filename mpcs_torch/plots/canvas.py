@@ -1,6 +1,7 @@
 """Sizes, colours, texts and legends of figures, which must be readable on the screen of a phone."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 from textwrap import fill, wrap
 from typing import Any, TypeVar, cast
 
@@ -8,16 +9,20 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREEN, PINK = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
-AMBER, SKY, BLACK, WHITE = "#e69f00", "#56b4e9", "#000000", "#ffffff"
+BLUE = "#0072b2"
+ORANGE = "#d55e00"
+GREEN = "#009e73"
+PINK = "#cc79a7"
+AMBER = "#e69f00"
+SKY = "#56b4e9"
+BLACK = "#000000"
+WHITE = "#ffffff"
 RED = "#b00020"
-GREY, DARK_GREY, LIGHT_GREY, FAINT_GREY, GRID = (
-    "#8a8a8a",
-    "#5f5f5f",
-    "#cccccc",
-    "#9a9a9a",
-    "#ececec",
-)
+GREY = "#8a8a8a"
+DARK_GREY = "#5f5f5f"
+LIGHT_GREY = "#cccccc"
+FAINT_GREY = "#9a9a9a"
+GRID = "#ececec"
 
 ON_DARK = {
     BLUE: "#4c9fe0",
@@ -73,11 +78,11 @@ def coloured(systems: Mapping[str, System]) -> Iterator[tuple[str, System, str]]
 
 def literal(name: str, most: int = MAX_NAME_LENGTH) -> str:
     """Return ``name`` for matplotlib, with $ and a leading _ escaped; if longer than ``most``, without its middle."""
-    kept = (
-        name if len(name) <= most else f"{name[: (most - 1) // 2]}…{name[-(most // 2) :]}"
-    )
-    shown = kept.replace("$", r"\$")
-    return f" {shown}" if shown.startswith("_") else shown
+    if len(name) > most:
+        start, end = name[: (most - 1) // 2], name[-(most // 2) :]
+        name = f"{start}…{end}"
+    shown = name.replace("$", r"\$")  # matplotlib reads mathematics between two of these
+    return f" {shown}" if shown.startswith("_") else shown  # and shows no label with a _
 
 
 def page_colours(*, is_dark: bool) -> str:
@@ -90,7 +95,7 @@ def shown_number(value: float) -> str:
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.3g}"
 
 
-def lines(text: str, width: int = 46, most: int = 2) -> str:  # characters
+def lines(text: str, width: int = 46, most: int = 2) -> str:
     """Break ``text`` into at most ``most`` lines of ``width`` characters; cut the middle of a longer text."""
     return "\n".join(wrap(literal(text, most * width - 8), width))
 
@@ -119,20 +124,19 @@ def canvas(
     and shape. The title is cut after two lines, and on given axes after four.
     """
     if isinstance(on, Axes):
-        figure, axes = cast(Figure, on.figure), on
-        axes.set(**{name: value for name, value in labels.items() if name != "aspect"})
-        axes.set_title(
-            lines(title, max(8, int(axes_size(axes)[0] / (LETTER * SMALL * POINT))), 4),
-            fontsize=SMALL,
-        )
+        axes = on
+        figure = cast(Figure, axes.figure)
+        labels.pop("aspect", None)  # the shape of the axes stays
+        axes.set(**labels)
+        inches, _ = axes_size(axes)
+        letters = int(inches / (LETTER * SMALL * POINT))
+        axes.set_title(lines(title, max(8, letters), 4), fontsize=SMALL)
     else:
         figure = Figure(layout="constrained") if on is None else on
         figure.set_size_inches(width, height)
         axes = figure.add_subplot(**labels)
-        if title:
-            figure.suptitle(
-                lines(title), fontsize=NORMAL
-            )  # the figure is wider than the axes
+        if title:  # of the figure, which is wider than the axes
+            figure.suptitle(lines(title), fontsize=NORMAL)
     axes.tick_params(labelsize=SMALL)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
@@ -161,18 +165,17 @@ def legend_below(
     If axes are given as ``on``, the legend is inside them, but if they are too small, there is none.
     """
     axes = on if isinstance(on, Axes) else figure.axes[0]
-    handles = handles or axes.get_legend_handles_labels()[0]
+    if not handles:
+        handles, _ = axes.get_legend_handles_labels()
     if isinstance(on, Axes):
         _legend_inside(on, handles)
         return figure
     if columns is None:
-        columns = (
-            2 if all(len(str(handle.get_label())) <= 22 for handle in handles) else 1
-        )  # side by side
-    rows = -(-len(handles) // columns)
-    figure.set_figheight(
-        figure.get_figheight() + 0.21 * rows + 0.1
-    )  # with less, labels would lie over the legend
+        are_short = all(len(str(handle.get_label())) <= 22 for handle in handles)
+        columns = 2 if are_short else 1
+    rows = ceil(len(handles) / columns)
+    # With less, labels would lie over the legend.
+    figure.set_figheight(figure.get_figheight() + 0.21 * rows + 0.1)
     figure.legend(
         handles=handles,
         loc="outside lower center",
@@ -187,15 +190,13 @@ def _legend_inside(axes: Axes, handles: Sequence[Artist]) -> None:
     labels = [str(handle.get_label()) for handle in handles]
     width, height = axes_size(axes)
     beside = 6  # letters that the mark and the margins take
-    by_width = width / (LETTER * POINT * (max(map(len, labels)) + beside))
-    by_height = (
-        height * 0.4 / (ROW * POINT * len(labels))
-    )  # letters shrink if the legend would cover more
+    longest = max(map(len, labels))
+    # Letters shrink if the legend would cover more than the width, or than 0.4 of the height.
+    by_width = width / (LETTER * POINT * (longest + beside))
+    by_height = height * 0.4 / (ROW * POINT * len(labels))
     size = max(6.5, min(SMALL, by_width, by_height))  # points, in narrow axes of the caller
-    broken = [
-        fill(label, max(12, int(width / (LETTER * POINT * size)) - beside))
-        for label in labels
-    ]
+    letters = int(width / (LETTER * POINT * size)) - beside
+    broken = [fill(label, max(12, letters)) for label in labels]
     rows = sum(label.count("\n") + 1 for label in broken)
     if rows * ROW * POINT * size < 0.75 * height:
         axes.legend(handles, broken, fontsize=size, framealpha=0.6).set_in_layout(False)

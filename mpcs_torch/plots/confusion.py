@@ -27,8 +27,10 @@ from mpcs_torch.plots.canvas import (
 
 LETTER = 0.085
 """The width of a letter or digit, in inches."""
-FAINTEST, STRONGEST = 0.12, 0.55
-"""The opacity of the cells with the fewest and with the most errors."""
+FAINTEST = 0.12
+"""The opacity of the cells with the fewest errors."""
+STRONGEST = 0.55
+"""The opacity of the cells with the most errors."""
 MAX_NUMBERED = 30
 """The maximum number of classes for which the numbers are readable in a figure."""
 FRAME: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (3, 2))}
@@ -124,16 +126,17 @@ def confusion_matrix(
             [], [], marker=(3, 0, 45), linestyle="", markersize=9, color=style.DANGEROUS
         )
         dangerous.set_label("dangerous error (bold)")
-        frame = Patch(
-            fill=False, edgecolor=style.RELEASED, **FRAME, label="released pair (tolerable)"
-        )
-        cost = Patch(
-            facecolor=to_rgba(style.DANGEROUS, STRONGEST),
-            label="stronger: costs more in all",
-        )
-        legend_below(
-            figure, 2, handles=[dangerous, frame if costs is None else cost], on=on
-        )
+        if costs is None:
+            other = Patch(
+                fill=False,
+                edgecolor=style.RELEASED,
+                **FRAME,
+                label="released pair (tolerable)",
+            )
+        else:
+            strongest = to_rgba(style.DANGEROUS, STRONGEST)
+            other = Patch(facecolor=strongest, label="stronger: costs more in all")
+        legend_below(figure, 2, handles=[dangerous, other], on=on)
     return figure
 
 
@@ -149,20 +152,22 @@ def _draw_cells(
     size, columns = counts.shape
     amounts = counts if costs is None else counts * costs.double().cpu().numpy()
     is_error = ~np.eye(size, columns, dtype=bool)
-    is_released, is_dangerous = np.zeros((2, size, columns), dtype=bool)
+    is_released = np.zeros_like(is_error)
+    is_dangerous = np.zeros_like(is_error)
     if released is not None:
         is_released = is_error & released.cpu().numpy()
         is_dangerous = is_error & ~is_released
     is_error[:, size:] = is_dangerous[:, size:]  # coarse answers and referrals
-    is_framed = is_released & is_error & (costs is None)
+    is_framed = is_released & is_error
+    if costs is not None:
+        is_framed[:] = False
     is_marked = is_dangerous & (counts > 0)
     colours = np.where(is_error, style.DANGEROUS, style.BLUE)
     colours[is_framed] = style.RELEASED
     colours[:, size:] = style.DARK_GREY
     largest = (amounts * is_error)[:, :size].max() or 1
-    opacity = np.where(
-        is_error, FAINTEST + (STRONGEST - FAINTEST) * amounts / largest, 0.22
-    )
+    of_errors = FAINTEST + (STRONGEST - FAINTEST) * amounts / largest
+    opacity = np.where(is_error, of_errors, 0.22)
     is_filled = counts != 0
     faces = to_rgba_array(list(colours[is_filled]), opacity[is_filled])
     ground = Rectangle((-0.5, -0.5), columns, size, facecolor=style.GRID, alpha=0.5)

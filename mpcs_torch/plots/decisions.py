@@ -58,8 +58,8 @@ def risk_coverage_figure(
         is_curve = coverage.shape == risk.shape and coverage.ndim == 1 and len(coverage)
         shapes = [tuple(coverage.shape), tuple(risk.shape)]
         require(is_curve, "curve_shapes", "curves", shapes, name=name)
-        percent = 100 * np.array(thinned(coverage, risk))
-        axes.plot(*percent, color=colour, linewidth=1.5, label=literal(name))
+        x, y = 100 * np.array(thinned(coverage, risk))
+        axes.plot(x, y, color=colour, linewidth=1.5, label=literal(name))
     axes.set(xlim=(_first_shown(curves.values()), 101), ylim=(0, None))
     grid(axes)
     return legend_below(figure, on=on)
@@ -108,13 +108,12 @@ def decision_curve_figure(
     )
     axes.axhline(0, color=style.BLACK, linewidth=1.2, label="act on none")
     if implied is not None:
-        ends = " to ".join(dict.fromkeys(f"{100 * end:.3g}" for end in implied))
-        axes.axvspan(
-            *(100 * end for end in implied),
-            color=style.AMBER,
-            alpha=0.3,
-            label=f"costs imply {ends} %",
-        )
+        low, high = (100 * np.array(implied)).tolist()
+        ends = f"{low:.3g} to {high:.3g}"
+        if f"{low:.3g}" == f"{high:.3g}":
+            ends = f"{low:.3g}"
+        label = f"costs imply {ends} %"
+        axes.axvspan(low, high, color=style.AMBER, alpha=0.3, label=label)
     axes.set(xlim=(at[0], at[-1]), ylim=(-max(0.2 * highest, 0.01), None))
     grid(axes)
     return legend_below(figure, on=on)
@@ -165,14 +164,11 @@ def reliability(
         name: (getattr(reported, name).item(), getattr(measured.means, name).item())
         for name in reported._fields
     }
-    ends = points["robustness"], points["decisiveness"]
+    x0, y0 = points["robustness"]
+    x1, y1 = points["decisiveness"]
     slope = calibration_slope(reported, measured.means).item()
-    axes.plot(
-        *zip(*ends, strict=True),
-        color=style.PINK,
-        linewidth=1.8,
-        label=f"slope {slope:.2f}",
-    )
+    label = f"slope {slope:.2f}"
+    axes.plot([x0, x1], [y0, y1], color=style.PINK, linewidth=1.8, label=label)
     for (name, (x, y)), marker in zip(points.items(), style.MARKERS, strict=False):
         label = f"{name.replace('_', ' ')}: {x:.2f} reported, {y:.2f} measured"
         axes.plot(

@@ -49,8 +49,10 @@ def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
     # 2000 cells along each axis, of equal size on a logit scale: finer than a figure can show.
     cells = (torch.stack([x, y]).double().logit(1e-12) * 50).round().long()
     changes = (cells.diff(dim=1) != 0).any(dim=0)
-    ends = changes.new_ones(1)
-    kept = (torch.cat([ends, changes]) | torch.cat([changes, ends])).nonzero().squeeze(1)
+    end = changes.new_ones(1)
+    is_first = torch.cat([end, changes])
+    is_last = torch.cat([changes, end])
+    kept = (is_first | is_last).nonzero().squeeze(1)
     return x[kept].tolist(), y[kept].tolist()
 
 
@@ -120,9 +122,10 @@ def det_curves(
         marked[f"minimum cost, {point.label()}"] = minima
     minimum_costs = len(marked)
     marked |= marks or {}
-    worst = max(
-        [rate for pairs in marked.values() for pair in pairs for rate in pair] or [0.0]
-    )
+    worst = 0.0  # the highest rate to mark
+    for pairs in marked.values():
+        for p_fa, p_miss in pairs:
+            worst = max(worst, p_fa, p_miss)
     figure, axes = canvas(
         4.6,
         title,
@@ -136,19 +139,25 @@ def det_curves(
     _set_probit_axes(axes, list(systems.values()), highest, between_ticks)
     for number, (name, rates, colour) in enumerate(coloured(systems)):
         equal = error_crossing(convex_hull(counts[number]).rates()).rate.item()
-        inside = (rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss))
+        p_fas = rates.p_fa.clamp(INSIDE, 1 - INSIDE)
+        p_misses = rates.p_miss.clamp(INSIDE, 1 - INSIDE)
+        x, y = thinned(p_fas, p_misses)
         short = literal(name, style.MAX_IN_SENTENCE)
         label = f"{short}, equal error rate {100 * equal:.2f} %"
-        axes.plot(*thinned(*inside), color=colour, linewidth=1.5, label=label)
-        axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
-        pairs = [of_systems[number] for of_systems in marked.values()]
+        axes.plot(x, y, color=colour, linewidth=1.5, label=label)
+        equal = max(equal, INSIDE)
+        axes.plot(equal, equal, "+", color=colour, markersize=9)
+        of_system = [of_systems[number] for of_systems in marked.values()]
         if confidence is not None:
-            for pair in pairs[:minimum_costs]:
+            for pair in of_system[:minimum_costs]:
                 _draw_interval(axes, rates, pair, colour, confidence)
-        for (p_fa, p_miss), marker in zip(pairs, cycle(style.MARKERS), strict=False):
+        lowest_x, highest_x = axes.get_xlim()
+        lowest_y, highest_y = axes.get_ylim()
+        for (p_fa, p_miss), marker in zip(of_system, cycle(style.MARKERS), strict=False):
             # A point outside the axes is drawn on their edge.
-            x, y = np.clip(p_fa, *axes.get_xlim()), np.clip(p_miss, *axes.get_ylim())
-            axes.plot(x, y, marker, color=colour, markersize=4, clip_on=False)
+            at_x = np.clip(p_fa, lowest_x, highest_x)
+            at_y = np.clip(p_miss, lowest_y, highest_y)
+            axes.plot(at_x, at_y, marker, color=colour, markersize=4, clip_on=False)
     for label, marker in zip(marked, cycle(style.MARKERS), strict=False):
         axes.plot([], [], marker, color=style.DARK_GREY, markersize=6, label=label)
     label = "equal error rate (convex hull)"
@@ -194,12 +203,16 @@ def _draw_interval(
     colour: str,
     confidence: float,
 ) -> None:
-    ends = []
-    for rate, trials in zip(point, (rates.nontargets, rates.targets), strict=True):
-        errors = round(rate * int(trials))
-        interval = clopper_pearson(errors, int(trials), confidence=confidence)
-        ends.append(np.clip(interval, INSIDE, 1 - INSIDE).tolist())
-    (left, right), (bottom, top) = ends
+    """Draw a box that spans the intervals of the false-alarm rate and of the miss rate at ``point``."""
+
+    def interval(rate: float, trials: int) -> tuple[float, float]:
+        ends = clopper_pearson(round(rate * trials), trials, confidence=confidence)
+        low, high = np.clip(ends, INSIDE, 1 - INSIDE).tolist()
+        return low, high
+
+    p_fa, p_miss = point
+    left, right = interval(p_fa, int(rates.nontargets))
+    bottom, top = interval(p_miss, int(rates.targets))
     box = Rectangle((left, bottom), right - left, top - bottom, color=colour, alpha=0.25)
     axes.add_patch(box)
 
@@ -307,9 +320,10 @@ def score_histograms(rates: ErrorRates, title: str) -> Figure:
     counts = rates.counts()
     scores = counts.thresholds[:-1]  # the last is infinity
     moderate = scores[scores.abs() < 1e300]  # differences of larger scores can overflow
-    low, high = 0.0, 0.0
+    low = high = 0.0
     if len(moderate):
-        low, high = moderate[0].item(), moderate[-1].item()
+        low = moderate[0].item()
+        high = moderate[-1].item()
     if high == low:
         high = low + max(BINS, abs(low))
     inside = scores.clamp(low, high).tolist()

@@ -1,7 +1,7 @@
 """Forest plots, with a value and its interval in each row: metrics by group, differences, and monitored means."""
 
 from collections.abc import Mapping, Sequence
-from math import inf, isfinite
+from math import ceil, inf, isfinite
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -24,8 +24,12 @@ Effect = tuple[float, float, float]
 """A value and the lower and upper end of its interval; a missing number is NaN."""
 MAX_ROWS = 40
 """The maximum number of rows of a figure."""
-WIDE, ROW, ROOM = 3.0, 0.2, 0.8
-"""The width of a panel, the height of a row (each further model adds half a row) and the room for texts, in inches."""
+WIDE = 3.0
+"""The width of a panel in inches."""
+ROW = 0.2
+"""The height of a row in inches; each further model adds half a row."""
+ROOM = 0.8
+"""The height of the texts of a panel in inches."""
 
 
 class Panel(NamedTuple):
@@ -62,7 +66,7 @@ def result_figure(
     pairs = max(len(panel.differences) for panel in panels)
     if pairs:
         heights.append(ROW * pairs + ROOM)
-    bands = -(-len(panels) // columns)
+    bands = ceil(len(panels) / columns)
     figure = Figure(layout="constrained") if on is None else on
     figure.set_size_inches(max(style.WIDTH, WIDE * columns + 1), bands * sum(heights))
     cells = figure.subplots(
@@ -77,9 +81,8 @@ def result_figure(
             marker = style.MARKERS[number % len(style.MARKERS)]
             effects = [row[number] for row in rows]
             _draw_effects(above, effects, colour, shift, marker, literal(model))
-        for value, (_, _, colour) in zip(
-            panel.overall, coloured(dict.fromkeys(models)), strict=False
-        ):
+        overall = dict(zip(models, panel.overall, strict=False))  # may be empty
+        for _, value, colour in coloured(overall):
             above.axvline(value, color=colour, linewidth=1, linestyle="--")
         title = literal(panel.name, style.MAX_IN_SENTENCE)
         _name_rows(above, panel.values, title, is_labelled=column == 0)

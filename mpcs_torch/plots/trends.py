@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from math import isfinite, nan
+from math import ceil, isfinite, nan
 from statistics import median
 from typing import Any
 
@@ -52,7 +52,8 @@ def metric_trend(
         for number, (setting, _, colour) in enumerate(coloured(seeds))
     }
     by_epoch = defaultdict[int, list[float]](list)  # marked epochs, and the later half
-    values, labels = list[float](), set[str]()
+    values = list[float]()
+    labels = set[str]()
 
     def once(label: str) -> str | None:
         """Return ``label``, or None if another seed of the setting has it."""
@@ -117,7 +118,8 @@ def _set_range(
     if not values:
         return
     lowest, highest = min(values), max(values)
-    low, high = min(map(min, later.values())), max(map(max, later.values()))
+    low = min(min(of_epoch) for of_epoch in later.values())
+    high = max(max(of_epoch) for of_epoch in later.values())
     # A wide range of mostly small values gets a logarithmic scale. A narrow range of later values fills the axis.
     if highest > 30 * lowest > 0 and median(values) < (lowest + highest) / 2:
         axes.set_yscale("log")
@@ -133,8 +135,8 @@ def _set_range(
 def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:
     """Draw Fig. 4 of the MPCS paper, a panel for each run: metrics over the epochs, scaled to a range from 0 to 1."""
     columns = min(5, len(runs))
-    rows = -(-len(runs) // columns)
-    size = max(style.WIDTH, 3.2 * columns), 2.5 * rows + 0.9
+    rows = ceil(len(runs) / columns)
+    size = (max(style.WIDTH, 3.2 * columns), 2.5 * rows + 0.9)
     figure = Figure(figsize=size, layout="constrained")
     panels = list(
         figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat

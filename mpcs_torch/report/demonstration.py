@@ -15,7 +15,7 @@ from mpcs_torch.functional import (
     confusion_matrix,
     jackknife_interval,
 )
-from mpcs_torch.functional.concern.dangerous import DangerousErrors
+from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, DangerousErrors
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.learning import Limit, recommended
 from mpcs_torch.learning.recommended import MARGIN, PLAIN
@@ -29,13 +29,12 @@ LIMIT = Limit(0.01, confidence=0.9)
 """The limit on dangerous errors if samples may be referred to a person."""
 MAX_ACCURACY_LOSS = 0.0005
 """The largest loss of validation accuracy by decisions by cost."""
-USUAL, FAIR, BY_COST, RECOMMENDED, REFERRING = WAYS = (
-    "cross entropy as usual",
-    "+ noise, more steps, label smoothing",
-    "+ decided by cost",
-    "+ a margin, if validation samples choose it",
-    "+ referrals",
-)
+USUAL = "cross entropy as usual"
+FAIR = "+ noise, more steps, label smoothing"
+BY_COST = "+ decided by cost"
+RECOMMENDED = "+ a margin, if validation samples choose it"
+REFERRING = "+ referrals"
+WAYS = (USUAL, FAIR, BY_COST, RECOMMENDED, REFERRING)
 """The ways to train and to decide. Each adds something to the one before."""
 WITHOUT_MARGIN = ("loss.margin=0", "training.margin_ramp=null")
 RUNS = {
@@ -91,10 +90,16 @@ class Demonstration:
         """
         pairs = self.concern.dangerous_pairs()
         measure = DangerousErrors(len(self.concern.classes), concern=pairs)
-        rows = [measure.rows(seed.decisions[way], seed.target) for seed in self.seeds]
-        named = [measure.named(measure.sums(each)) for each in rows]
-        by_kind = zip(COUNTS, zip(*named, strict=True), strict=True)
-        return {kind: torch.stack(numbers).double() for kind, numbers in by_kind}
+        sums = list[DangerousErrorCounts]()
+        for seed in self.seeds:
+            rows = measure.rows(seed.decisions[way], seed.target)
+            sums.append(measure.named(measure.sums(rows)))
+        counts = dict[str, Tensor]()
+        for kind in COUNTS:
+            counts[kind] = torch.stack(
+                [getattr(of_seed, kind) for of_seed in sums]
+            ).double()
+        return counts
 
     def mean(self, way: str, count: str) -> float:
         """Return the mean of a count over seeds."""
@@ -134,7 +139,8 @@ class Demonstration:
 
     def table(self) -> Table:
         """Return a table of means over seeds, with a row for each way to train and to decide."""
-        rows, before = list[dict[str, str]](), None
+        rows = list[dict[str, str]]()
+        before = None
         for way in self.seeds[0].decisions:
             row = {"": way, "decided": f"{100 * self.decided(way):.1f} %"}
             row["errors"] = f"{self.mean(way, 'errors'):.1f}"
@@ -147,9 +153,8 @@ class Demonstration:
 
 def demo_concern() -> ConcernSpec:
     """Return the costs of errors in the demonstration."""
-    return load_packaged_config("experiments/demo").score.concern.spec(
-        [str(digit) for digit in range(10)]
-    )
+    digits = [str(digit) for digit in range(10)]
+    return load_packaged_config("experiments/demo").score.concern.spec(digits)
 
 
 def train_and_decide(seed: int) -> SeedResult:
@@ -157,8 +162,10 @@ def train_and_decide(seed: int) -> SeedResult:
     seeded = [
         f"{key}={seed}" for key in ("seed", "data.split_seed", "data.validation_seed")
     ]
-    data, concern = None, demo_concern()
-    validation, test = dict[str, Tensor](), dict[str, Tensor]()
+    data = None
+    concern = demo_concern()
+    validation = dict[str, Tensor]()
+    test = dict[str, Tensor]()
     for name, changes in RUNS.items():
         config = load_packaged_config("experiments/demo", [*seeded, *changes])
         data = data or config.data.load(Path())
@@ -177,12 +184,15 @@ def train_and_decide(seed: int) -> SeedResult:
         by_cost = recipe.choose({PLAIN: validation[PLAIN]}, target)
         fair = {name: validation[name] for name in (PLAIN, MARGIN)}
         choice = recipe.choose(fair, target)
-        referring = recommended(
+        with_referrals = recommended(
             concern, max_accuracy_loss=MAX_ACCURACY_LOSS, refer=LIMIT
-        ).choose(fair, target)
+        )
+        referring = with_referrals.choose(fair, target)
+    _, usual = highest_class(test[USUAL])
+    _, plain = highest_class(test[PLAIN])
     decisions = {
-        USUAL: highest_class(test[USUAL])[1],
-        FAIR: highest_class(test[PLAIN])[1],
+        USUAL: usual,
+        FAIR: plain,
         BY_COST: by_cost.rule(test[PLAIN]),
         RECOMMENDED: choice.rule(test[choice.name]),
         REFERRING: referring.rule(test[referring.name]),

@@ -96,13 +96,11 @@ class ClassifierSections(NamedTuple):
             figure = reliability(
                 scores.measured, scores.reported, f"Reliability{self.about(name)}"
             )
-            pairs = zip(
-                scores.reported._fields, scores.reported, scores.measured.means, strict=True
-            )
-            means = [
-                f"{field.replace('_', ' ')} {a:.2f} reported and {b:.2f} measured"
-                for field, a, b in pairs
-            ]
+            means = list[str]()
+            measured = scores.measured.means._asdict()
+            for field, of_reported in scores.reported._asdict().items():
+                values = f"{of_reported:.2f} reported and {measured[field]:.2f} measured"
+                means.append(f"{field.replace('_', ' ')} {values}")
             alt = f"Reliability diagram{self.about(name)}: {', '.join(means)}."
             drawings.append(draw(figure, printable(alt)))
         return drawings
@@ -114,10 +112,10 @@ def costliest_table(
     """Return a table of the costliest confusions, a row for each: numbers by classifier, kind and cost per error."""
     size = len(names)
     costs = torch.ones(size, size, dtype=torch.float64)
-    share, further = "share of the errors", list[str]()
+    share = "share of the errors"
     if concern is not None:
         costs = concern.mpcs_weights()
-        share, further = "share of the cost", ["kind", "concern"]
+        share = "share of the cost"
     counts = torch.stack([matrix[:, :size].double() for matrix in confusions.values()])
     weighted = counts * costs.fill_diagonal_(0)
     tiny = torch.finfo(torch.float64).tiny
@@ -138,7 +136,9 @@ def costliest_table(
     for name in confusions:
         errors = "errors" if len(confusions) == 1 else printable(f"errors, {name}")
         header += [errors, share]
-    return Table([*header, *further], rows)
+    if concern is not None:
+        header += ["kind", "concern"]
+    return Table(header, rows)
 
 
 def error_kind(concern: ConcernSpec, true: int, predicted: int) -> str:
@@ -159,11 +159,12 @@ def draw_confusion(
     decisions: Sequence[str] = (),
 ) -> Drawing:
     """Draw a matrix with the classes ``names`` as rows; its columns are ``decisions``, by default ``names``."""
-    size, further = len(names), confusion.shape[1] - len(names)
+    size = len(names)
+    further = confusion.shape[1] - size  # coarse answers and referrals
     severity = severity_matrix(concern, size)[:, : confusion.shape[1]]
     errors = confusion[severity > 0].sum().item()
     alt = f"{title}: {number_text(confusion.sum().item())} samples, {number_text(errors)} errors"
-    released, costs = None, None
+    released = costs = None
     if concern is not None:
         dangerous = confusion[severity == DANGEROUS].sum().item()
         alt += f", {number_text(dangerous)} of them dangerous"
@@ -189,7 +190,8 @@ def draw_referral(
     risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "dangerous errors"
 ) -> Drawing:
     """Draw errors per decided sample against coverage. ``risks`` has arguments of `risk_coverage_curve` by model."""
-    curves, sentences = {}, list[str]()
+    curves = dict[str, tuple[Tensor, Tensor]]()
+    sentences = list[str]()
     for name, of_model in risks.items():
         curve = risk_coverage_curve(*of_model)
         curves[name] = (curve.coverage, curve.risk)
@@ -198,13 +200,14 @@ def draw_referral(
     whole = "; ".join(
         f"{name}: {in_percent(risk[-1].item())}" for name, (_, risk) in curves.items()
     )
-    return draw(
-        risk_coverage_figure(curves, counted=counted),
-        f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}.",
-        f"The samples with the highest estimated risk of {'a dangerous' if 'dangerous' in counted else 'an'} error are "
+    alt = f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}."
+    kind = "a dangerous error" if "dangerous" in counted else "an error"
+    caption = (
+        f"The samples with the highest estimated risk of {kind} are "
         f"referred first. {' '.join(sentences)} The thresholds were chosen on these samples: others have more errors "
-        "left.",
+        "left."
     )
+    return draw(risk_coverage_figure(curves, counted=counted), alt, caption)
 
 
 def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
@@ -213,15 +216,14 @@ def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
 
     def percent_to_refer(share: float) -> float:
         is_enough = left <= share * left[-1]
-        return (
-            100 * (1 - coverage[is_enough].amax().item())
-            if bool(is_enough.any())
-            else 100.0
-        )
+        if not bool(is_enough.any()):
+            return 100.0
+        return 100 * (1 - coverage[is_enough].amax().item())
 
-    few, none = percent_to_refer(0.1), percent_to_refer(0.0)
     if not left[-1] > 0:
         return f"There are no {errors}."
+    few = percent_to_refer(0.1)
+    none = percent_to_refer(0.0)
     until = f"if {none:.3g} % of the samples are referred, none of the {errors} is left"
     if none - few < 1:
         return f"I{until[1:]}."

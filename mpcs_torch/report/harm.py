@@ -27,7 +27,10 @@ MAX_SENTENCES = 3
 """The maximum number of models with a sentence for each, and of classes in a sentence."""
 MAX_HARM_ROWS = 16
 """The maximum number of classes in the table; with several models, about the maximum number of rows."""
-WRONG, COST = "wrong decisions", "cost of errors"
+WRONG = "wrong decisions"
+"""The title of the number of wrong decisions."""
+COST = "cost of errors"
+"""The title of the mean cost of a row, divided by that of the best constant decision."""
 TERMS = {
     DANGEROUS_ERRORS: "rows that are decided as something that the concern calls dangerous for their class",
     MISSED: "rows of the class, or of a class of the group, that are decided as something else, of all its rows",
@@ -104,12 +107,16 @@ def count_and_share(
     ``45 % [29.3, 61.5]; 33 of 81 rows: 40.7 % [25.1, 58.8]``. The latter interval, of the share of rows, is ``ends``;
     that of clusters is exact. ``what`` is the word for the rows, such as "severe".
     """
-    rows, clusters = scores.outcomes[of], scores.clusters.get(of)
+    rows = scores.outcomes[of]
     share = Share(getattr(rows, field).item(), rows.true.item(), ends)
+    clusters = scores.clusters.get(of)
     if clusters is None:
         return [f"{share.counts} {what}", share.phrase]
-    part, whole = int(getattr(clusters, field)), int(clusters.true)
-    exact = clopper_pearson(part, whole) if ends is not None and whole else None
+    part = int(getattr(clusters, field))
+    whole = int(clusters.true)
+    exact = None
+    if ends is not None and whole:
+        exact = clopper_pearson(part, whole)
     units = Share(part, whole, exact)
     whose = scores.cluster_name if of == EVERY else f"{scores.cluster_name} with {what}"
     of_rows = f"{share.counts} rows: {share.phrase}"
@@ -125,7 +132,9 @@ def outcome_tiles(
     facts = dict[str, list[str]]()
     if EVERY not in scores.outcomes:
         return facts
-    every, ends, what = scores.outcomes[EVERY], scores.intervals, row_unit(scores)
+    every = scores.outcomes[EVERY]
+    ends = scores.intervals
+    what = row_unit(scores)
     if concern is not None:
         facts[DANGEROUS_ERRORS] = count_and_share(
             scores, "dangerous", ends.get("dangerous_rate"), what=what
@@ -134,19 +143,19 @@ def outcome_tiles(
         scores, "missed", ends.get("misclassification_rate"), what=what
     )
     if scores.refers:
-        decided = ends.get("coverage")
-        referred = None if decided is None else (1 - decided[1], 1 - decided[0])
+        referred = None
+        if "coverage" in ends:
+            low, high = ends["coverage"]
+            referred = (1 - high, 1 - low)
         facts[REFERRALS] = count_and_share(scores, "referred", referred, what=what)
         right = Share(
             every.right.item(),
             (every.true - every.referred).item(),
             ends.get("selective_accuracy"),
         )
-        facts[DECIDED_RIGHT] = (
-            [right.percent, f"{right.counts} {what}"]
-            if right.whole
-            else ["none is decided"]
-        )
+        facts[DECIDED_RIGHT] = ["none is decided"]
+        if right.whole:
+            facts[DECIDED_RIGHT] = [right.percent, f"{right.counts} {what}"]
     if scores.constant is not None and "expected_concern" in scores.values:
         always = f"1 is the cost of always deciding {printable(scores.constant[0])}"
         facts[COST] = [f"{scores.values['expected_concern']:.3g}", always]
@@ -169,7 +178,8 @@ def harm_sentence(
     verb, rate = "makes dangerous errors", "dangerous_rate"
     if concern is None:
         verb, rate = "is wrong", "misclassification_rate"
-    counted, absent = list[str](), list[str]()
+    counted = list[str]()
+    absent = list[str]()  # classes without rows
     for name, cost in max_danger_costs(scores, concern).items():
         if cost == 0 or name not in scores.class_names:
             continue

@@ -61,7 +61,8 @@ class Drawing(NamedTuple):
 
 def draw(figure: Figure, alt: str, caption: str = "") -> Drawing:
     """Return ``figure`` as an embedded SVG, with the text ``alt`` for readers who cannot see it, and a caption."""
-    uri = "data:image/svg+xml;base64," + base64.b64encode(to_svg(figure).encode()).decode()
+    content = base64.b64encode(to_svg(figure).encode()).decode()
+    uri = f"data:image/svg+xml;base64,{content}"
     width, height = figure.get_size_inches()
     return Drawing(uri, alt, caption, round(PIXELS * width), round(PIXELS * height))
 
@@ -77,7 +78,9 @@ def to_svg(figure: Figure) -> str:
     figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     head, tag, rest = buffer.getvalue().partition("<svg ")
     attributes, end, content = rest.partition(">")
-    return f"{head}{tag}{attributes}{end}{_theme()}{COLOUR.sub(lambda colour: f'var({_name(colour[0])})', content)}"
+    # A colour is replaced by a variable of the stylesheet, which `_theme` defines.
+    themed = COLOUR.sub(lambda match: f"var({_name(match[0])})", content)
+    return f"{head}{tag}{attributes}{end}{_theme()}{themed}"
 
 
 def render(template: str, path: Path, **content: object) -> None:
@@ -99,11 +102,11 @@ def environment() -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
     )
-    packages = ("torch", "mpcs_torch")
     made.globals |= {
         "versions": {
             "python": platform.python_version(),
-            **{name: version(name) for name in packages},
+            "torch": version("torch"),
+            "mpcs_torch": version("mpcs_torch"),
         },
         "page_colours": page_colours,
         "ABOUT_RANGES": ABOUT_RANGES,
@@ -162,16 +165,17 @@ def groups_by_column(result: Result[Any]) -> list[GroupsOfColumn]:
             sentences += [
                 printable(f"{groups.model}: {sentence}") for sentence in about_worst
             ]
-        chart = _draw_groups(
-            column, [each for each in models if each.model in names_to_draw]
-        )
+        to_draw = [groups for groups in models if groups.model in names_to_draw]
+        chart = _draw_groups(column, to_draw)
         shown.append(GroupsOfColumn(column, sentences, chart, tables))
     return shown
 
 
 def named(names: Collection[str], systems: str = "models") -> str:
     """Return up to three names for a title, with commas between; for more names, their number, such as "5 models"."""
-    return ", ".join(map(printable, names)) if len(names) < 4 else f"{len(names)} {systems}"
+    if len(names) > 3:
+        return f"{len(names)} {systems}"
+    return ", ".join(map(printable, names))
 
 
 def drawn_models(result: Result[Any]) -> list[str]:
@@ -183,12 +187,16 @@ def drawn_models(result: Result[Any]) -> list[str]:
 def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
     """Draw the metric by which groups are ranked, with intervals. The ranking is that for the first of ``models``."""
     first = models[0]
-    metric, names = first.ranked_by, first.worst_first()[:MAX_ROWS]
-    effects = {
-        printable(name): [_effect(model.groups[name], metric) for model in models]
-        for name in names
-    }
-    overall = [_effect(model.pooled, metric)[0] for model in models]
+    metric = first.ranked_by
+    names = first.worst_first()[:MAX_ROWS]
+    effects = dict[str, list[Effect]]()
+    for name in names:
+        of_models = [_effect(model.groups[name], metric) for model in models]
+        effects[printable(name)] = of_models
+    overall = list[float]()
+    for model in models:
+        value, _, _ = _effect(model.pooled, metric)
+        overall.append(value)
     names_of_models = [model.model for model in models]
     panel = Panel(metric, effects, overall=overall)
     figure = result_figure([panel], names_of_models, subject=column)
@@ -196,32 +204,29 @@ def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
     worst = f"{names[0]} with {first.groups[names[0]].values[metric]:.4g} for {first.model}"
     alt = f"{metric} of each group of {column}, the worst first: {worst}."
     kept = "" if of_all <= MAX_ROWS else f"The worst {MAX_ROWS} of {of_all} groups. "
-    bars = (
-        f" Bars: {CONFIDENCE_TEXT} intervals, each of one group alone."
-        if first.has_intervals
-        else ""
-    )
-    order = (
-        f"In the order of {first.model}, the worst first"
-        if len(models) > 1
-        else "Worst first"
-    )
-    return draw(
-        figure, printable(alt), printable(f"{kept}{order}; dashed lines: all rows.{bars}")
-    )
+    bars = ""
+    if first.has_intervals:
+        bars = f" Bars: {CONFIDENCE_TEXT} intervals, each of one group alone."
+    order = "Worst first"
+    if len(models) > 1:
+        order = f"In the order of {first.model}, the worst first"
+    caption = f"{kept}{order}; dashed lines: all rows.{bars}"
+    return draw(figure, printable(alt), printable(caption))
 
 
 def _effect(scores: Scores, metric: str) -> Effect:
+    """Return the value of a metric and its interval; an infinite value, which cannot be drawn, is NaN."""
     value = scores.values[metric]
-    return (value if isfinite(value) else nan, *scores.intervals.get(metric, (nan, nan)))
+    low, high = scores.intervals.get(metric, (nan, nan))
+    return (value if isfinite(value) else nan), low, high
 
 
 def whole(text: str) -> Markup:
     """Return ``text`` as HTML in which words with hyphens stay on one line."""
-    parts = (
-        f'<span class="whole">{escape(part)}</span>' if "-" in part else escape(part)
-        for part in WORD.split(text)
-    )
+    parts = list[str]()
+    for part in WORD.split(text):
+        escaped = escape(part)
+        parts.append(f'<span class="whole">{escaped}</span>' if "-" in part else escaped)
     return Markup("".join(parts))
 
 

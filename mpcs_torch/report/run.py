@@ -68,17 +68,13 @@ def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
     logits = run.logits(run.test, epoch)
     if logits is None or not bool(logits.isfinite().all()):
         return None
-    probs, labels, concern = (
-        logits.double().softmax(dim=1),
-        run.test.labels.cpu(),
-        run.concern,
-    )
+    probs = logits.double().softmax(dim=1)
+    labels = run.test.labels.cpu()
+    concern = run.concern
     metrics = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
     risks = RowRisks()
-    risks.add(
-        Rows(probs, labels, torch.arange(len(labels))),
-        choose_metrics(concern.classes, concern),
-    )
+    rows = Rows(probs, labels, torch.arange(len(labels)))
+    risks.add(rows, choose_metrics(concern.classes, concern))
     scores = evaluate(probs, labels, concern=concern, metrics=metrics).first
     return EpochPredictions(probs, labels, run.test.inputs.cpu(), concern, scores, risks)
 
@@ -93,23 +89,26 @@ class WorstSamples(NamedTuple):
 
 def worst_samples(predicted: EpochPredictions) -> WorstSamples | None:
     """Return the (at most 12) worst wrong decisions, by confidence times cost; None if no wrong decision has a cost."""
-    labels, concern = predicted.labels, predicted.concern
+    labels = predicted.labels
+    concern = predicted.concern
     confidence, decisions = highest_class(predicted.probs)
     weights = concern.mpcs_weights()[labels, decisions]
     cost = confidence * weights * (decisions != labels)
-    rows, pictures = list[dict[str, str]](), dict[str, Tensor]()
+    rows = list[dict[str, str]]()
+    pictures = dict[str, Tensor]()
     for place in cost.argsort(descending=True, stable=True)[:12].tolist():
         if not cost[place] > 0:
             break
-        pair = int(labels[place]), int(decisions[place])
-        true, decided = [printable(concern.classes[label]) for label in pair]
+        label, decision = int(labels[place]), int(decisions[place])
+        true = printable(concern.classes[label])
+        decided = printable(concern.classes[decision])
         rows.append(
             {
                 "test sample": str(place),
                 "true": true,
                 "predicted": decided,
                 "confidence": f"{100 * confidence[place].item():.1f} %",
-                "kind": error_kind(concern, *pair),
+                "kind": error_kind(concern, label, decision),
                 "concern": f"{weights[place].item():g}",
             }
         )
@@ -127,17 +126,16 @@ def other_pick(run: TrainedRun) -> tuple[str, int] | None:
     """Return the first of accuracy, MPCS and cross entropy that the selector does not rank by, and its best epoch."""
     picks = run.picks()
     by = None if run.config.selector is None else run.config.selector.by
-    others = [
-        name
-        for name in ("accuracy", "mpcs", "cross_entropy")
-        if name in picks and name != by
-    ]
-    return (others[0], picks[others[0]]) if others else None
+    for name in ("accuracy", "mpcs", "cross_entropy"):
+        if name in picks and name != by:
+            return name, picks[name]
+    return None
 
 
 def verdict_of_run(run: TrainedRun, predicted: Mapping[int, EpochPredictions]) -> str:
     """Return a sentence on test errors of the picked epoch, and of the epoch that another metric would have picked."""
-    epoch, other = run.result.epoch, other_pick(run)
+    epoch = run.result.epoch
+    other = other_pick(run)
     if run.result.diverged:
         return f"The run has diverged: epoch {epoch} gives NaN or infinite logits."
     errors = _dangerous(run, epoch, predicted.get(epoch))
@@ -159,8 +157,10 @@ def verdict_of_run(run: TrainedRun, predicted: Mapping[int, EpochPredictions]) -
 
 
 def _errors(run: TrainedRun, count: int) -> str:
+    """Return the number of errors as text; without released errors, all are dangerous, and not called so."""
     kind = "dangerous test error" if bool(run.concern.released().any()) else "test error"
-    return f"{count} {kind}{'' if count == 1 else 's'}"
+    plural = "" if count == 1 else "s"
+    return f"{count} {kind}{plural}"
 
 
 def _dangerous(
@@ -168,7 +168,8 @@ def _dangerous(
 ) -> int | None:
     """Return the number of dangerous test errors of ``epoch``, by ``predicted`` or the records; None if unknown."""
     if predicted is not None:
-        return predicted.errors[1]
+        _, dangerous = predicted.errors
+        return dangerous
     record = next((record for record in run.records if record["epoch"] == epoch), {})
     picked = run.result.values["test"] if epoch == run.result.epoch else {}
     count = record.get(f"{TEST}{DANGEROUS}", picked.get(DANGEROUS))
@@ -182,18 +183,13 @@ def compare_runs(predicted: Mapping[str, EpochPredictions]) -> Sequence[Comparis
         is_same = first.labels.equal(other.labels) and first.inputs.equal(other.inputs)
         if not is_same or first.concern != other.concern:
             return None
-    names = (
-        ["dangerous_rate"]
-        if any(len({*each.errors}) > 1 for each in predicted.values())
-        else []
-    )
-    preds = {name: each.probs for name, each in predicted.items()}
-    return evaluate(
-        preds,
-        first.labels,
-        concern=first.concern,
-        metrics=[*names, "misclassification_rate"],
-    ).comparisons
+    metrics = ["misclassification_rate"]
+    counts = [of_run.errors for of_run in predicted.values()]
+    if any(dangerous != every for every, dangerous in counts):
+        metrics.insert(0, "dangerous_rate")
+    preds = {name: of_run.probs for name, of_run in predicted.items()}
+    result = evaluate(preds, first.labels, concern=first.concern, metrics=metrics)
+    return result.comparisons
 
 
 def run_counts(
@@ -215,7 +211,8 @@ def run_counts(
 
 def last_picked(run: TrainedRun) -> list[str]:
     """Return a remark, in a list, if the last epoch is picked and better than all before; else an empty list."""
-    selector, last = run.config.selector, int(run.records[-1]["epoch"])
+    selector = run.config.selector
+    last = int(run.records[-1]["epoch"])
     if selector is None or len(run.records) < 2:
         return []
     # Of equally good epochs, the first is picked by the metric alone.
@@ -239,15 +236,15 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
     by_name = dict(zip(names, runs, strict=True))
     page = _single_run_page(runs[0]) if len(runs) == 1 else _several_runs_page(by_name)
     root = quote(str(data_root))
-    configs = [quote(str(run.folder / "config.yaml")) for run in runs]
+    commands = list[str]()
+    for run in runs:
+        config = quote(str(run.folder / "config.yaml"))
+        commands.append(printable(f"mpcs train {config} --data-root {root} --out again"))
     render(
         "run",
         path,
         runs=by_name,
-        commands=[
-            printable(f"mpcs train {config} --data-root {root} --out again")
-            for config in configs
-        ],
+        commands=commands,
         configs={name: dump_config(run.config) for name, run in by_name.items()},
         **page,
     )
@@ -255,12 +252,18 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
 
 def _single_run_page(run: TrainedRun) -> dict[str, Any]:
     """Return what the template shows of one run, and of the epoch that another metric would have picked."""
-    config, epoch, other = run.config, run.result.epoch, other_pick(run)
+    config = run.config
+    epoch = run.result.epoch
     marked = {PICKED: epoch}
+    other = other_pick(run)
     if other is not None:
-        marked[f"by {other[0]}"] = other[1]
-    by_epoch = {number: predict_epoch(run, number) for number in marked.values()}
-    predicted = {number: each for number, each in by_epoch.items() if each is not None}
+        metric, epoch_of_metric = other
+        marked[f"by {metric}"] = epoch_of_metric
+    predicted = dict[int, EpochPredictions]()
+    for number in dict.fromkeys(marked.values()):
+        predictions = predict_epoch(run, number)
+        if predictions is not None:
+            predicted[number] = predictions
     sentences = [
         verdict_of_run(run, predicted),
         *last_picked(run),
@@ -283,7 +286,8 @@ def _single_run_page(run: TrainedRun) -> dict[str, Any]:
         sentences.insert(0, _harm_sentence(f"Epoch {epoch} of {config.name}", picked))
         tiles |= outcome_tiles(picked.scores, run.concern)
         titled = {
-            f"epoch\N{NO-BREAK SPACE}{number}": each for number, each in predicted.items()
+            f"epoch\N{NO-BREAK SPACE}{number}": predictions
+            for number, predictions in predicted.items()
         }
         page["shown"] = _classifier_sections(titled, "epoch")
         page["worst"] = worst_samples(picked)
@@ -299,19 +303,23 @@ def _single_run_page(run: TrainedRun) -> dict[str, Any]:
 
 def _several_runs_page(runs: Mapping[str, TrainedRun]) -> dict[str, Any]:
     """Return what the template shows of several runs."""
-    of_picked = {name: predict_epoch(run, run.result.epoch) for name, run in runs.items()}
-    predicted = {name: each for name, each in of_picked.items() if each is not None}
+    predicted = dict[str, EpochPredictions]()
+    for name, run in runs.items():
+        predictions = predict_epoch(run, run.result.epoch)
+        if predictions is not None:
+            predicted[name] = predictions
     comparisons = compare_runs(predicted) if len(predicted) == len(runs) else None
-    verdict, *verdicts = summarize_comparisons(comparisons or []) or [
-        run_counts(runs, predicted)
-    ]
-    sentences = [verdict]
+    verdicts = summarize_comparisons(comparisons or [])
+    if not verdicts:
+        verdicts = [run_counts(runs, predicted)]
+    # The first verdict is on dangerous errors, as the sentences on harm are; the others come after these.
+    sentences = verdicts[:1]
     if len(runs) <= MAX_SENTENCES:
-        sentences += [_harm_sentence(name, each) for name, each in predicted.items()]
-    sentences += verdicts
-    sentences += [
-        f"{name}: {remark}" for name, run in runs.items() for remark in last_picked(run)
-    ]
+        for name, predictions in predicted.items():
+            sentences.append(_harm_sentence(name, predictions))
+    sentences += verdicts[1:]
+    for name, run in runs.items():
+        sentences += [f"{name}: {remark}" for remark in last_picked(run)]
     shown = None
     if comparisons is None:
         sentences.append(NOT_COMPARABLE)
@@ -331,24 +339,26 @@ def _several_runs_page(runs: Mapping[str, TrainedRun]) -> dict[str, Any]:
 
 
 def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
-    return (
-        f"{name} {harm_sentence(predicted.scores, predicted.concern, what='test samples')}"
-    )
+    harm = harm_sentence(predicted.scores, predicted.concern, what="test samples")
+    return f"{name} {harm}"
 
 
 def _classifier_sections(
     predicted: Mapping[str, EpochPredictions], system: str
 ) -> ClassifierSections:
     """Return the parts of a page about ``predicted``, epochs or runs with one concern."""
-    scores = {name: each.scores for name, each in predicted.items()}
-    rows = {name: each.rows for name, each in predicted.items()}
-    return ClassifierSections(scores, rows, next(iter(predicted.values())).concern, system)
+    scores = {name: predictions.scores for name, predictions in predicted.items()}
+    rows = {name: predictions.rows for name, predictions in predicted.items()}
+    first, *_ = predicted.values()
+    return ClassifierSections(scores, rows, first.concern, system)
 
 
 def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
-    columns = dict.fromkeys(
-        column for run in runs.values() for column in run.records[0] if column != "epoch"
-    )
+    """Return the names of the first eight metrics in the records of runs."""
+    columns = dict[str, None]()  # in order, and each once
+    for run in runs.values():
+        columns |= dict.fromkeys(run.records[0])
+    columns.pop("epoch", None)
     return list(columns)[:8]
 
 
@@ -358,43 +368,34 @@ def _picks_table(run: TrainedRun) -> Table:
         by_epoch.setdefault(epoch, []).append(metric)
     records = {int(record["epoch"]): record for record in run.records}
     columns = _columns({"": run})
-    return Table.from_records(
-        [
-            {
-                "ranked first by": ", ".join(metrics),
-                "epoch": str(epoch),
-                **_cells(records[epoch], columns),
-            }
-            for epoch, metrics in by_epoch.items()
-        ]
-    )
+    rows = list[dict[str, str]]()
+    for epoch, metrics in by_epoch.items():
+        row = {"ranked first by": ", ".join(metrics), "epoch": str(epoch)}
+        rows.append(row | _cells(records[epoch], columns))
+    return Table.from_records(rows)
 
 
 def _runs_table(
     runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]
 ) -> Table:
-    columns = [
-        column for column in _columns(runs) if column != DANGEROUS
-    ]  # the table always has this column
+    # The table always has a column of dangerous errors.
+    columns = [column for column in _columns(runs) if column != DANGEROUS]
     rows = list[dict[str, str]]()
     for name, run in runs.items():
         test = run.result.values["test"]
-        counts = ["", f"{test[DANGEROUS]:g}" if DANGEROUS in test else ""]
+        errors = dangerous = ""
         if name in predicted:
-            counts = [str(count) for count in predicted[name].errors]
-        cells = {
+            errors, dangerous = map(str, predicted[name].errors)
+        elif DANGEROUS in test:
+            dangerous = f"{test[DANGEROUS]:g}"
+        row = {
             "run": name,
             "picked epoch": str(run.result.epoch),
             "test samples": str(len(run.test.labels)),
+            "errors": errors,
+            "dangerous errors": dangerous,
         }
-        rows.append(
-            {
-                **cells,
-                "errors": counts[0],
-                "dangerous errors": counts[1],
-                **_cells(test, columns),
-            }
-        )
+        rows.append(row | _cells(test, columns))
     return Table.from_records(rows)
 
 
@@ -427,12 +428,11 @@ def write_evaluation(
     for name, _, table in tables:
         save_table(table, folder / f"{name}.md")
     runs = {name: finished[name] for name in TABLE_2 if name in finished}
-    figure = figure_4(
-        {
-            f"{name}: {run.config.model}, {run.config.data}": run.records
-            for name, run in runs.items()
-        }
-    )
+    records = {
+        f"{name}: {run.config.model}, {run.config.data}": run.records
+        for name, run in runs.items()
+    }
+    figure = figure_4(records)
     save_figure(figure, folder / "figure4.png")
     save_figure(figure, folder / "figure4.svg")
     render(

@@ -52,25 +52,26 @@ def fit(
         with row_counter("read", [dev]) as advance:
             table = read_trials(dev, reading, advance)
             print_reading(table.read)
-            prior, low = 0.5 if p_target is None else p_target, reading.lower_is_target
+            prior = 0.5 if p_target is None else p_target
+            low = reading.lower_is_target
             fitted = fit_to_trials(dev, table.trials, method, prior, lower_is_target=low)
     else:
         predictions = Predictions(dev, reading)
         with row_counter("read", [dev], predictions) as advance:
             fitted = fit_to_predictions(predictions, method, advance)
     save_calibration(fitted.saved, out)
-    is_short = method in ("temperature", "logistic")
-    state = fitted.saved.module.state_dict() if is_short else {}
-    parameters = {name: float(value) for name, value in state.items()}
+    parameters = dict[str, float]()
+    if method in ("temperature", "logistic"):  # others have too many to print
+        for name, value in fitted.saved.module.state_dict().items():
+            parameters[name] = float(value)
     values = {
         "measure": fitted.measure,
         "before": fitted.before,
         "after": fitted.after,
         "rows": fitted.rows,
     }
-    result = (
-        " and ".join(f"{name} {value:.5g}" for name, value in parameters.items()) or method
-    )
+    texts = [f"{name} {value:.5g}" for name, value in parameters.items()]
+    result = " and ".join(texts) or method
     change = f"{fitted.measure} {fitted.before:.5g} -> {fitted.after:.5g} on the same {fitted.rows} rows"
     plain = {"calibration": out, "method": method, "parameters": parameters, **values}
     print_result(plain, f"wrote {out}: {result}, {change}")
@@ -79,8 +80,7 @@ def fit(
 def _refuse_others(reading: ReadOptions, method: str) -> None:
     """If ``method`` calibrates detection scores, refuse options for classifiers; otherwise, those for detectors."""
     is_of_trials = method in ("logistic", "pav")
-    others = {*OF_CLASSES} if is_of_trials else {*OF_TRIALS}
-    others -= {*OF_ALL}
+    others = set(OF_CLASSES if is_of_trials else OF_TRIALS) - set(OF_ALL)
     refused = {
         name: value
         for name, value in options.given_options(reading).items()
@@ -155,32 +155,24 @@ def priors(
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 
-    spec = None if concern is None else load_concern(concern)
-    known = Predictions(
-        validation, reading, class_names=None if spec is None else spec.classes
-    )
+    class_names, class_groups = None, {}
+    if concern is not None:
+        spec = load_concern(concern)
+        class_names, class_groups = spec.classes, dict(spec.class_groups)
+    known = Predictions(validation, reading, class_names=class_names)
     other = open_unlabelled(known, unlabelled)
     with row_counter("read", [validation, unlabelled], known, other) as advance:
-        estimate = estimate_file_priors(
-            known, other, {} if spec is None else dict(spec.class_groups), advance
-        )
-    plain, names = plain_priors(estimate, known.class_names), known.class_names
-    columns = (
-        plain[name]
-        for name in (
-            "validation_priors",
-            "priors",
-            "low",
-            "high",
-            "joint_low",
-            "joint_high",
-        )
-    )
-    rows = [
-        [name, f"{share:.3g}", str(Share(*ends[:3])), Share(ends[0], *ends[3:]).interval]
-        for name, share, *ends in zip(names, *columns, strict=True)
-    ]
-    rows += [[name, "", str(share), ""] for name, share in estimate.class_groups.items()]
+        estimate = estimate_file_priors(known, other, class_groups, advance)
+    plain = plain_priors(estimate, known.class_names)
+    rows = list[list[str]]()
+    for place, name in enumerate(known.class_names):
+        prior = plain["priors"][place]
+        alone = Share(prior, plain["low"][place], plain["high"][place])
+        joint = Share(prior, plain["joint_low"][place], plain["joint_high"][place])
+        in_validation = f"{plain['validation_priors'][place]:.3g}"
+        rows.append([name, in_validation, str(alone), joint.interval])
+    for name, share in estimate.class_groups.items():
+        rows.append([name, "", str(share), ""])
     conclusion = f"No change beyond class frequencies is seen (p = {estimate.p_value:.2g})."
     if plain["problem"]:
         conclusion = f"DO NOT USE THESE PRIORS: {plain['problem']}."
@@ -188,6 +180,7 @@ def priors(
     header = [
         "class",
         "validation",
-        *(f"{name} ({CONFIDENCE_TEXT})" for name in ("unlabelled", "all together")),
+        f"unlabelled ({CONFIDENCE_TEXT})",
+        f"all together ({CONFIDENCE_TEXT})",
     ]
     print_result(plain, Table(header, rows), conclusion)

@@ -86,10 +86,11 @@ def fit(
         rule = DecisionRule(spec, limits, calibration=calibration, priors=frequencies)
     predictions = open_to_fit(rule, validation, reading)
     with row_counter("read", [validation], predictions) as advance:
-        units = fit_rule(rule, predictions, advance)
+        about_units = fit_rule(rule, predictions, advance)
     rule.save(out, overwrite=COMMAND_LINE.overwrite)
     assert rule.report is not None
-    note(*filter(None, [units]))
+    if about_units:
+        note(about_units)
     plain = {
         "rule": out,
         **rule.report.plain(),
@@ -139,7 +140,8 @@ def apply(
     opened = open_to_decide(loaded, predictions, reading)
     with row_counter("decide", [predictions], opened) as advance:
         decided = apply_rule(loaded, opened, out, advance)
-    note(*filter(None, [decided.units]))
+    if decided.units:
+        note(decided.units)
     plain: dict[str, object] = {
         "decisions": decided.decisions,
         "referrals": decided.referrals,
@@ -185,28 +187,38 @@ def plan(
             plan_limit, asked, chance=chance, share=share, cluster_size=sizes, shared=shared
         )
         plans = {rate: plan_for(rate) for rate in expected}
-    rows = list[dict[str, Any]]()
-    for rate, one in plans.items():
-        numbers = {"given": one.given, "counted": one.counted}
-        numbers |= {"judging": one.judging, "fewest": one.fewest}
-        rows.append({"expected": rate, **numbers})
-    plain = [{**row, "plan": str(plans[row["expected"]])} for row in rows]
-    texts = [{name: str(value) for name, value in row.items()} for row in rows]
-    sentences = [f"With {100 * rate:g} % of errors: {one}" for rate, one in plans.items()]
-    print_result(plain, Table.from_records(texts), "\n".join(sentences))
+    plain = list[dict[str, Any]]()
+    rows = list[dict[str, str]]()
+    sentences = list[str]()
+    for rate, samples in plans.items():
+        row = {
+            "expected": rate,
+            "given": samples.given,
+            "counted": samples.counted,
+            "judging": samples.judging,
+            "fewest": samples.fewest,
+        }
+        plain.append({**row, "plan": str(samples)})
+        rows.append({name: str(value) for name, value in row.items()})
+        sentences.append(f"With {100 * rate:g} % of errors: {samples}")
+    print_result(plain, Table.from_records(rows), "\n".join(sentences))
 
 
 def _guarantee(rule: "DecisionRule", cluster: str | None) -> str:
+    """Return a sentence that says which limits are guaranteed, and for which samples."""
     if not rule.limits:
         return "No limit was asked for, so nothing is guaranteed; the values are those of the samples of the fit."
     like = "samples like these"
     if cluster is not None:
         per_cluster = [limit.per == "cluster" for limit in rule.limits]
-        of = "the samples of new clusters" if not any(per_cluster) else "new clusters"
+        of = "new clusters" if any(per_cluster) else "the samples of new clusters"
         largest = "" if all(per_cluster) else ", none larger than the largest"
         like = f"{of} ({cluster}) like these{largest}"
-    rests = "" if rule.priors is None else f"\n{RESTS_ON_PRIORS}"
-    return f"Guaranteed for {like}: {'; '.join(map(str, rule.limits))}.{rests}"
+    limits = "; ".join(map(str, rule.limits))
+    sentence = f"Guaranteed for {like}: {limits}."
+    if rule.priors is None:
+        return sentence
+    return f"{sentence}\n{RESTS_ON_PRIORS}"
 
 
 RESTS_ON_PRIORS = (

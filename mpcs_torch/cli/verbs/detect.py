@@ -101,7 +101,8 @@ def detect(
             is_fused=fuse,
             intervals=intervals,
         )
-    print_scores(result := result.muted(*COMMAND_LINE.mute))
+    result = result.muted(*COMMAND_LINE.mute)
+    print_scores(result)
     if det is not None:
         from mpcs_torch.evaluation.detector_scores import det_points
         from mpcs_torch.io.atomic_files import replace_text

@@ -19,7 +19,7 @@ from mpcs_torch.cli.console import (
 )
 from mpcs_torch.errors import ExitStatus
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.tables import in_percent
+from mpcs_torch.tables import Table, in_percent
 
 if TYPE_CHECKING:
     from mpcs_torch.learning import DecisionRule
@@ -84,10 +84,17 @@ def monitor(
     from mpcs_torch.report import monitor as page
 
     loaded = DecisionRule.load(rule)
-    numbers: dict[str, object] = {"confidence": confidence, "run_length": run_length}
-    numbers |= {"least_chance": least_chance, "cluster_size": cluster_size}
+    numbers: dict[str, object] = {
+        "confidence": confidence,
+        "run_length": run_length,
+        "least_chance": least_chance,
+        "cluster_size": cluster_size,
+    }
+    rows_before = labelled_before = referred_before = 0
 
     def begin() -> Watch:
+        """Return the watch in the file ``state``, or a new one; it is called when the file is locked."""
+        nonlocal rows_before, labelled_before, referred_before
         if state.exists():
             options.refuse_given(
                 {"limit": limit, "groups": groups, **numbers},
@@ -106,12 +113,13 @@ def monitor(
                 {"acknowledge": acknowledge},
                 f"{state} has no alarms yet, because it does not exist",
             )
-            given = {name: value for name, value in numbers.items() if value is not None}
-            watch = _begin(rule, loaded, logs, limit, groups or (), given)
-        before.extend((watch.rows, watch.labelled, watch.referred))
+            settings = {name: value for name, value in numbers.items() if value is not None}
+            watch = _begin(rule, loaded, logs, limit, groups or (), settings)
+        rows_before = watch.rows
+        labelled_before = watch.labelled
+        referred_before = watch.referred
         return watch
 
-    before = list[int]()
     with row_counter("read", logs) as advance:
         watch, raised = watch_logs(state, logs, begin, reading, print_reading, advance)
     estimates = watch.estimates()
@@ -128,42 +136,47 @@ def monitor(
         "cautions": watch.cautions(),
         "estimated": [estimate._asdict() for estimate in estimates],
     }
-    rows, referred = watch.rows - before[0], watch.referred - before[2]
-    news = f"{rows} new rows, {watch.labelled - before[1]} of them with a label."
+    rows = watch.rows - rows_before
+    labelled = watch.labelled - labelled_before
+    news = f"{rows} new rows, {labelled} of them with a label."
     if rows:
-        of_all = f", {in_percent(watch.referred / watch.rows)} of all {watch.rows} rows"
-        share = f" {in_percent(referred / rows)} of them are referrals"
-        news += f"{share}{of_all if before[0] else ''}."
-    lines = filter(None, ["\n".join(estimate_lines(estimates))])
-    print_result(
-        plain,
-        "\n".join(page.risk_verdict(watch)),
-        *tables.values(),
-        *lines,
-        f"{news}\n{page.assumptions(watch)}",
-    )
+        share = in_percent((watch.referred - referred_before) / rows)
+        news += f" {share} of them are referrals"
+        if rows_before:
+            share_of_all = in_percent(watch.referred / watch.rows)
+            news += f", {share_of_all} of all {watch.rows} rows"
+        news += "."
+    parts: list[Table | str] = ["\n".join(page.risk_verdict(watch)), *tables.values()]
+    if estimates:
+        parts.append("\n".join(estimate_lines(estimates)))
+    print_result(plain, *parts, f"{news}\n{page.assumptions(watch)}")
     for alarm in raised:
         say(f"mpcs: new: {page.alarm_sentence(alarm)}", err=True)
     if html is not None:
         note(f"wrote {html}")
-    if watch.alarms or watch.cautions():
-        raise typer.Exit(ExitStatus.ALARM if watch.alarms else ExitStatus.NO_PROMISE)
+    if watch.alarms:
+        raise typer.Exit(ExitStatus.ALARM)
+    if watch.cautions():
+        raise typer.Exit(ExitStatus.NO_PROMISE)
 
 
 def _begin(
     rule: Path,
     loaded: "DecisionRule",
     logs: list[Path],
-    given: list[str] | None,
+    limit_texts: list[str] | None,
     groups: Sequence[str],
     numbers: Any,
 ) -> "Watch":
-    """Return a new watch: its limits are ``given``, or else those of ``loaded``; ``groups`` has texts COLUMN=A,B."""
+    """Return a new watch: its limits are ``limit_texts``, or by default those of ``loaded``.
+
+    ``groups`` has texts COLUMN=A,B. A column of a limit that they lack gets the groups that occur in ``logs``.
+    """
     from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
     from mpcs_torch.learning import Limit
     from mpcs_torch.monitoring.watch import Settings, Watch, names_of_groups
 
-    texts = given or [str(limit) for limit in loaded.limits]
+    texts = limit_texts or [str(limit) for limit in loaded.limits]
     options.demand(texts, "the rule has no limit: give one", "--limit")
     with options.refused_values(option="--limit"):
         limits = [Limit.parse(text) for text in texts]
@@ -175,10 +188,12 @@ def _begin(
         is_named = separator and names
         options.demand(is_named, f"must be COLUMN=A,B, but is {text!r}", "--groups")
         named[column] = [name.strip() for name in names.split(",")]
-    for column in sorted({one.by for one in limits if one.by is not None} - set(named)):
-        named[column] = sorted(
-            {name for log in logs for name in names_of_groups(log, column)}
-        )
+    columns = {one.by for one in limits if one.by is not None}
+    for column in sorted(columns - named.keys()):
+        names_in_logs = set[str]()
+        for log in logs:
+            names_in_logs.update(names_of_groups(log, column))
+        named[column] = sorted(names_in_logs)
         problem = f"no row names a group yet: pass --groups {column}=A,B"
         options.demand(named[column], problem, "--limit")
     numbers |= {"has_row_costs": loaded.has_row_costs}
@@ -189,7 +204,8 @@ def _begin(
         **numbers,
     )
     is_clustered = loaded.report is not None and loaded.report.is_clustered
-    if is_clustered and settings.cluster_size == settings.least_chance == 1:
+    allows_for_clusters = settings.cluster_size != 1 or settings.least_chance != 1
+    if is_clustered and not allows_for_clusters:
         doubt = "the rule was fitted to clusters, but a monitor takes rows as independent, and alarms too often if not"
         alone = "log one row of each, drawn at random, with `chance` 1 / (its rows) and --least-chance"
         why = "without the chance, limits are those of clusters, not of rows"

@@ -12,6 +12,7 @@ from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores, row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
 WEIGHED = ("weight", "frequency", "prevalence", *options.OF_COSTS, *options.OF_UNITS)
+"""The options that change how much rows count, or what their decisions cost."""
 
 BETWEEN = re.compile(r",(?![^(]*\)|[^\[]*\])")
 """A pattern for the commas between metrics, that is, commas outside brackets."""
@@ -73,13 +74,13 @@ def score(
         approximate: Test metrics that have no bound, such as cross entropy, by the end of their interval.
     """
     if confusion:
-        of_scores: dict[str, object] = {
+        of_scores = {
             "seen": seen,
             "concession": concession,
             "k": k,
             "t": t,
+            **options.given_options(reading),
         }
-        of_scores |= options.given_options(reading)
         options.refuse_given(
             of_scores, "is for scores, which a confusion matrix does not have"
         )
@@ -114,12 +115,10 @@ def score(
 
     costs = load_concern_range(*concern) if concern else None
     spec = None if costs is None else costs.middle
-    with options.refused_values(option="--metrics"):
-        entries = (
-            None
-            if metrics is None
-            else [find_entry(name.strip()) for name in BETWEEN.split(metrics)]
-        )
+    entries = None
+    if metrics is not None:
+        with options.refused_values(option="--metrics"):
+            entries = [find_entry(name.strip()) for name in BETWEEN.split(metrics)]
     risks: dict[str, RowRisks] = {}
     if confusion:
         from mpcs_torch.evaluation.confusion import score_confusion
@@ -129,7 +128,12 @@ def score(
         )
     else:
         opened = open_models(predictions, reading, spec)
-        risks = {name: RowRisks() for name in opened} if html is not None else {}
+        if html is not None:
+            risks = {name: RowRisks() for name in opened}
+        # Requirements that cannot be tested are refused before the evaluation.
+        check = (
+            (lambda result: result.check(*requirements, **how)) if requirements else None
+        )
         with row_counter("score", predictions) as advance:
             result = score_models(
                 opened,
@@ -139,19 +143,17 @@ def score(
                 settings={"k": k, "t": t, "concession": concession},
                 intervals=intervals,
                 risks=risks,
-                check=(lambda result: result.check(*requirements, **how))
-                if requirements
-                else None,
+                check=check,
             )
     if seen is not None:
         known = Predictions(seen, reading.alone()._replace(labels=None))
-        result = replace(
-            result,
-            cautions=[*result.cautions, *shared_rows(next(iter(opened.values())), known)],
-        )
+        first, *_ = opened.values()  # all models of a file have the same rows
+        shared = shared_rows(first, known)
+        result = replace(result, cautions=[*result.cautions, *shared])
     with options.refused_values(option="--require"):
         outcomes = result.check(*requirements, **how) if requirements else []
-    print_scores(result := result.muted(*COMMAND_LINE.mute), outcomes)
+    result = result.muted(*COMMAND_LINE.mute)
+    print_scores(result, outcomes)
     if html is not None:
         from mpcs_torch.report.score import write_score_report
 

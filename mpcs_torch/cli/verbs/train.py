@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +19,7 @@ from mpcs_torch.tables import Table
 if TYPE_CHECKING:
     from mpcs_torch.processes import World
     from mpcs_torch.trainer.config.sections import RunConfig
+    from mpcs_torch.trainer.loop import Hook
 
 
 def config_table() -> Table:
@@ -70,22 +71,22 @@ def train(
         print_result(table.records(), table)
         return
     changes = list(overrides or [])
-    if (
-        resume is not None and config is not None
-    ):  # the first change stands where a config does
-        changes.insert(0, config)
-    if (config is None and resume is None) or (
-        resume is not None and not all("=" in change for change in changes)
-    ):
+    if resume is None:
+        is_complete = config is not None
+    else:
+        if config is not None:  # the first change stands where a config does
+            changes.insert(0, config)
+        is_complete = all("=" in change for change in changes)
+    if not is_complete:
         raise typer.BadParameter(
             "give CONFIG, which is a YAML file or a name such as digits (`mpcs train --list` lists them), "
             "or --resume RUN to resume a run"
         )
-    path = (
-        file_or_name("experiments")(str(config))
-        if resume is None
-        else resume / "config.yaml"
-    )
+    if resume is None:
+        path_from_text = file_or_name("experiments")
+        path = path_from_text(str(config))
+    else:
+        path = resume / "config.yaml"
     from mpcs_torch.processes import joined
     from mpcs_torch.trainer.config.load import load_config
 
@@ -93,11 +94,10 @@ def train(
         trusts = trust_code or resume is None  # who names a config trusts it
         settings = world.from_first(lambda: load_config(path, changes, trust_code=trusts))
         folder = out / settings.name if resume is None else resume
-        goes_on = (
-            resume is not None or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-        )
+        restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))  # by torchrun
+        resumes = resume is not None or restarts > 0
         try:
-            _train(settings, folder, data_root, world, resume=goes_on)
+            _train(settings, folder, data_root, world, resume=resumes)
         except KeyboardInterrupt:  # outside the steps, which finish first
             if (folder / "config.yaml").is_file():
                 command = f"mpcs train --resume {shlex.quote(str(folder))}"
@@ -122,11 +122,9 @@ def _train(
             print_result({"run": folder, **result.plain()})
         return
     data = settings.data.load(data_root)
-    bar = (
-        progress_bar(settings.name, settings.epochs.count)
-        if world.is_first
-        else nullcontext()
-    )
+    bar: AbstractContextManager[Hook | None] = nullcontext()
+    if world.is_first:
+        bar = progress_bar(settings.name, settings.epochs.count)
     with bar as advance:
         hooks = [] if advance is None else [advance]
         _, result = run_in_folder(

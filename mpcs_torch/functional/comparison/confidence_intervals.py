@@ -49,8 +49,12 @@ def clopper_pearson(
     require(trials >= 1, "at_least", "trials", trials, minimum=1)
     require(0 <= errors <= trials, "between", "errors", errors, minimum=0, maximum=trials)
     check_confidence(confidence)
-    counted = torch.tensor([errors, trials], dtype=torch.float64)
-    low, high = clopper_pearson_ends(*counted, confidence=confidence).tolist()
+    ends = clopper_pearson_ends(
+        torch.tensor(float(errors), dtype=torch.float64),
+        torch.tensor(float(trials), dtype=torch.float64),
+        confidence=confidence,
+    )
+    low, high = ends.tolist()
     return low, high
 
 
@@ -62,13 +66,11 @@ def clopper_pearson_ends(
 
     tail = (1 - confidence) / 2
     right = trials - errors
-    low = torch.as_tensor(betaincinv(errors.numpy(), (right + 1).numpy(), tail)).where(
-        errors > 0, 0.0
-    )
-    high = torch.as_tensor(betaincinv((errors + 1).numpy(), right.numpy(), 1 - tail)).where(
-        right > 0, 1.0
-    )
-    return torch.stack([low, high], dim=-1).where((trials > 0).unsqueeze(-1), nan)
+    low = torch.as_tensor(betaincinv(errors.numpy(), (right + 1).numpy(), tail))
+    high = torch.as_tensor(betaincinv((errors + 1).numpy(), right.numpy(), 1 - tail))
+    # A beta distribution with the shape 0 has no quantiles.
+    ends = torch.stack([low.where(errors > 0, 0.0), high.where(right > 0, 1.0)], dim=-1)
+    return ends.where((trials > 0).unsqueeze(-1), nan)
 
 
 MIN_UNITS = 10
@@ -127,9 +129,8 @@ def bounded_mean_interval(
         0.024 0.963
     """
     low = bounded_mean_bound(values, counts, per=per, confidence=confidence, is_upper=False)
-    return low, bounded_mean_bound(
-        values, counts, per=per, confidence=confidence, is_upper=True
-    )
+    high = bounded_mean_bound(values, counts, per=per, confidence=confidence, is_upper=True)
+    return low, high
 
 
 def bounded_mean_bound(
@@ -141,7 +142,9 @@ def bounded_mean_bound(
     if not (n @ y > 0):
         return inf if is_upper else -inf
     tail = (1 - confidence) / 2
-    return _upper_end(x, n, y, tail) if is_upper else 0.0 - _upper_end(-x, n, y, tail)
+    if is_upper:
+        return _upper_end(x, n, y, tail)
+    return 0.0 - _upper_end(-x, n, y, tail)  # a minus sign would make 0.0 to -0.0
 
 
 def checked_values(
@@ -156,12 +159,8 @@ def checked_values(
             numbers.ndim == 1 and numbers.shape == x.shape and np.isfinite(numbers).all()
         )
         require(is_valid, "as_many_numbers", name, numbers, other="values")
-    require(
-        (n >= 0).all() and (n == np.floor(n)).all() and n.any(),
-        "counts",
-        "counts",
-        n.tolist(),
-    )
+    are_counts = (n >= 0).all() and (n == np.floor(n)).all() and n.any()
+    require(are_counts, "counts", "counts", n.tolist())
     require((y >= 0).all(), "at_least", "per", y.min(), minimum=0)
     return x, n, y
 
@@ -174,21 +173,23 @@ def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
     target = ndtri(level)
 
     def surplus(v: float) -> float:
-        probability = _probability_above_0(*_with_pseudo_sample(x - v * y, n))
-        return float(
-            ndtri(min(max(probability, MIN_PROBABILITY), 1 - MIN_PROBABILITY)) - target
-        )
+        """Return by how many standard deviations, of a normal distribution, the probability is above the level."""
+        values, counts = _with_pseudo_sample(x - v * y, n)
+        probability = _probability_above_0(values, counts)
+        probability = min(max(probability, MIN_PROBABILITY), 1 - MIN_PROBABILITY)
+        return float(ndtri(probability) - target)
 
-    low = float(n @ x / (n @ y))
-    if surplus(low) <= 0:  # all samples have the largest value
-        return low
-    rest = x - low * y
+    mean = float(n @ x / (n @ y))
+    if surplus(mean) <= 0:  # all samples have the largest value
+        return mean
+    # The first step is 1.2 times the bound of a normal distribution, so that it is seldom doubled.
+    rest = x - mean * y
     step = float(-1.2 * target * (np.sqrt(n @ rest**2) + np.ptp(rest)) / (n @ y))
-    start = low
+    low = mean
     while surplus(low + step) > 0:
         low = low + step
         step = 2 * step
-    return float(brentq(surplus, low, low + step, xtol=PRECISION * (low + step - start)))
+    return float(brentq(surplus, low, low + step, xtol=PRECISION * (low + step - mean)))
 
 
 def _with_pseudo_sample(x: Floats, n: Floats) -> tuple[Floats, Floats]:
@@ -204,12 +205,13 @@ def _probability_above_0(a: Floats, n: Floats) -> float:
     if a.min() >= 0:
         return 1.0
     is_mirrored = n @ a > 0  # integrate the smaller tail
-    a = (-a if is_mirrored else a) / np.abs(a).max()
+    if is_mirrored:
+        a = -a
+    a = a / np.abs(a).max()
     low = 1e-9 / a.max()
     high = 1 / a.max()
-    for _ in range(
-        9
-    ):  # an approximate saddle point suffices: the integral does not depend on the contour
+    # An approximate saddle point suffices, because the integral does not depend on the contour.
+    for _ in range(9):
         saddle = (low * high) ** 0.5
         if n @ (a / (1 - a * saddle)) > 1 / saddle:
             high = saddle
@@ -219,10 +221,10 @@ def _probability_above_0(a: Floats, n: Floats) -> float:
     contour = saddle + 1j * scale * NODES
     log_transform = -(np.log(1 - np.multiply.outer(contour, a)) * n).sum(1)
     integrand = (np.exp(log_transform) / contour).real * scale * np.sqrt(1 + NODES**2)
-    upper = (
-        (integrand.sum() - integrand[0] / 2) * NODE_STEP / np.pi
-    )  # trapezoidal rule; the last node adds nothing
-    return float(min(max(1 - upper if is_mirrored else upper, 0), 1))
+    # Trapezoidal rule; the last node adds nothing.
+    tail = (integrand.sum() - integrand[0] / 2) * NODE_STEP / np.pi
+    probability = 1 - tail if is_mirrored else tail
+    return float(min(max(probability, 0), 1))
 
 
 class JackknifeInterval(NamedTuple):
@@ -278,9 +280,11 @@ def jackknife_interval(
     count = len(names)
     require(count >= 2, "holds_at_least", "groups", count, minimum=2, unit="groups")
     whole = widened(statistic(torch.arange(len(groups), device=groups.device)))
-    without = torch.stack(
-        [widened(statistic((groups != name).nonzero().squeeze(1))) for name in names]
-    )
+    left_out = list[Tensor]()
+    for name in names:
+        others = (groups != name).nonzero().squeeze(1)
+        left_out.append(widened(statistic(others)))
+    without = torch.stack(left_out)
     mean = without.mean(dim=0)
     estimate = count * whole - (count - 1) * mean
     error = ((count - 1) / count * (without - mean).square().sum(dim=0)).sqrt()

@@ -48,15 +48,13 @@ class Mean(NamedTuple):
 
     def end(self, end: int, confidence: float) -> float:
         """Return the lower bound (if ``end`` is 0) or the upper bound (if it is 1) of the confidence interval."""
-        low, high = map(float, self.values[-2:] / self.per[-2:])
+        possible: list[float] = (self.values[-2:] / self.per[-2:]).tolist()
+        low, high = possible
         if self.is_rate and high > low:
             trials = round(self.counts.sum().item())
             largest = round((self.value - low) / (high - low) * trials)
-            return (
-                low
-                + (high - low)
-                * clopper_pearson(largest, trials, confidence=confidence)[end]
-            )
+            rate = clopper_pearson(largest, trials, confidence=confidence)[end]
+            return low + (high - low) * rate
         bound = bounded_mean_bound(
             self.values, self.counts, per=self.per, confidence=confidence, is_upper=end == 1
         )
@@ -65,13 +63,10 @@ class Mean(NamedTuple):
 
 def error_mean(errors: int, trials: int, weight: float = 1.0) -> Mean:
     """Return the mean over ``trials``, of which ``errors`` have the value ``weight`` and the others 0."""
-    values = torch.tensor([0.0, weight] * 2, dtype=torch.float64)
-    return Mean(
-        values,
-        values.new_tensor([trials - errors, errors, 0, 0]),
-        torch.ones_like(values),
-        is_rate=True,
-    )
+    # The values that occur, then the smallest and the largest possible one, which are the same.
+    values = torch.tensor([0.0, weight, 0.0, weight], dtype=torch.float64)
+    counts = values.new_tensor([trials - errors, errors, 0, 0])
+    return Mean(values, counts, torch.ones_like(values), is_rate=True)
 
 
 def estimate_mean(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean:
@@ -79,10 +74,13 @@ def estimate_mean(values: Tensor, possible: Interval, clusters: Tensor | None) -
     if clusters is None:
         return _mean_of_trials(values, possible)
     sizes = clusters.bincount().double()
-    sums = clusters.bincount(values)[sizes > 0]
-    sizes = sizes[sizes > 0]
+    occurs = sizes > 0
+    sums = clusters.bincount(values)[occurs]
+    sizes = sizes[occurs]
     largest = sizes.max().item()
-    return mean_of_clusters(sums, sizes, [(largest * end, largest) for end in possible])
+    lowest, highest = possible
+    ends = [(largest * lowest, largest), (largest * highest, largest)]
+    return mean_of_clusters(sums, sizes, ends)
 
 
 def mean_of_clusters(
@@ -94,10 +92,12 @@ def mean_of_clusters(
     """
     pairs, counts = distinct_pairs(torch.stack([sums, per], dim=1), torch.ones_like(sums))
     values, per = torch.cat([pairs, pairs.new_tensor(ends)]).unbind(1)
-    return Mean(values, torch.cat([counts, counts.new_zeros(2)]), per, is_rate=False)
+    counts = torch.cat([counts, counts.new_zeros(2)])  # the ends need not occur
+    return Mean(values, counts, per, is_rate=False)
 
 
 def _mean_of_trials(values: Tensor, possible: Interval, cells: int = CELLS) -> Mean:
+    """Return the mean of ``values`` (n,), each replaced by the mean of its cell; the cells divide the range."""
     low, high = possible
     scale = cells / (high - low) if high > low else 0.0
     cell = ((values - low) * scale).round().long()
@@ -105,13 +105,9 @@ def _mean_of_trials(values: Tensor, possible: Interval, cells: int = CELLS) -> M
     sums = cell.bincount(values)
     occurs = counts > 0
     distinct = torch.cat([sums[occurs] / counts[occurs], values.new_tensor(possible)])
+    counts = torch.cat([counts[occurs], counts.new_zeros(2)])  # the ends need not occur
     is_rate = bool(((values == low) | (values == high)).all())
-    return Mean(
-        distinct,
-        torch.cat([counts[occurs], counts.new_zeros(2)]),
-        torch.ones_like(distinct),
-        is_rate,
-    )
+    return Mean(distinct, counts, torch.ones_like(distinct), is_rate)
 
 
 def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
@@ -127,23 +123,26 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     counted = index.bincount(counts)
     if len(distinct) <= MAX_DISTINCT:
         return distinct, counted
+    numerators, denominators = distinct.unbind(1)
     total = (distinct * counted.unsqueeze(1)).sum(0)
-    rest = distinct[:, 0] - total[0] / total[1] * distinct[:, 1]
+    # How far each numerator is from the one that the ratio of all would give.
+    rest = numerators - total[0] / total[1] * denominators
     order = rest.argsort()
-    # Extremes have the most influence, and outliers must not be merged with other rows.
-    ranks = (
-        torch.linspace(-1, 1, len(order), dtype=torch.float64).atan() * MAX_DISTINCT / 3.2
-    ).round()
+    # Pairs are merged if their ranks and their values are close: the extremes have the most influence, so the ranks at
+    # both ends are divided most finely, and outliers must not be merged with other rows.
+    from_ends = torch.linspace(-1, 1, len(order), dtype=torch.float64).atan()
+    ranks = (from_ends * MAX_DISTINCT / 3.2).round()
     middle = (rest.max() + rest.min()) / 2
     half = (rest.max() - rest.min()) / 2
-    cells = (
-        (rest[order] - middle) * (MAX_DISTINCT / 4) / half
-    ).round()  # the same for -rest
+    # Rounding to the nearest cell from the middle gives the same cells for -rest.
+    cells = ((rest[order] - middle) * (MAX_DISTINCT / 4) / half).round()
+    _, codes_in_order = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)  # type: ignore[no-untyped-call]
     codes = torch.empty_like(order)
-    codes[order] = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+    codes[order] = codes_in_order
     merged = codes.bincount(counted)
     summed = torch.stack(
-        [codes.bincount(column * counted) for column in distinct.unbind(1)], dim=1
+        [codes.bincount(numerators * counted), codes.bincount(denominators * counted)],
+        dim=1,
     )
     return summed / merged.unsqueeze(1), merged
 
@@ -234,63 +233,57 @@ def audited_mean(
         shape="(N,), N at least 1",
     )
     known = ~loss.isnan()
-    of_share = Rule("between", "predicted", minimum=0, maximum=1)
-    of_chance = Rule("above_at_most", "chance", minimum=0, maximum=1)
+    limits = {"minimum": 0, "maximum": 1}
+    bad_loss = known & outside(loss, 0, 1)
+    lacks_label = ~known & ~(chance < 1)
+    bad_predicted = outside(predicted, 0, 1)
+    bad_chance = outside(chance, 0, 1) | (chance == 0)
     raise_first(
         [
-            Fault(Rule("loss_or_unknown", "loss"), loss, known & outside(loss, 0, 1)),
-            Fault(Rule("known_if_certain", "loss"), loss, ~known & ~(chance < 1)),
-            Fault(of_share, predicted, outside(predicted, 0, 1)),
-            Fault(of_chance, chance, outside(chance, 0, 1) | (chance == 0)),
+            Fault(Rule("loss_or_unknown", "loss"), loss, bad_loss),
+            Fault(Rule("known_if_certain", "loss"), loss, lacks_label),
+            Fault(Rule("between", "predicted", **limits), predicted, bad_predicted),
+            Fault(Rule("above_at_most", "chance", **limits), chance, bad_chance),
         ]
     )
-    codes = (
-        torch.arange(len(loss))
-        if clusters is None
-        else group_codes("clusters", clusters, len(loss)).codes
-    )
+    codes = torch.arange(len(loss))  # each sample is a cluster of its own
+    if clusters is not None:
+        codes = group_codes("clusters", clusters, len(loss)).codes
     sizes = codes.bincount()
     surplus = known.double() - chance
+    of_risky = codes.bincount(surplus * predicted)
     counts_of_labels = {"known": int(known.sum()), "expected": chance.sum().item()}
     _check_choice("labels", codes.bincount(surplus), counts_of_labels)
-    _check_choice(
-        "labels of a high predicted loss",
-        codes.bincount(surplus * predicted),
-        counts_of_labels,
-    )
+    _check_choice("labels of a high predicted loss", of_risky, counts_of_labels)
     weight = torch.where(known, 1 / chance, 0.0)
     weighted = weight * loss.nan_to_num(0.0)
     control = predicted * (weight - 1)
+    # The share of the control that is subtracted, lambda in the equation: that of a linear regression.
     spread = control - control.mean()
-    share = (
-        ((spread @ weighted) / (spread @ spread)).clamp(0, 1)
-        if spread.any()
-        else torch.zeros(()).double()
-    )
+    share = torch.zeros((), dtype=torch.float64)
+    if spread.any():
+        share = ((spread @ weighted) / (spread @ spread)).clamp(0, 1)
     rows = weighted - share * control
     lowest = (share * predicted.max()).neg() * (1 / chance - 1).max()
     highest = (1 / chance).max()
     if clusters is None:
-        values, counts, per, _ = _mean_of_trials(
-            rows, (lowest.item(), highest.item()), BINS
-        )
+        possible = (lowest.item(), highest.item())
+        values, counts, per, _ = _mean_of_trials(rows, possible, BINS)
     else:
         extremes = torch.stack([lowest, highest]) * sizes.max()  # which need not occur
         values = torch.cat([codes.bincount(rows), extremes])
         per = torch.cat([sizes, sizes.max().repeat(2)])
         counts = torch.cat([torch.ones_like(sizes), sizes.new_zeros(2)])
-    return AuditedMean(
-        rows.mean().item(),
-        *bounded_mean_interval(values, counts, per=per, confidence=confidence),
-    )
+    low, high = bounded_mean_interval(values, counts, per=per, confidence=confidence)
+    return AuditedMean(rows.mean().item(), low, high)
 
 
 def _check_choice(name: str, surplus: Tensor, counts: Mapping[str, Any]) -> None:
     """Check that ``surplus``, the labels of each cluster minus those expected, is 0 up to chance."""
-    if is_beyond_chance(
-        surplus.sum().item(), surplus.square().sum().item(), surplus.abs().max().item()
-    ):
-        excess = "many" if surplus.sum() > 0 else "few"
+    deviation = surplus.sum().item()
+    variance = surplus.square().sum().item()
+    if is_beyond_chance(deviation, variance, surplus.abs().max().item()):
+        excess = "many" if deviation > 0 else "few"
         raise InvalidValueError(
             "whatever_the_error", "chance", excess=excess, what=name, **counts
         )

@@ -20,9 +20,16 @@ from torch import Tensor
 from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL, check_confidence
 
-ALTERNATIVES, MIN_STAKE, MAX_STAKE = 25, 1.2, 40.0
-"""The number of rates q in `anytime_evidence`, and the range of their odds divided by the odds of the limit."""
-MAX_LABELS, AT_ONCE = 100_000, 64
+ALTERNATIVES = 25
+"""The number of rates q in `anytime_evidence`."""
+MIN_STAKE = 1.2
+"""The lowest odds of a rate q divided by the odds of the limit."""
+MAX_STAKE = 40.0
+"""The highest odds of a rate q divided by the odds of the limit."""
+MAX_LABELS = 100_000
+"""The highest number of labels that `labels_to_alarm` returns."""
+AT_ONCE = 64
+"""The number of labels for which `labels_to_alarm` computes the evidence at once."""
 
 
 class AnytimeInterval(NamedTuple):
@@ -70,7 +77,8 @@ def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) ->
 
 def mean_product(loss: Tensor, samples: Tensor, limits: Tensor) -> Tensor:
     """Return the value of `anytime_evidence`, without checks, which would wait for an accelerator."""
-    return (log_products(loss, samples, limits).logsumexp(dim=-1) - log(ALTERNATIVES)).exp()
+    log_sum = log_products(loss, samples, limits).logsumexp(dim=-1)
+    return (log_sum - log(ALTERNATIVES)).exp()
 
 
 def log_products(loss: Tensor, samples: Tensor, limits: Tensor) -> Tensor:
@@ -83,8 +91,9 @@ def log_products(loss: Tensor, samples: Tensor, limits: Tensor) -> Tensor:
         dtype=limits.dtype,
         device=loss.device,
     )
-    for_0 = -torch.log1p(limits.unsqueeze(-1) * (factors - 1))  # log((1 - q) / (1 - p))
-    return samples.unsqueeze(-1) * for_0 + loss.unsqueeze(-1) * factors.log()
+    # A loss of 0 multiplies the ratio by (1 - q) / (1 - p), and a loss of 1 by q / p, which is this times the factor.
+    log_for_0 = -torch.log1p(limits.unsqueeze(-1) * (factors - 1))
+    return samples.unsqueeze(-1) * log_for_0 + loss.unsqueeze(-1) * factors.log()
 
 
 def labels_to_alarm(
@@ -113,15 +122,15 @@ def labels_to_alarm(
         check_confidence(value, name)
     no_alarm = np.ones(
         1
-    )  # the probability of each number of errors without an alarm so far
+    )  # of each number of errors: its probability without an alarm so far
     for start in range(1, MAX_LABELS, AT_ONCE):
         labels = torch.arange(start, start + AT_ONCE, dtype=torch.float64).unsqueeze(1)
         first = len(no_alarm) - 1  # more labels never need fewer errors
         errors = torch.arange(first, first + AT_ONCE + 1, dtype=torch.float64)
         evidence = anytime_evidence(errors.minimum(labels), labels, limit=limit)
-        for offset, alarm_at in enumerate(
-            (first + (evidence < 1 / level).sum(dim=1)).tolist()
-        ):
+        # The numbers of errors that raise an alarm after each number of labels: evidence grows with errors.
+        errors_to_alarm = first + (evidence < 1 / level).sum(dim=1)
+        for offset, alarm_at in enumerate(errors_to_alarm.tolist()):
             no_alarm = np.convolve(no_alarm, [1 - rate, rate])[:alarm_at]
             if no_alarm.sum() <= 1 - chance:
                 return start + offset
@@ -226,18 +235,21 @@ def _ends(loss: Tensor, samples: Tensor, threshold: Tensor) -> AnytimeInterval:
     def is_inside(rate: Tensor) -> Tensor:
         return torch.xlogy(loss, rate) + torch.xlogy(samples - loss, 1 - rate) > threshold
 
-    mean = torch.where(samples > 0, loss / samples.clamp(min=1e-300), 0.5)
-    ends = []
-    for outside in (torch.zeros_like(mean), torch.ones_like(mean)):
+    mean = torch.where(samples > 0, loss / samples.clamp(min=1e-300), 0.5)  # the maximum
+
+    def end_towards(border: Tensor) -> Tensor:
+        """Return the end between the mean and ``border``, which is 0 or 1; ``border`` itself if it is inside."""
         inside = mean
-        beyond = outside
+        outside = border
         for _ in range(60):  # to the precision of float64
-            middle = (inside + beyond) / 2
+            middle = (inside + outside) / 2
             moves = is_inside(middle)
             inside = torch.where(moves, middle, inside)
-            beyond = torch.where(moves, beyond, middle)
-        ends.append(torch.where(is_inside(outside), outside, beyond))
-    return AnytimeInterval(*ends)
+            outside = torch.where(moves, outside, middle)
+        return torch.where(is_inside(border), border, outside)
+
+    low = end_towards(torch.zeros_like(mean))
+    return AnytimeInterval(low, end_towards(torch.ones_like(mean)))
 
 
 def _log_beta(a: Tensor, b: Tensor) -> Tensor:

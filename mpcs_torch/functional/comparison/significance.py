@@ -41,21 +41,20 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
     """
     is_row = p_values.is_floating_point() and p_values.ndim == 1
     require(is_row, "float_shape", "p_values", p_values, shape="(M,)")
-    require_all(
-        ~outside(p_values, 0, 1),
-        Rule("between", "p_values", minimum=0, maximum=1),
-        p_values,
-    )
+    in_range = Rule("between", "p_values", minimum=0, maximum=1)
+    require_all(~outside(p_values, 0, 1), in_range, p_values)
     ascending, order = p_values.double().sort(stable=True)
     if len(ascending) == 0:
         return ascending
-    factors = torch.arange(len(ascending), 0, -1, device=ascending.device)
+    factors = torch.arange(len(ascending), 0, -1, device=ascending.device)  # m - j + 1
     stepped = (ascending * factors).cummax(0).values.clamp(max=1)
     return torch.empty_like(stepped).index_copy(0, order, stepped)
 
 
-MAX_ENUMERATED, MAX_LATTICE = 36, 4096
-"""The maximum number of units whose sign flips are enumerated, and the maximum size of a distribution on a lattice."""
+MAX_ENUMERATED = 36
+"""The maximum number of units whose sign flips are enumerated."""
+MAX_LATTICE = 4096
+"""The maximum sum of multiples of one number whose distribution is computed exactly."""
 
 
 def sign_flip_test(values: Tensor, counts: Tensor | None = None) -> float:
@@ -86,17 +85,19 @@ def sign_flip_test(values: Tensor, counts: Tensor | None = None) -> float:
         >>> sign_flip_test(torch.tensor([1.0, -1.0]), torch.tensor([9.0, 1.0]))
         0.021484375
     """
-    ones = torch.ones_like(values, dtype=torch.float64)
-    x, n, _ = map(
-        torch.from_numpy, checked_values(values, ones if counts is None else counts, None)
-    )
-    sizes = x.abs()
+    if counts is None:
+        counts = torch.ones_like(values, dtype=torch.float64)
+    checked = checked_values(values, counts, None)
+    x, n = torch.from_numpy(checked[0]), torch.from_numpy(checked[1])
     total = abs(float(x @ n))
+    # A sign is flipped anyway, so only the sizes of values matter; rounding errors of 0 do not.
+    sizes = x.abs()
     is_counted = (sizes > 1e-12 * sizes.max()) & (n > 0)
     distinct, places = sizes[is_counted].unique(return_inverse=True)  # type: ignore[no-untyped-call]
-    if not len(distinct) or total <= 0:
+    if len(distinct) == 0 or total <= 0:
         return 1.0
     numbers = torch.zeros_like(distinct).index_add_(0, places, n[is_counted])
+    # In units of the largest size; the sizes ascend.
     total /= float(distinct[-1])
     distinct = distinct / distinct[-1]
     multiples = (distinct / distinct[0]).round()
@@ -121,7 +122,7 @@ def _binomial_tail(number: int, total: float) -> float:
 
 
 def _enumerated_tail(sizes: Tensor, numbers: Tensor, total: float) -> float:
-    """Return the tail from all sums of one half of the units, each with all sums of the other half."""
+    """Return the probability of a sum of at least ``total``, from all sums of both halves of the units."""
     of_units = sizes.repeat_interleave(numbers.long())
     halves = []
     for units in (of_units[::2], of_units[1::2]):
@@ -130,44 +131,45 @@ def _enumerated_tail(sizes: Tensor, numbers: Tensor, total: float) -> float:
             sums = torch.cat([sums + size, sums - size])
         halves.append(sums.sort().values)
     first, second = halves
-    below = torch.searchsorted(second, total * (1 - 1e-12) - first)
-    return 1 - float(below.double().mean()) / len(second)
+    # The number of sums of the second half that are too small to reach the total with a sum of the first.
+    too_small = torch.searchsorted(second, total * (1 - 1e-12) - first)
+    return 1 - float(too_small.double().mean()) / len(second)
 
 
 def _lattice_tail(multiples: Tensor, numbers: Tensor, total: float) -> float:
-    """Return the tail of the sum of ``numbers`` of signs, each times a whole number of ``multiples``."""
+    """Return the probability of a sum of at least ``total`` of random signs, each times one of ``multiples``.
+
+    ``numbers`` (K,) are the numbers of signs with each of the whole numbers ``multiples`` (K,).
+    """
     import numpy as np
     from scipy.special import gammaln  # scipy.stats takes longer to import
 
-    chances = np.ones(1)
-    for multiple, number in zip(
-        multiples.long().tolist(), numbers.long().tolist(), strict=True
-    ):
+    chances = np.ones(1)  # of each possible sum, from the lowest to the highest
+    for multiple, number in torch.stack([multiples, numbers], dim=1).long().tolist():
         pluses = np.arange(number + 1)
-        of_pluses = np.zeros(2 * multiple * number + 1)
-        logs = (
-            gammaln(number + 1)
-            - gammaln(pluses + 1)
-            - gammaln(number - pluses + 1)
-            - number * np.log(2)
+        log_choices = (
+            gammaln(number + 1) - gammaln(pluses + 1) - gammaln(number - pluses + 1)
         )
-        of_pluses[:: 2 * multiple] = np.exp(logs)
-        chances = np.convolve(chances, of_pluses)
-    most = (len(chances) - 1) // 2  # the sum at place i is i - most
-    return float(chances[most + round(total) :].sum())
+        # Each plus in place of a minus moves the sum by twice the multiple.
+        of_multiple = np.zeros(2 * multiple * number + 1)
+        of_multiple[:: 2 * multiple] = np.exp(log_choices - number * np.log(2))
+        chances = np.convolve(chances, of_multiple)
+    highest = (len(chances) - 1) // 2  # the sum at place i is i - highest
+    return float(chances[highest + round(total) :].sum())
 
 
 def _saddle_point_tail(sizes: Tensor, numbers: Tensor, total: float) -> float:
-    """Return the tail by the formula of Lugannani and Rice; the sum has the cumulants of random signs."""
+    """Approximate the probability of a sum of at least ``total`` by the formula of Lugannani and Rice."""
     from scipy.optimize import brentq  # scipy.stats takes longer to import
     from scipy.special import ndtr
 
-    most = float(sizes @ numbers)
-    least: float = 2.0 ** -float(numbers.sum())  # of the largest sum, where all signs agree
-    if total >= most * (1 - 1e-9):
-        return least
+    highest_sum = float(sizes @ numbers)
+    of_highest: float = 2.0 ** -float(numbers.sum())  # its probability: all signs are plus
+    if total >= highest_sum * (1 - 1e-9):
+        return of_highest
 
     def slope(tilt: float) -> float:
+        """Return the derivative of the cumulant minus ``total``; it is 0 at the saddle point."""
         return float((numbers * sizes) @ torch.tanh(tilt * sizes) - total)
 
     high = 1.0
@@ -175,16 +177,15 @@ def _saddle_point_tail(sizes: Tensor, numbers: Tensor, total: float) -> float:
         high *= 2
     tilt = float(brentq(slope, 0.0, high))
     scaled = tilt * sizes
-    cumulant = float(
-        numbers @ (scaled + torch.log1p(torch.exp(-2 * scaled)) - log(2))
-    )  # log cosh, without overflow
+    log_cosh = scaled + torch.log1p(torch.exp(-2 * scaled)) - log(2)  # without overflow
+    cumulant = float(numbers @ log_cosh)
     curvature = float((numbers * sizes.square()) @ (1 - torch.tanh(scaled).square()))
     root = sqrt(max(0.0, 2 * (tilt * total - cumulant)))
     if root < 1e-3:
         return 0.5
     density = exp(-(root**2) / 2) / sqrt(2 * pi)
     tail = float(ndtr(-root)) + density * (1 / (tilt * sqrt(curvature)) - 1 / root)
-    return min(0.5, max(tail, least))
+    return min(0.5, max(tail, of_highest))
 
 
 class PairedDifference(NamedTuple):
@@ -218,7 +219,8 @@ class ComparedBy(NamedTuple):
     def number(self, value: float) -> str:
         """Return ``value`` with three digits, in percent for a rate: neither "1.2e+03" nor "-0"."""
         scaled = 100 * value if self.is_rate else value
-        return f"{float(f'{scaled:.3g}') + 0.0:.15g}"
+        rounded = float(f"{scaled:.3g}") + 0.0  # a sum with 0.0 is never -0.0
+        return f"{rounded:.15g}"
 
     def difference(self, value: float) -> str:
         """Return the difference ``value`` with its unit."""
@@ -256,13 +258,19 @@ class Comparison(NamedTuple):
     def better(self) -> str | None:
         """The name of the significantly better system; None if there is none."""
         difference = self.paired.difference
-        if (
-            not isfinite(difference)
-            or difference == 0
-            or self.adjusted_p_value > self.level
-        ):
+        is_significant = self.adjusted_p_value <= self.level
+        if not is_significant or not isfinite(difference) or difference == 0:
             return None
-        return self.second if (difference < 0) == self.by.lower_is_better else self.first
+        second_is_lower = difference < 0
+        second_is_better = second_is_lower == self.by.lower_is_better
+        return self.second if second_is_better else self.first
+
+    @property
+    def worse(self) -> str | None:
+        """The name of the significantly worse system; None if there is none."""
+        if self.better is None:
+            return None
+        return self.second if self.better == self.first else self.first
 
     @property
     def verdict(self) -> str:
@@ -286,11 +294,8 @@ class Comparison(NamedTuple):
         else:
             corrected = ""
             alone = f"by another method than p = {p_value:.2g}"
-        conflict = (
-            ""
-            if low <= 0 <= high or low == high
-            else f"; the interval, {alone}, excludes 0"
-        )
+        contains_0 = low <= 0 <= high or low == high
+        conflict = "" if contains_0 else f"; the interval, {alone}, excludes 0"
         change = f"{self.second} minus {self.first} is {self._size(difference, low, high)}"
         return f"{nothing}{corrected}: {values}, {change}{conflict}.{self._power()}"
 
@@ -305,17 +310,15 @@ class Comparison(NamedTuple):
 
     def _shown(self, name: str) -> str:
         one, other, difference, low, high, p_value = self.paired
-        worse = self.second
         if self.better == self.second:
-            one, other = other, one
-            worse = self.first
+            one, other = other, one  # the better value first
         if difference < 0:
             low, high = -high, -low
         word = "lower" if self.by.lower_is_better else "higher"
         contains_0 = f"; the interval, by another method than p = {p_value:.2g}, contains 0"
         conflict = contains_0 if low < 0 < high else ""
         size = f"a difference of {self._size(abs(difference), low, high)}{conflict}"
-        return f"{self.better} has a {word} {name} than {worse}: {self.by.against(one, other)}, {size}."
+        return f"{self.better} has a {word} {name} than {self.worse}: {self.by.against(one, other)}, {size}."
 
     def _size(self, difference: float, low: float, high: float) -> str:
         size = self.by.difference(difference)
@@ -329,12 +332,11 @@ def with_verdicts(
     rows: Sequence[tuple[str, str, ComparedBy, PairedDifference]], confidence: float
 ) -> list[Comparison]:
     """Return a comparison for each row (two systems, metric, difference), with p-values adjusted for all rows."""
-    adjusted = holm_adjusted(
-        torch.tensor([row[-1].p_value for row in rows], dtype=torch.float64)
-    ).tolist()
+    p_values = [paired.p_value for _, _, _, paired in rows]
+    adjusted = holm_adjusted(torch.tensor(p_values, dtype=torch.float64)).tolist()
     return [
-        Comparison(*row, p_value, len(rows), 1 - confidence)
-        for row, p_value in zip(rows, adjusted, strict=True)
+        Comparison(first, second, by, paired, p_value, len(rows), level=1 - confidence)
+        for (first, second, by, paired), p_value in zip(rows, adjusted, strict=True)
     ]
 
 
@@ -365,35 +367,26 @@ def summarize_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def _summary(measure: str, rows: Sequence[Comparison]) -> str:
-    systems = list(dict.fromkeys(name for row in rows for name in (row.first, row.second)))
-    beaten = {
-        row.second if row.better == row.first else row.first
-        for row in rows
-        if row.better is not None
-    }
-    best = [name for name in systems if name not in beaten]
-    if not beaten:
+    systems = list[str]()
+    beaten_by = dict[str, list[str]]()  # the systems that are significantly better
+    for row in rows:
+        systems += [row.first, row.second]
+        if row.better is not None and row.worse is not None:
+            beaten_by.setdefault(row.worse, []).append(row.better)
+    systems = list(dict.fromkeys(systems))
+    best = [name for name in systems if name not in beaten_by]
+    worse = [name for name in systems if name in beaten_by]
+    if not worse:
         return f"By {measure}, the data do not show that any of {_listed(systems)} is better than another."
-    worse = [name for name in systems if name in beaten]
     if len(best) == 1:
-        lost = [
-            row.second if row.better == row.first else row.first
-            for row in rows
-            if row.better == best[0]
-        ]
+        winner = best[0]
+        lost = [row.worse for row in rows if row.worse and row.better == winner]
         rest = [name for name in worse if name not in lost]
-        unshown = (
-            f"; the data do not show that it is better than {_listed(rest)}" if rest else ""
-        )
-        return f"By {measure}, {best[0]} is better than {_listed(lost)}{unshown}."
-    better = {
-        name: [row.better for row in rows if row.better and name in (row.first, row.second)]
-        for name in worse
-    }
-    clauses = (
-        f"{name} is worse than {_listed([other for other in winners if other != name])}"
-        for name, winners in better.items()
-    )
+        unshown = ""
+        if rest:
+            unshown = f"; the data do not show that it is better than {_listed(rest)}"
+        return f"By {measure}, {winner} is better than {_listed(lost)}{unshown}."
+    clauses = [f"{name} is worse than {_listed(beaten_by[name])}" for name in worse]
     return f"By {measure}, the data do not show which of {_listed(best)} is best; {'; '.join(clauses)}."
 
 
@@ -411,4 +404,5 @@ def _detectable_difference(width: float, level: float, comparisons: int) -> floa
 
     alone = ndtri(1 - level / 2)
     corrected = ndtri(1 - level / 2 / comparisons)
-    return float(width / (2 * alone) * (corrected + ndtri(0.9)))
+    standard_error = width / (2 * alone)
+    return float(standard_error * (corrected + ndtri(0.9)))

@@ -82,9 +82,8 @@ def selective_accuracy(
         >>> selective_accuracy(torch.tensor([1, -1, 1, 2]), torch.tensor([1, 2, 0, 2]), num_classes=3)
         tensor(0.6667, dtype=torch.float64)
     """
-    return SelectiveAccuracy(num_classes, ignore_index, concern)(
-        preds, target, sample_weight
-    )
+    measure = SelectiveAccuracy(num_classes, ignore_index, concern)
+    return measure(preds, target, sample_weight)
 
 
 class SelectiveAccuracy(SeverityMeasure):
@@ -138,9 +137,8 @@ def risk_coverage_area(
         >>> risk_coverage_area(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False)
         tensor(0.0625, dtype=torch.float64)
     """
-    return _curve_of_errors(
-        preds, target, num_classes, concern, from_logits, ignore_index
-    ).risk.mean()
+    curve = _curve_of_errors(preds, target, num_classes, concern, from_logits, ignore_index)
+    return curve.risk.mean()
 
 
 def generalized_risk_coverage_area(
@@ -171,9 +169,8 @@ def generalized_risk_coverage_area(
         >>> generalized_risk_coverage_area(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False)
         tensor(0.0312, dtype=torch.float64)
     """
-    return generalized_area(
-        _curve_of_errors(preds, target, num_classes, concern, from_logits, ignore_index)
-    )
+    curve = _curve_of_errors(preds, target, num_classes, concern, from_logits, ignore_index)
+    return generalized_area(curve)
 
 
 def risk_at_coverage(
@@ -205,10 +202,8 @@ def risk_at_coverage(
         tensor(0.2500, dtype=torch.float64)
     """
     check_coverage(coverage)
-    return risk_at(
-        _curve_of_errors(preds, target, num_classes, concern, from_logits, ignore_index),
-        coverage,
-    )
+    curve = _curve_of_errors(preds, target, num_classes, concern, from_logits, ignore_index)
+    return risk_at(curve, coverage)
 
 
 def _curve_of_errors(
@@ -223,9 +218,8 @@ def _curve_of_errors(
     samples = checked_samples(
         preds, target, num_classes, input_scale(from_logits), ignore_index
     )
-    risk, loss = estimated_risks(
-        samples, dangerous_pair_mask(concern, num_classes).to(samples.scores.device)
-    )
+    dangerous = dangerous_pair_mask(concern, num_classes).to(samples.scores.device)
+    risk, loss = estimated_risks(samples, dangerous)
     counted = samples.labels.counted
     return risk_coverage_curve(risk[counted], loss[counted])
 
@@ -233,7 +227,9 @@ def _curve_of_errors(
 def generalized_area(curve: RiskCoverage) -> Tensor:
     """Return the area under the curve of errors divided by all samples, whose first point is (0, 0)."""
     of_all = curve.risk * curve.coverage
-    return (of_all - of_all[-1:] / max(2 * len(of_all), 1)).mean()
+    # The trapezoidal rule from (0, 0) is the mean of all points, of which the last counts half.
+    half_of_last = of_all[-1:] / max(2 * len(of_all), 1)
+    return (of_all - half_of_last).mean()
 
 
 def check_coverage(coverage: float) -> None:
@@ -269,35 +265,29 @@ def risk_coverage_curve(
     require(not risk.isnan().any(), "no_nan", "risk")
     ordered = risk.sort()
     losses = widened(loss[ordered.indices])
-    weights = (
-        torch.ones_like(losses)
-        if weight is None
-        else weight[ordered.indices].to(losses.dtype)
-    )
+    weights = torch.ones_like(losses)
+    if weight is not None:
+        weights = weight[ordered.indices].to(losses.dtype)
+    # Samples with equal risks have the mean of their losses, so that their order does not matter.
     values, group = torch.unique_consecutive(ordered.values, return_inverse=True)
-    tied_loss, tied_weight = losses.new_zeros(2, len(values)).index_add(
-        1, group, torch.stack([weights * losses, weights])
-    )
+    zeros = losses.new_zeros(len(values))
+    tied_loss = zeros.index_add(0, group, weights * losses)
+    tied_weight = zeros.index_add(0, group, weights)
+    mean_loss = (tied_loss / tied_weight)[group]
     count = weights.cumsum(0)
-    return RiskCoverage(
-        count / count[-1:], ((tied_loss / tied_weight)[group] * weights).cumsum(0) / count
-    )
+    return RiskCoverage(count / count[-1:], (mean_loss * weights).cumsum(0) / count)
 
 
 def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor]:
     """Return the probability that deciding for the most probable class is dangerous, and whether it is: (M,) each."""
     probs = samples.probs()
     _, decided = highest_class(probs)
-    return danger_risks(probs, decided, dangerous), dangerous[
-        samples.labels.target, decided
-    ]
+    is_dangerous = dangerous[samples.labels.target, decided]
+    return danger_risks(probs, decided, dangerous), is_dangerous
 
 
 def danger_risks(probs: Tensor, decided: Tensor, dangerous: Tensor) -> Tensor:
     """Return the probability (M,) that each decision (M,) is a dangerous error, from class probabilities (M, C)."""
+    of_dangerous = probs * dangerous.t()[decided]
     # The summation order varies between rows; rounded to float32, equal rows have equal risks.
-    return (
-        (probs * dangerous.t()[decided])
-        .sum(dim=1, dtype=widest_float(probs.device))
-        .float()
-    )
+    return of_dangerous.sum(dim=1, dtype=widest_float(probs.device)).float()

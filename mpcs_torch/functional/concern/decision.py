@@ -49,9 +49,8 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
     check_priors(priors, probs.shape[1], name="priors")
     check_priors(training_priors, probs.shape[1], name="training_priors", above_0=True)
     rows = probs.movedim(1, -1)
-    shifted = _normalized(
-        rows * (priors / training_priors).to(rows), priors / training_priors
-    )
+    ratio = priors / training_priors
+    shifted = _normalized(rows * ratio.to(rows), ratio)
     return shifted.movedim(-1, 1)
 
 
@@ -62,14 +61,16 @@ def shifted_probs(samples: Samples, ratio: Tensor) -> Tensor:
         return _normalized(probs * ratio.to(probs), ratio)
     log_probs = samples.log_probs()  # probabilities may underflow to 0
     log_shifted = log_probs + ratio.to(log_probs).log()
-    highest = log_shifted.amax(dim=1, keepdim=True)
-    return _normalized((log_shifted - highest.nan_to_num(neginf=0.0)).exp(), ratio)
+    # Divided by the highest, the probabilities of a row do not all underflow; -inf - -inf would be NaN.
+    highest = log_shifted.amax(dim=1, keepdim=True).nan_to_num(neginf=0.0)
+    return _normalized((log_shifted - highest).exp(), ratio)
 
 
 def _normalized(weights: Tensor, ratio: Tensor) -> Tensor:
     """Divide each row of ``weights`` (..., C) by its sum; a row of zeros becomes proportional to ``ratio`` (C,)."""
     total = weights.sum(dim=-1, keepdim=True)
-    return torch.where(total > 0, weights / total, (ratio / ratio.sum()).to(weights))
+    default = (ratio / ratio.sum()).to(weights)
+    return torch.where(total > 0, weights / total, default)
 
 
 def prior_ratio(
@@ -87,13 +88,10 @@ def prior_ratio(
         check_priors(priors, num_classes, name="priors")
     if training_priors is None and (priors is None or not needs_both):
         return None
-    if training_priors is None or priors is None:
-        missing, present = (
-            ("training_priors", "priors")
-            if training_priors is None
-            else ("priors", "training_priors")
-        )
-        raise InvalidValueError("given_with", missing, other=present)
+    if training_priors is None:
+        raise InvalidValueError("given_with", "training_priors", other="priors")
+    if priors is None:
+        raise InvalidValueError("given_with", "priors", other="training_priors")
     check_priors(training_priors, num_classes, name="training_priors", above_0=True)
     return priors / training_priors
 
@@ -148,25 +146,21 @@ def least_concern_decision(
     check_costs(costs, num_classes, referral=True)
     samples = unlabelled_samples(preds, num_classes, from_logits=from_logits)
     ratio = prior_ratio(training_priors, priors, num_classes)
-    decided = least_risk(
-        samples.probs() if ratio is None else shifted_probs(samples, ratio), costs
-    )
-    is_referral = (decided == costs.shape[1] - 1) & (costs.shape[1] > preds.shape[1])
-    return torch.where(is_referral, REFERRED, decided).reshape(
-        preds.shape[:1] + preds.shape[2:]
-    )
+    probs = samples.probs() if ratio is None else shifted_probs(samples, ratio)
+    decided = least_risk(probs, costs)
+    if costs.shape[1] > preds.shape[1]:  # the last column is the referral
+        decided = torch.where(decided == costs.shape[1] - 1, REFERRED, decided)
+    return decided.reshape(preds.shape[:1] + preds.shape[2:])
 
 
 def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
     """Return the column of ``concern`` with the least expected cost: (...), for class probabilities (..., C)."""
     rows = rows.to(compute_dtype(rows))
     costs = without_diagonal(concern)
-    costs.div_(
-        costs.amax().clamp(min=torch.finfo(costs.dtype).tiny)
-    )  # to avoid overflow; in place on a copy
-    with torch.autocast(
-        rows.device.type, enabled=False
-    ):  # decisions must not depend on the caller's autocast
+    # Sums of costs could overflow. The division is in place, because the costs are a copy.
+    costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))
+    # Decisions must not depend on the caller's autocast.
+    with torch.autocast(rows.device.type, enabled=False):
         return ranked_choices(rows @ costs.to(rows), rows).first(costs.shape[1])
 
 
@@ -195,24 +189,21 @@ def ranked_choices(expected: Tensor, rows: Tensor) -> Choices:
     rounding = rounding_bound(rows)
     class_costs = expected[..., :classes]
     min_cost = class_costs.amin(dim=-1, keepdim=True)
-    answers = torch.where(class_costs <= min_cost * (1 + rounding), rows, -1.0).argmax(
-        dim=-1, keepdim=True
-    )
+    is_cheapest = class_costs <= min_cost * (1 + rounding)
+    answers = torch.where(is_cheapest, rows, -1.0).argmax(dim=-1, keepdim=True)
     if columns == classes:
         return Choices(answers, torch.ones_like(answers, dtype=torch.bool))
     cost = torch.cat([min_cost, expected[..., classes:-1]], dim=-1)
     is_worth = expected[..., -1:] >= cost * (1 - rounding)
     if columns > classes + 1:
-        coarse = torch.arange(classes, columns - 1, device=rows.device).expand(
-            *cost.shape[:-1], -1
-        )
+        coarse = torch.arange(classes, columns - 1, device=rows.device)
+        answers = torch.cat([answers, coarse.expand(*cost.shape[:-1], -1)], dim=-1)
         ascending, order = cost.sort(dim=-1)
+        # Tied costs share a rank; within a rank, the order is that of the columns.
         is_higher = ascending[..., :-1] < ascending[..., 1:] * (1 - rounding)
-        rank = nn.functional.pad(
-            is_higher.long().cumsum(dim=-1), (1, 0)
-        )  # tied costs share a rank
+        rank = nn.functional.pad(is_higher.long().cumsum(dim=-1), (1, 0))
         order = order.gather(-1, (rank * columns + order).argsort(dim=-1))
-        answers = torch.cat([answers, coarse], dim=-1).gather(-1, order)
+        answers = answers.gather(-1, order)
         is_worth = is_worth.gather(-1, order)
     return Choices(answers, is_worth)
 

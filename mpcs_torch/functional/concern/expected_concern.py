@@ -197,29 +197,27 @@ class ExpectedConcern(RowMeasure):
         size = self.num_classes
         ignored = self.ignore_index
         if preds.is_floating_point():
-            return flatten_samples(
-                preds, target, size, input_scale(self.from_logits), ignored, sample_weight
-            )
-        can_be_decided = self.decision == "most_probable"
+            scale = input_scale(self.from_logits)
+            return flatten_samples(preds, target, size, scale, ignored, sample_weight)
         require(
-            can_be_decided, "scores_to_decide", "preds", preds.dtype, decision=self.decision
+            self.decision == "most_probable",  # other rules need probabilities
+            "scores_to_decide",
+            "preds",
+            preds.dtype,
+            decision=self.decision,
         )
         return flatten_decisions(preds, target, size, ignored, sample_weight, self.further)
 
     def decide(self, samples: Samples) -> Tensor:
         """Return the decision for each sample: (M,)."""
-        if self.decision == "most_probable" and self.ratio_of_priors is None:
-            return highest_class(samples.scores)[1]
-        probs = (
-            samples.probs()
-            if self.ratio_of_priors is None
-            else shifted_probs(samples, self.ratio_of_priors)
-        )
-        return (
-            highest_class(probs)[1]
-            if self.decision == "most_probable"
-            else least_risk(probs, self.costs)
-        )
+        ratio = self.ratio_of_priors
+        if self.decision == "most_probable":
+            # The order of logits is that of their probabilities.
+            scores = samples.scores if ratio is None else shifted_probs(samples, ratio)
+            _, decided = highest_class(scores)
+            return decided
+        probs = samples.probs() if ratio is None else shifted_probs(samples, ratio)
+        return least_risk(probs, self.costs)
 
     def terms(self, rows: Samples | Decisions) -> Sequence[Term]:
         """Return the cost of each decision, and 1, at the true class."""
@@ -234,14 +232,15 @@ class ExpectedConcern(RowMeasure):
 
     def mean_cost(self, sums: CostSums, *, normalize: bool) -> Tensor:
         """Return the mean cost of decisions, divided by that of the best constant decision if ``normalize`` is set."""
-        costs = self.costs[:, : self.num_classes].to(
-            sums.cost
-        )  # constant coarse answers or referrals are left out
+        # Constant coarse answers and referrals are left out.
+        costs = self.costs[:, : self.num_classes].to(sums.cost)
         if self.priors is None:
-            return sums.cost.sum(-1) / (
-                (sums.samples @ costs).amin(-1) if normalize else sums.samples.sum(-1)
-            )
+            cost = sums.cost.sum(-1)
+            if normalize:
+                return cost / (sums.samples @ costs).amin(-1)
+            return cost / sums.samples.sum(-1)
         shares = self.priors.to(sums.cost)
+        # A class with the share 0 may have no samples.
         cost = torch.where(shares > 0, shares * sums.cost / sums.samples, 0.0).sum(-1)
         return cost / (shares @ costs).amin() if normalize else cost
 
@@ -253,18 +252,18 @@ class ExpectedConcern(RowMeasure):
         """Return two pairs for each class: 0 and its highest cost, each with the cost of the best constant decision."""
         constant = self._baseline(whole).tolist()
         highest = self.costs.amax(1).tolist()
-        return [
-            (cost, per)
-            for max_cost, per in zip(highest, constant, strict=True)
-            for cost in (0.0, max_cost)
-        ]
+        ratios = list[tuple[float, float]]()
+        for max_cost, constant_cost in zip(highest, constant, strict=True):
+            ratios += [(0.0, constant_cost), (max_cost, constant_cost)]
+        return ratios
 
     def _baseline(self, whole: CostSums) -> Tensor:
         """Return the cost of the best constant decision by true class, (C,); without ``normalize``, all are 1."""
         if not self.normalize:
             return torch.ones_like(whole.samples)
         costs = self.costs[:, : self.num_classes].to(whole.samples)
-        return costs[:, (whole.samples @ costs).argmin()]
+        best_class = (whole.samples @ costs).argmin()
+        return costs[:, best_class]
 
 
 def mean_severity(
@@ -297,9 +296,8 @@ def mean_severity(
         >>> mean_severity(torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 2, 1]), num_classes=3, concern=concern)
         tensor(2., dtype=torch.float64)
     """
-    return MeanSeverity(num_classes, concern, ignore_index=ignore_index)(
-        preds, target, sample_weight
-    )
+    measure = MeanSeverity(num_classes, concern, ignore_index=ignore_index)
+    return measure(preds, target, sample_weight)
 
 
 @dataclass(eq=False)
@@ -382,13 +380,10 @@ class CostedDecisions(NamedTuple):
 
     def find_faults(self) -> Sequence[Fault]:
         """Return a `Fault`, the check of one validation rule, for costs, decisions and weights."""
-        costs = Fault(
-            cost_rule(self.labels.num_classes),
-            self.costs,
-            ~self.costs.isfinite().all(dim=1),
-        )
-        _, *others = self.decisions.find_faults()
-        return costs, *others
+        is_infinite = ~self.costs.isfinite().all(dim=1)
+        cost_fault = Fault(cost_rule(self.labels.num_classes), self.costs, is_infinite)
+        _, *others = self.decisions.find_faults()  # the labels are no input
+        return cost_fault, *others
 
 
 def cost_rule(num_classes: int) -> Rule:
@@ -452,7 +447,8 @@ class RowCost(RowMeasure):
 
     def ratio(self, sums: RowCostSums, whole: RowCostSums) -> RatioOfBins:  # noqa: ARG002
         """Return the sum of the costs (or regrets) of the decisions, and the sum of the weights."""
-        return (sums.cost - sums.least if self.regret else sums.cost), sums.samples
+        cost = sums.cost - sums.least if self.regret else sums.cost
+        return cost, sums.samples
 
     def seen_ratios(self, units: RowCostSums) -> Ratios:
         """Return the lowest and the highest mean cost (or regret) that decisions can have in any unit that was seen."""
@@ -509,7 +505,7 @@ def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
     counts = counts.double().unsqueeze(-3)
     positive = counts.clamp(min=0)
     negative = counts.clamp(max=0)
+    # Of each box of costs (V, C, K), and then of all boxes.
     lowest = (positive * low + negative * high).sum((-2, -1)).amin(-1)
-    return torch.stack(
-        [lowest, (positive * high + negative * low).sum((-2, -1)).amax(-1)], dim=-1
-    )
+    highest = (positive * high + negative * low).sum((-2, -1)).amax(-1)
+    return torch.stack([lowest, highest], dim=-1)

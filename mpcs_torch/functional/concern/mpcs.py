@@ -31,8 +31,10 @@ from mpcs_torch.functional.measure import ProbabilityMeasure, Ratios
 CorrectConcern = Literal["sum", "count"]
 LOWEST_LEVEL = 1e-7
 """The value that replaces 0 before a logarithm is taken."""
-DEFAULT_K, DEFAULT_T = 5, 200
-"""The defaults of k and t, from the published runs: a confidence within 0.005 of certainty then costs nothing."""
+DEFAULT_K = 5
+"""The default of k, from the published runs."""
+DEFAULT_T = 200
+"""The default of t, from the published runs: a confidence within 0.005 of certainty then costs nothing."""
 
 MAX_INTERVALS = 2**29
 """The largest t: a float32 (24-bit significand) times a 29-bit integer is exact in float64 (53 bits)."""
@@ -64,10 +66,10 @@ def concession_intervals(concession: float) -> int:
     is_valid = is_number and 2e-9 <= concession < 0.5
     require(is_valid, "from_below", "concession", concession, minimum=2e-9, maximum=0.5)
     inverse = 1 / concession
+    nearest = round(inverse)
     # 1 / float(1 / n) can differ from n in its last bit.
-    steps = (
-        round(inverse) if isclose(inverse, round(inverse), rel_tol=1e-14) else ceil(inverse)
-    )
+    is_whole = isclose(inverse, nearest, rel_tol=1e-14)
+    steps = nearest if is_whole else ceil(inverse)
     return steps - 1
 
 
@@ -86,20 +88,19 @@ def pattern_settings(
     )
     if t is None and concession is None and is_spec(concern):
         concession = concern.concession
-    k = min(DEFAULT_K, num_classes) if k is None else k
+    if k is None:
+        k = min(DEFAULT_K, num_classes)
     if concession is not None:
         t = concession_intervals(concession)
     elif t is None:
         t = DEFAULT_T
     for name, value in (("k", k), ("t", t)):
-        require(
-            isinstance(value, int) and not isinstance(value, bool), "whole", name, value
-        )
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        require(is_whole, "whole", name, value)
     require(1 <= k <= num_classes, "rank", "k", k, classes=num_classes)
     require(t >= 2, "at_least", "t", t, minimum=2)  # scores divide by t - 1
-    require(
-        t <= MAX_INTERVALS, "at_most", "t", t, maximum=MAX_INTERVALS
-    )  # t times a confidence is exact up to there
+    # Up to there, t times a confidence is exact.
+    require(t <= MAX_INTERVALS, "at_most", "t", t, maximum=MAX_INTERVALS)
     return k, t
 
 
@@ -230,10 +231,9 @@ class MetaPatternConcernScore(ProbabilityMeasure):
         """Check the settings, and compute their defaults."""
         check_choice("correct_concern", self.correct_concern, CorrectConcern)
         check_choice("average", self.average, ScoreAverage)
-        settings = pattern_settings(
+        self.k, self.t = pattern_settings(
             self.num_classes, self.concern, k=self.k, t=self.t, concession=self.concession
         )
-        self.k, self.t = settings
         self.weights = weight_matrix(self.concern, self.num_classes)
 
     @property
@@ -252,33 +252,28 @@ class MetaPatternConcernScore(ProbabilityMeasure):
         highest_level = self.t - 1
         # In float64, confidence times t is exact; in float32 it could round up to the next interval.
         interval = (widened(confidence) * self.t).floor()
+        # P of Eq. 5; a confidence of 1 gives the interval t, so levels are limited to t - 1.
         level = torch.where(is_wrong, highest_level - interval, interval)
-        log_level = (
-            level.clamp(LOWEST_LEVEL, highest_level) / highest_level
-        ).log()  # at most 0, as p = 1 gives t
+        level = level.clamp(LOWEST_LEVEL, highest_level)
+        log_level = (level / highest_level).log()  # at most 0
         wrong = widened(is_wrong)
         wrong_logs = log_level * wrong
         true_log = (log_level - wrong_logs).sum(dim=1)
-        has_true = self.k - wrong.sum(
-            dim=1
-        )  # 1 if the true class is in the pattern, else 0
+        has_true = self.k - wrong.sum(dim=1)  # 1 if the pattern has the true class, else 0
         weight = torch.ones_like(wrong)
-        if (
-            self.weights is not None
-        ):  # a pattern without the true class has concern 1 everywhere (Alg. 1 line 7)
-            weight = torch.where(
-                has_true.unsqueeze(1) > 0, pair_weights(self.weights, true, label), weight
-            )
+        if self.weights is not None:
+            # A pattern without the true class has concern 1 everywhere (Algorithm 1, line 7).
+            of_pairs = pair_weights(self.weights, true, label)
+            weight = torch.where(has_true.unsqueeze(1) > 0, of_pairs, weight)
         wrong_concern = (wrong * weight).sum(dim=1)
         wrong_log = (wrong_logs * weight).sum(dim=1)
-        true_concern = has_true
-        if self.k > 1:  # for k = 1, the true class has concern 1: there are no others
-            true_concern = has_true * (
-                wrong_concern if self.correct_concern == "sum" else self.k - 1
-            )
-        return (
-            (wrong_log + true_concern * true_log) / (wrong_concern + true_concern)
-        ).abs()
+        true_concern = has_true  # for k = 1: there are no other classes to add up
+        if self.k > 1:
+            of_others = wrong_concern if self.correct_concern == "sum" else self.k - 1
+            true_concern = has_true * of_others
+        weighted_logs = wrong_log + true_concern * true_log
+        total_concern = wrong_concern + true_concern
+        return (weighted_logs / total_concern).abs()  # logs are at most 0
 
     def terms(self, rows: Samples) -> Sequence[Term]:
         """Return the score and 1, at the true class if the value is by class."""
@@ -287,7 +282,9 @@ class MetaPatternConcernScore(ProbabilityMeasure):
 
     def row_ratios(self, whole: WeightedSum) -> Ratios:  # noqa: ARG002  # the same for any samples
         """Return the lowest and the highest score of a sample, each with 1 as the denominator."""
-        return [(0, 1), (log(((self.t or 0) - 1) / LOWEST_LEVEL), 1)]
+        assert self.t is not None
+        highest = log((self.t - 1) / LOWEST_LEVEL)
+        return [(0, 1), (highest, 1)]
 
 
 def weight_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor | None:
@@ -311,8 +308,9 @@ def pair_weights(concern: Tensor, true: Tensor, predicted: Tensor) -> Tensor:
     """Look up the weight of each pair of classes in ``concern`` (C, C); weights not stored in a sparse tensor are 1."""
     if concern.layout == torch.strided:
         return concern[true, predicted]
+    # One number for each pair, in the order of the stored ones.
     pairs = true * concern.shape[1] + predicted
-    if not len(concern.values()):
+    if len(concern.values()) == 0:
         return torch.ones_like(pairs, dtype=concern.dtype)
     rows, columns = concern.indices()
     stored = rows * concern.shape[1] + columns

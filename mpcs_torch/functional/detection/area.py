@@ -86,9 +86,8 @@ def false_alarm_at_miss(
         >>> false_alarm_at_miss(torch.tensor([0.5, 0.4, 0.8, 0.9]), torch.tensor([0, 1, 1, 1]), p_miss=0.1)
         tensor(1., dtype=torch.float64)
     """
-    return FalseAlarmAtMiss(num_classes, average, ignore_index, p_miss=p_miss)(
-        preds, target
-    )
+    measure = FalseAlarmAtMiss(num_classes, average, ignore_index, p_miss=p_miss)
+    return measure(preds, target)
 
 
 def precision_recall_break_even(
@@ -141,11 +140,9 @@ class PartialAUC(ErrorStatistic):
 
     def from_counts(self, counts: ErrorCounts) -> Tensor:
         """Return the area."""
-        return (
-            area_under_roc(counts)
-            if self.max_p_fa == 1
-            else _standardized_area(counts.rates(), self.max_p_fa)
-        )
+        if self.max_p_fa == 1:
+            return area_under_roc(counts)
+        return _standardized_area(counts.rates(), self.max_p_fa)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -163,7 +160,8 @@ class MissAtFalseAlarm(ErrorStatistic):
 
     def from_counts(self, counts: ErrorCounts) -> Tensor:
         """Return the miss rate."""
-        return counts.rates().p_miss[lowest_miss(counts, self.p_fa)[0]]
+        first, _ = lowest_miss(counts, self.p_fa)
+        return counts.rates().p_miss[first]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -181,7 +179,8 @@ class FalseAlarmAtMiss(ErrorStatistic):
 
     def from_counts(self, counts: ErrorCounts) -> Tensor:
         """Return the false-alarm rate."""
-        return counts.rates().p_fa[lowest_false_alarm(counts, self.p_miss)[0]]
+        first, _ = lowest_false_alarm(counts, self.p_miss)
+        return counts.rates().p_fa[first]
 
 
 class PrecisionRecallBreakEven(ErrorStatistic):
@@ -194,14 +193,17 @@ class PrecisionRecallBreakEven(ErrorStatistic):
 
 def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
     """Of thresholds with a false-alarm rate up to ``p_fa``, return the first and last index with the fewest misses."""
+    # Misses rise with the index, and false alarms fall.
     first = int((counts.rates().p_fa <= p_fa).int().argmax())
-    return first, int((counts.misses <= counts.misses[first]).sum()) - 1
+    last = int((counts.misses <= counts.misses[first]).sum()) - 1
+    return first, last
 
 
 def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
     """Of thresholds with a miss rate up to ``p_miss``, return the first and last index with the fewest false alarms."""
     last = int((counts.rates().p_miss <= p_miss).sum()) - 1
-    return int((counts.false_alarms <= counts.false_alarms[last]).int().argmax()), last
+    first = int((counts.false_alarms <= counts.false_alarms[last]).int().argmax())
+    return first, last
 
 
 def check_rate(name: str, rate: float) -> None:
@@ -212,12 +214,14 @@ def check_rate(name: str, rate: float) -> None:
 def _standardized_area(curve: ErrorRates, max_p_fa: float) -> Tensor:
     p_fa = curve.p_fa.flip(0)  # ascends to 1, beyond max_p_fa
     p_hit = 1 - curve.p_miss.flip(0)
+    # Interpolate the curve at the limit, between the points around it.
     after = int((p_fa <= max_p_fa).sum())
-    x0, x1 = p_fa[after - 1 : after + 1]
-    y0, y1 = p_hit[after - 1 : after + 1]
+    x0, x1 = p_fa[after - 1], p_fa[after]
+    y0, y1 = p_hit[after - 1], p_hit[after]
     at_limit = y0 + (max_p_fa - x0) / (x1 - x0) * (y1 - y0)
     x = torch.cat([p_fa[:after], p_fa.new_tensor([max_p_fa])])
-    area = torch.trapezoid(torch.cat([p_hit[:after], at_limit.unsqueeze(0)]), x)
+    y = torch.cat([p_hit[:after], at_limit.unsqueeze(0)])
+    area = torch.trapezoid(y, x)
     chance = max_p_fa**2 / 2
     return (1 + (area - chance) / (max_p_fa - chance)) / 2
 
@@ -282,6 +286,7 @@ def _mean_costs(ends: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
     """Integrate c u(c), and (1 - c) u(c), from each of ``ends`` to the next; u is the density in `h_measure`."""
     from scipy.special import betainc
 
+    # c u(c) is proportional to the density of another beta distribution, with the factor (1 + p) / 3.
     p = share.item()
     values = ends.cpu().numpy()
     alarms = torch.from_numpy(betainc(2 + p, 2 - p, values)).to(ends).diff()

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import inf, log
+from math import inf, isnan, log
 from typing import Any, NamedTuple
 
 import torch
@@ -49,17 +49,16 @@ class OperatingPoint:
         require(is_open, "open_between", "p_target", self.p_target, minimum=0, maximum=1)
         require(0 < self.c_miss < inf, "finite_above", "c_miss", self.c_miss, minimum=0)
         require(0 < self.c_fa < inf, "finite_above", "c_fa", self.c_fa, minimum=0)
-        lowest, weights = min(self.weights), "p_target * c_miss and (1 - p_target) * c_fa"
-        require(lowest >= MIN_WEIGHT, "at_least", weights, lowest, minimum=MIN_WEIGHT)
+        lowest = min(self.weights)
+        names = "p_target * c_miss and (1 - p_target) * c_fa"
+        require(lowest >= MIN_WEIGHT, "at_least", names, lowest, minimum=MIN_WEIGHT)
 
     def label(self) -> str:
         """Return a label for figures and tables: the prior, and the costs unless both are 1."""
-        costs = (
-            ""
-            if self.c_miss == self.c_fa == 1
-            else f", costs {self.c_miss:.15g} and {self.c_fa:.15g}"
-        )
-        return f"p = {self.p_target:.15g}{costs}"
+        prior = f"p = {self.p_target:.15g}"
+        if self.c_miss == 1 and self.c_fa == 1:
+            return prior
+        return f"{prior}, costs {self.c_miss:.15g} and {self.c_fa:.15g}"
 
     @property
     def weights(self) -> tuple[float, float]:
@@ -205,6 +204,7 @@ def min_cost_from_counts(counts: ErrorCounts, point: OperatingPoint) -> Detectio
     costs = _costs_at(counts, point, slice(None)).cost
     # Rounding must not break ties: costs are equal or differ by at least one error.
     best = (costs <= costs.min() * (1 + 1e-12)).nonzero().squeeze(1)
+    # Thresholds in a row with the lowest cost form a range; the widest finite range is taken, and its middle.
     breaks = best.diff() > 1
     first = best[torch.cat([breaks.new_ones(1), breaks])]
     last = best[torch.cat([breaks, breaks.new_ones(1)])]
@@ -225,9 +225,8 @@ def min_cost_from_counts(counts: ErrorCounts, point: OperatingPoint) -> Detectio
 def cost_at(counts: ErrorCounts, point: OperatingPoint, threshold: float) -> DetectionCost:
     """Compute the cost of accepting scores of at least ``threshold``, at the operating point ``point``."""
     value = counts.thresholds.new_tensor(threshold)
-    index = torch.searchsorted(counts.thresholds, value).clamp(
-        max=len(counts.thresholds) - 1
-    )
+    index = torch.searchsorted(counts.thresholds, value)
+    index = index.clamp(max=len(counts.thresholds) - 1)
     return _costs_at(counts, point, index)._replace(threshold=value)
 
 
@@ -238,9 +237,8 @@ def _costs_at(
     p_miss = counts.misses[index].double() / counts.targets
     p_fa = counts.false_alarms[index].double() / counts.nontargets
     cost = miss * p_miss + false_alarm * p_fa
-    return DetectionCost(
-        cost, cost / min(miss, false_alarm), p_miss, p_fa, counts.thresholds[index]
-    )
+    normalized = cost / min(miss, false_alarm)
+    return DetectionCost(cost, normalized, p_miss, p_fa, counts.thresholds[index])
 
 
 def actual_detection_cost(
@@ -299,9 +297,8 @@ def half_total_error_rate(
         >>> half_total_error_rate(torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1]), threshold=0.5)
         tensor(0.2500, dtype=torch.float64)
     """
-    return HalfTotalErrorRate(num_classes, average, ignore_index, threshold=threshold)(
-        preds, target
-    )
+    measure = HalfTotalErrorRate(num_classes, average, ignore_index, threshold=threshold)
+    return measure(preds, target)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -318,7 +315,7 @@ class ActualDetectionCost(CostMeasure):
         is_number = (
             isinstance(threshold, int | float)
             and not isinstance(threshold, bool)
-            and threshold == threshold
+            and not isnan(threshold)
         )
         require(threshold is None or is_number, "number_or_none", "threshold", threshold)
         super().__post_init__()
@@ -333,7 +330,8 @@ class ActualDetectionCost(CostMeasure):
         counts = trials.errors()
         thresholds = self.thresholds_in_use[trials.label or 0]
         return [
-            cost_at(counts, *pair) for pair in zip(self.points, thresholds, strict=True)
+            cost_at(counts, point, threshold)
+            for point, threshold in zip(self.points, thresholds, strict=True)
         ]
 
 

@@ -86,9 +86,9 @@ def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
     """Warn if ``area``, under the ROC curve, is more than 2 standard deviations (of random scores) below 1/2."""
     targets = int(counts.targets)
     nontargets = int(counts.nontargets)
-    deviation = (
-        (targets + nontargets + 1) / (12 * targets * nontargets)
-    ) ** 0.5  # Mann and Whitney, 1947
+    # Mann and Whitney, 1947.
+    variance = (targets + nontargets + 1) / (12 * targets * nontargets)
+    deviation = variance**0.5
     if area < 0.5 - 2 * deviation:
         problem = f"the area under the ROC{name} is {area.item():.4g}, below 1/2: scores may be reversed"
         warnings.warn(
@@ -98,11 +98,11 @@ def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
 
 def area_under_roc(counts: ErrorCounts) -> Tensor:
     """Compute the share of (target, non-target) pairs in which the target scores higher, ties counting 1/2; float64."""
-    rejected = counts.false_alarms[:-1] - counts.false_alarms[1:]
+    nontargets_at = counts.false_alarms[:-1] - counts.false_alarms[1:]
     misses = counts.misses
-    lost = rejected.mul_(
-        misses[1:] + misses[:-1]
-    ).sum()  # twice the pairs where the target scores lower, plus ties
+    # Each non-target wins against the targets below it, and half against those of its score: doubled, all are whole.
+    # The product is in place, because there may be many trials.
+    lost = nontargets_at.mul_(misses[1:] + misses[:-1]).sum()
     doubled = 2 * counts.targets * counts.nontargets
     return (doubled - lost).double() / doubled
 
@@ -174,25 +174,27 @@ def hull_vertices(counts: ErrorCounts) -> Tensor:
     targets = counts.misses.diff().cpu().numpy()
     nontargets = -counts.false_alarms.diff().cpu().numpy()
     trials = targets + nontargets
-    blocks = torch.from_numpy(
-        isotonic_regression(targets / trials, weights=trials).blocks
-    ).to(counts.misses.device)
-    points = zip(
-        blocks.tolist(),
-        counts.false_alarms[blocks].tolist(),
-        counts.misses[blocks].tolist(),
-        strict=True,
-    )
-    hull: list[tuple[int, int, int]] = []
-    for index, x, y in points:  # rounding may leave a point on an edge; integers are exact
-        while len(hull) > 1 and _is_on_edge(*hull[-2][1:], *hull[-1][1:], x, y):
+    regression = isotonic_regression(targets / trials, weights=trials)
+    blocks = torch.from_numpy(regression.blocks).to(counts.misses.device)
+    # Rounding may leave a point on an edge; integers are exact.
+    points = torch.stack([counts.false_alarms[blocks], counts.misses[blocks]], dim=1)
+    hull = list[tuple[int, Point]]()
+    for index, (x, y) in zip(blocks.tolist(), points.tolist(), strict=True):
+        while len(hull) > 1 and _is_on_edge(hull[-2][1], hull[-1][1], (x, y)):
             hull.pop()
-        hull.append((index, x, y))
-    return blocks.new_tensor([index for index, _, _ in hull])
+        hull.append((index, (x, y)))
+    return blocks.new_tensor([index for index, _ in hull])
 
 
-def _is_on_edge(x0: int, y0: int, x1: int, y1: int, x2: int, y2: int) -> bool:
-    return (x0 - x1) * (y2 - y1) <= (x1 - x2) * (y1 - y0)
+Point = tuple[int, int]
+"""The numbers of false alarms and of misses at a threshold."""
+
+
+def _is_on_edge(before: Point, point: Point, after: Point) -> bool:
+    """Return whether ``point`` is on or above the line from ``before`` to ``after``: no vertex of the hull."""
+    slope_before = (before[0] - point[0]) * (after[1] - point[1])
+    slope_after = (point[0] - after[0]) * (point[1] - before[1])
+    return slope_before <= slope_after
 
 
 IGNORED = -1
@@ -215,27 +217,26 @@ class TrialBatch(NamedTuple):
         """
         labels = self.checked
         is_valid = labels.counted & (labels.raw == labels.target)
-        return torch.where(is_valid, labels.raw, IGNORED).to(
-            torch.int8 if labels.num_classes < 128 else torch.int32
-        )
+        dtype = torch.int8 if labels.num_classes < 128 else torch.int32
+        return torch.where(is_valid, labels.raw, IGNORED).to(dtype)
 
     def find_faults(self) -> Sequence[Fault]:
         """Return a `Fault`, the check of one validation rule, for each of `trial_rules`, in that order."""
-        highest = self.scores if self.scores.ndim == 1 else self.scores.amax(dim=1)
-        target_rule, score_rule = trial_rules(
-            None if self.scores.ndim == 1 else self.checked.num_classes
-        )
-        labels, scores, _ = self.checked.find_faults(
-            score_rule, self.scores, highest.isnan()
-        )
-        return labels._replace(rule=target_rule), scores
+        if self.scores.ndim == 1:
+            num_classes, highest = None, self.scores
+        else:
+            num_classes, highest = self.checked.num_classes, self.scores.amax(dim=1)
+        target_rule, score_rule = trial_rules(num_classes)
+        faults = self.checked.find_faults(score_rule, self.scores, highest.isnan())
+        label_fault, score_fault, _ = faults
+        return label_fault._replace(rule=target_rule), score_fault
 
 
 def trial_rules(num_classes: int | None) -> tuple[Rule, Rule]:
     """Return the rules of the values of target and preds."""
-    of_target = (
-        Rule("trial_labels", "target") if num_classes is None else label_rule(num_classes)
-    )
+    of_target = Rule("trial_labels", "target")
+    if num_classes is not None:
+        of_target = label_rule(num_classes)
     return of_target, Rule("no_nan", "preds")
 
 

@@ -94,9 +94,9 @@ class TrialMeasure(ABC, Generic[Value]):
     @property
     def detectors(self) -> int:
         """The number of detectors: C if each class is evaluated against all other classes, otherwise 1."""
-        return (
-            1 if self.num_classes is None or self.average == "micro" else self.num_classes
-        )
+        if self.num_classes is None or self.average == "micro":
+            return 1
+        return self.num_classes
 
     def rows(self, preds: Tensor, target: Tensor) -> TrialBatch:
         """Flatten scores (N, ...) or (N, C, ...) and labels (N, ...); do not wait for an accelerator."""
@@ -119,9 +119,8 @@ class TrialMeasure(ABC, Generic[Value]):
         scores = scores.double()
         if self.num_classes is None:
             return [BinaryTrials(None, scores, labels == 1)]
-        is_class = labels.unsqueeze(1) == torch.arange(
-            self.num_classes, device=labels.device
-        )
+        classes = torch.arange(self.num_classes, device=labels.device)
+        is_class = labels.unsqueeze(1) == classes
         if self.average == "micro":
             return [BinaryTrials(None, scores.flatten(), is_class.flatten())]
         return [
@@ -157,12 +156,12 @@ class DetectorStatistic(TrialMeasure[Tensor]):
 
     def details(self, by_class: Sequence[BinaryTrials]) -> Any:
         """Return the statistics (..., C), or (...) of a single detector; NaN without targets or without non-targets."""
-        parts = [
-            self.statistics(trials)
-            if trials.missing is None
-            else trials.scores.new_full(self.shape, nan)
-            for trials in by_class
-        ]
+        parts = list[Tensor]()
+        for trials in by_class:
+            if trials.missing is None:
+                parts.append(self.statistics(trials))
+            else:
+                parts.append(trials.scores.new_full(self.shape, nan))
         return torch.stack(parts, dim=-1) if len(parts) > 1 else parts[0]
 
     def value(self, by_class: Sequence[BinaryTrials]) -> Tensor:
@@ -171,11 +170,9 @@ class DetectorStatistic(TrialMeasure[Tensor]):
 
     def averaged(self, values: Tensor) -> Tensor:
         """Return the mean of ``values`` (..., C) over classes if ``average`` is "macro"; else ``values`` unchanged."""
-        return (
-            values.mean(dim=-1)
-            if self.num_classes is not None and self.average == "macro"
-            else values
-        )
+        if self.num_classes is None or self.average != "macro":
+            return values
+        return values.mean(dim=-1)
 
 
 class ErrorStatistic(DetectorStatistic):

@@ -44,9 +44,9 @@ def as_tensor(values: Any, name: str) -> Tensor:
     try:
         array = np.asarray(values)
         # torch cannot wrap a read-only array or one with negative strides.
-        return torch.from_numpy(
-            array if array.flags.writeable and array.flags.c_contiguous else array.copy()
-        )
+        if not array.flags.writeable or not array.flags.c_contiguous:
+            array = array.copy()
+        return torch.from_numpy(array)
     except (TypeError, ValueError):
         raise InvalidValueError("numbers", name, values) from None
 
@@ -61,11 +61,10 @@ def as_tensors(
 
 def by_class(values: Tensor, classes: int) -> Tensor:
     """Reshape (N, C, ...) or (C,) to (M, C)."""
-    return (
-        values
-        if values.ndim == 2
-        else values.movedim(min(1, values.ndim - 1), -1).reshape(-1, classes)
-    )
+    if values.ndim == 2:
+        return values
+    place = min(1, values.ndim - 1)  # the dimension of the classes
+    return values.movedim(place, -1).reshape(-1, classes)
 
 
 Columns = TypeVar("Columns", bound=tuple[Any, ...])
@@ -73,9 +72,8 @@ Columns = TypeVar("Columns", bound=tuple[Any, ...])
 
 def at_rows(columns: Columns, rows: slice | Tensor) -> Columns:
     """Return the NamedTuple ``columns`` with only some rows of its tensors; its other fields stay as they are."""
-    return type(columns)(
-        *[column[rows] if isinstance(column, Tensor) else column for column in columns]
-    )
+    fields = [column[rows] if isinstance(column, Tensor) else column for column in columns]
+    return type(columns)(*fields)
 
 
 def detached(values: Any, name: str = "preds") -> Tensor:
@@ -90,15 +88,14 @@ def is_spec(concern: object) -> TypeGuard[ConcernLike]:
 
 def no_concern(value: object) -> str:
     """Return the end of an error message: ``value``, shortened, and, for a path, the function that reads the file."""
-    text = repr(str(value) if isinstance(value, Path) else value)
-    short = (
-        text if len(text) <= 100 else f"{text[:97]}..."
-    )  # a message quotes at most 100 characters
-    return (
-        f"{short}: mpcs_torch.load_concern reads a file."
-        if isinstance(value, str | Path)
-        else f"{short}."
-    )
+    if isinstance(value, Path):
+        value = str(value)
+    text = repr(value)
+    if len(text) > 100:  # a message quotes at most 100 characters
+        text = f"{text[:97]}..."
+    if isinstance(value, str):
+        return f"{text}: mpcs_torch.load_concern reads a file."
+    return f"{text}."
 
 
 def concern_weights(concern: Tensor | ConcernLike, *, compact: bool = False) -> Tensor:
@@ -119,11 +116,8 @@ def concern_pairs(concern: Tensor | ConcernLike) -> Tensor:
 
 
 def _concern_tensor(concern: Any) -> Tensor:
-    if (
-        not isinstance(concern, Tensor)
-        and not hasattr(concern, "__array__")
-        and not isinstance(concern, list)
-    ):
+    is_array = isinstance(concern, Tensor | list) or hasattr(concern, "__array__")
+    if not is_array:
         raise InvalidValueError("spec_or_tensor", "concern", concern)
     return as_tensor(concern, "concern")
 
@@ -159,8 +153,6 @@ def concat_chunks(
 ) -> list[Tensor]:
     """Apply ``work`` to slices of rows as `map_chunks` does; concatenate each of its output tensors over the slices."""
     chunks = map_chunks(work, values)
-    return (
-        list(chunks[0])
-        if len(chunks) == 1
-        else [torch.cat(parts) for parts in zip(*chunks, strict=True)]
-    )
+    if len(chunks) == 1:
+        return list(chunks[0])
+    return [torch.cat(parts) for parts in zip(*chunks, strict=True)]

@@ -72,14 +72,10 @@ def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) ->
     With ``referral``, more columns are allowed: for coarse answers (groups of classes) and, last, for a referral.
     """
     _check_matrix(concern, num_classes, referral=referral)
-    costs = (
-        (concern.byte() if concern.dtype == torch.bool else concern)
-        .clone()
-        .fill_diagonal_(0)
-    )
-    require_all(
-        costs.isfinite() & (costs >= 0), Rule("costs_off_diagonal", "concern"), costs
-    )
+    costs = concern.byte() if concern.dtype == torch.bool else concern
+    costs = costs.clone().fill_diagonal_(0)
+    is_valid = costs.isfinite() & (costs >= 0)
+    require_all(is_valid, Rule("costs_off_diagonal", "concern"), costs)
     require(costs.any(), "some_cost", "concern")
 
 
@@ -101,7 +97,10 @@ def _check_matrix(
     if referral:
         allowed.append((num_classes, num_classes + 1))
     has_coarse_answers = (
-        referral and concern.ndim == 2 and len(concern) == num_classes < concern.shape[1]
+        referral
+        and concern.ndim == 2
+        and concern.shape[0] == num_classes
+        and concern.shape[1] > num_classes
     )
     shape = " or ".join(map(str, allowed))
     require(

@@ -20,9 +20,8 @@ from mpcs_torch.functional.inputs.probabilities import as_two_classes
 
 def highest_class(scores: Tensor, dim: int = 1) -> tuple[Tensor, Tensor]:
     """Return the highest score along ``dim`` (NaN if any is NaN) and its index; in a tie, the lower index."""
-    highest, label = scores.max(
-        dim=dim
-    )  # PyTorch documents that the first of several maxima is returned
+    # PyTorch documents that the first of several maxima is returned.
+    highest, label = scores.max(dim=dim)
     return highest, label
 
 
@@ -33,15 +32,14 @@ def highest_classes(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     # A sort is faster for few classes, and on accelerators it avoids the synchronization of the check for ties.
     if scores.shape[1] <= 16 or not scores.is_cpu or torch.compiler.is_compiling():
-        scores = (
-            scores if scores.is_cpu else scores + 0.0
-        )  # a GPU sort ranks -0.0 below 0.0
+        if not scores.is_cpu:
+            scores = scores + 0.0  # makes -0.0 to 0.0, because a GPU sorts them as unequal
         highest, label = scores.sort(dim=1, descending=True, stable=True)
         return highest[:, :k], label[:, :k]
     # topk is much faster than a sort, but does not define which class it drops in a tie for rank k.
     highest, label = scores.topk(min(k + 1, scores.shape[1]), dim=1)
     if k < scores.shape[1]:
-        tied = highest[:, k - 1] == highest[:, k]
+        tied = highest[:, k - 1] == highest[:, k]  # only these rows are sorted
         label[tied] = scores[tied].argsort(dim=1, descending=True, stable=True)[:, : k + 1]
     return highest[:, :k], label[:, :k]
 
@@ -73,25 +71,33 @@ class Decisions(NamedTuple):
             broken = self.raw.isnan()
         else:
             lowest = REFERRED if self.further else 0
-            broken = outside(
-                self.raw, lowest, self.labels.num_classes - 1 + max(0, self.further - 1)
-            )
-        return self.labels.find_faults(
-            decision_rule(self.labels.num_classes, self.further), self.raw, broken
-        )
+            highest = last_decision(self.labels.num_classes, self.further)
+            broken = outside(self.raw, lowest, highest)
+        rule = decision_rule(self.labels.num_classes, self.further)
+        return self.labels.find_faults(rule, self.raw, broken)
+
+
+def last_decision(num_classes: int, further: int) -> int:
+    """Return the highest code of a decision: that of the last coarse answer, or else of the last class."""
+    coarse_answers = max(0, further - 1)  # a referral has the code -1
+    return num_classes - 1 + coarse_answers
 
 
 def decision_rule(num_classes: int, further: int = 0) -> Rule:
     """Return the rule of the values of preds."""
-    return Rule(
-        "decisions_or_scores", "preds", decisions=decision_range(num_classes, further)
-    )
+    allowed = decision_range(num_classes, further)
+    return Rule("decisions_or_scores", "preds", decisions=allowed)
 
 
 def decision_range(num_classes: int, further: int) -> Rule:
     """Return the range of valid integer decisions."""
-    code = ("classes_only", "with_referral", "with_answers")[min(further, 2)]
-    last_answer = num_classes + further - 2
+    if further == 0:
+        code = "classes_only"
+    elif further == 1:
+        code = "with_referral"
+    else:
+        code = "with_answers"
+    last_answer = last_decision(num_classes, further)
     return Rule(code, last=num_classes - 1, referred=REFERRED, last_answer=last_answer)
 
 
@@ -121,8 +127,8 @@ def flatten_decisions(
         require(not preds.is_complex(), "classes_or_scores", "preds", preds.dtype)
         check_target(target, preds.shape)
         raw = preds.reshape(-1).long()
-        predicted = raw.clamp(0, num_classes - 1 + max(0, further - 1))
-        if further:
+        predicted = raw.clamp(0, last_decision(num_classes, further))
+        if further:  # the column of a referral is the last one
             predicted = torch.where(raw == REFERRED, num_classes + further - 1, predicted)
     return Decisions(
         predicted,

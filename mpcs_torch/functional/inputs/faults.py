@@ -34,22 +34,19 @@ def raise_first(faults: Sequence[Fault]) -> None:
     """Raise an InvalidValueError for the first sample that violates a rule, if any; this waits for an accelerator."""
     for fault in faults:
         if fault.broken is not None and fault.broken.any():
-            sample = int(fault.broken.int().argmax())
+            sample = int(fault.broken.int().argmax())  # the first: argmax of 0 and 1
             value = fault.values[sample]
-            column = (
-                int(value.isnan().int().argmax())
-                if value.ndim and value.isnan().any()
-                else None
-            )
+            column = None
+            if value.ndim and value.isnan().any():
+                column = int(value.isnan().int().argmax())
             raise fault.rule.broken_by(value.tolist(), sample=sample, column=column)
 
 
 def count_faults(faults: Sequence[Fault]) -> Tensor:
     """Count the samples that violate each rule, without waiting for an accelerator: int64 (len(faults),)."""
-    none = torch.zeros((), dtype=torch.int64, device=faults[0].values.device)
-    return torch.stack(
-        [none if fault.broken is None else fault.broken.sum() for fault in faults]
-    )
+    zero = torch.zeros((), dtype=torch.int64, device=faults[0].values.device)
+    counts = [zero if fault.broken is None else fault.broken.sum() for fault in faults]
+    return torch.stack(counts)
 
 
 def raise_for_counts(counts: Tensor, rules: Sequence[Rule]) -> None:
@@ -65,8 +62,9 @@ class ProbabilitiesWarning(UserWarning):
 
 def look_like_probabilities(logits: Tensor) -> bool:
     """Return whether ``logits`` (M, C) are >= 0 and each row sums to 1; False if M = 1: one row may do so by chance."""
+    # The first row alone shows that nearly all batches of logits are no probabilities.
     if logits.shape[0] < 2 or logits[0].min() < 0:
-        return False  # one row is enough to tell for nearly all batches
+        return False
     return bool((logits >= 0).all()) and sums_to_1(logits)
 
 
@@ -75,9 +73,8 @@ def warn_of_probabilities(logits: Tensor, ignored: Tensor | None = None) -> None
     if not logits.is_cpu or torch.compiler.is_compiling():
         return
     try:
-        is_suspect = look_like_probabilities(
-            (logits if ignored is None else logits[~ignored]).detach()
-        )
+        counted = logits if ignored is None else logits[~ignored]
+        is_suspect = look_like_probabilities(counted.detach())
     except RuntimeError:  # inside vmap, values cannot be read
         return
     if is_suspect:

@@ -76,15 +76,19 @@ def row_frequencies(values: Any, number: int) -> Tensor:
 def row_costs(values: Any, target: Tensor, shape: Sequence[int]) -> Tensor:
     """Validate the costs of M rows with labels ``target``, and return those of each decision: float64 (M, C), CPU.
 
-    They are those of each row, in the ``shape`` (N, C, ...), or by true class, of which those of the labels are taken.
+    ``values`` have the ``shape`` (N, C, ...), or (N, C, C, ...) with costs for each true class, from which those of the
+    labels are taken.
     """
     costs = as_tensor(values, "costs").cpu().double()
-    if tuple(costs.shape) == tuple(shape):
+    by_decision, by_true = tuple(shape), _by_true_class(shape)
+    if tuple(costs.shape) == by_decision:
         return valid_values("costs", by_class(costs, shape[1]))
-    by_true = _by_true_class(shape)
-    of_each = tuple(costs.shape) == by_true
     require(
-        of_each, "shape", "costs", costs, shape=f"{(*shape,)}, or by true class, {by_true}"
+        tuple(costs.shape) == by_true,
+        "shape",
+        "costs",
+        costs,
+        shape=f"{by_decision}, or by true class, {by_true}",
     )
     require(target.ndim == 1, "costs_of_soft_labels", "costs")
     return costs_by_label(valid_values("costs", flat_costs(costs, shape)), target)
@@ -92,7 +96,7 @@ def row_costs(values: Any, target: Tensor, shape: Sequence[int]) -> Tensor:
 
 def costs_by_label(costs: Tensor, target: Tensor) -> Tensor:
     """Return what each decision costs, (M, K), by ``costs`` (C, K) or (M, C, K), if ``target`` (M,) are the classes."""
-    if costs.ndim == 2:
+    if costs.ndim == 2:  # the same costs for all samples
         return costs.index_select(0, target)
     return costs.take_along_dim(target.reshape(-1, 1, 1), dim=1).squeeze(1)
 
@@ -122,12 +126,12 @@ def costs_if_wrong(amounts: Tensor) -> Tensor:
     """
     amounts = as_tensor(amounts, "amounts")
     require(amounts.ndim, "shape", "amounts", amounts, shape="(N, C), (N, C, ...) or (C,)")
-    place = min(1, amounts.ndim - 1)
-    of_class = valid_values("amounts", amounts).movedim(place, -1)
-    is_right = torch.eye(of_class.shape[-1], dtype=torch.bool, device=of_class.device)
-    return torch.where(is_right, 0, of_class.unsqueeze(-2)).movedim(
-        (-2, -1), (place, place + 1)
-    )
+    place = min(1, amounts.ndim - 1)  # the dimension of the classes
+    by_decision = valid_values("amounts", amounts).movedim(place, -1).unsqueeze(-2)
+    classes = by_decision.shape[-1]
+    is_right = torch.eye(classes, dtype=torch.bool, device=by_decision.device)
+    costs: Tensor = torch.where(is_right, 0, by_decision)  # (..., C, C)
+    return costs.movedim((-2, -1), (place, place + 1))
 
 
 def flat_costs(costs: Any, shape: Sequence[int]) -> Tensor:
@@ -137,15 +141,16 @@ def flat_costs(costs: Any, shape: Sequence[int]) -> Tensor:
     require(
         tuple(costs.shape) == by_true, "costs_by_true_class", "costs", costs, shape=by_true
     )
-    place = min(1, len(shape) - 1)
-    last: Tensor = costs.movedim((place, place + 1), (-2, -1))
-    return last.reshape(-1, shape[place], shape[place])
+    place = min(1, len(shape) - 1)  # the dimension of the classes
+    classes = shape[place]
+    classes_last: Tensor = costs.movedim((place, place + 1), (-2, -1))
+    return classes_last.reshape(-1, classes, classes)
 
 
 def _by_true_class(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the shape of costs by true class, for scores of ``shape`` (N, C, ...) or (C,)."""
     place = min(1, len(shape) - 1)
-    return (*shape[: place + 1], *shape[place:])
+    return (*shape[: place + 1], *shape[place:])  # the dimension of the classes twice
 
 
 def _row_values(argument: str, values: Any, number: int) -> Tensor:
@@ -158,14 +163,13 @@ def _row_values(argument: str, values: Any, number: int) -> Tensor:
 def valid_values(argument: str, tensor: Tensor) -> Tensor:
     """Return ``tensor`` (N, ...), whose values must obey the rule of ``argument``."""
     rule, is_valid = ROW_RULES[argument]
-    flat = tensor.unsqueeze(1).flatten(
-        1
-    )  # one value for each row, or one for each decision
-    bad = (~is_valid(flat)).nonzero().tolist()
+    by_row = tensor.unsqueeze(1).flatten(1)  # (N, 1) or (N, K): one value, or several
+    bad = (~is_valid(by_row)).nonzero().tolist()
     if bad:
         sample, column = bad[0]
-        place = {"sample": sample, "column": column if tensor.ndim > 1 else None}
-        raise rule.broken_by(flat[sample, column].item(), **place)
+        named_column = column if tensor.ndim > 1 else None
+        value = by_row[sample, column].item()
+        raise rule.broken_by(value, sample=sample, column=named_column)
     return tensor
 
 
@@ -175,11 +179,11 @@ def group_codes(argument: str, values: Any, number: int) -> Groups:
         count = len(values.codes)
         require(count == number, "name_for_each", argument, count, rows=number)
         return values
-    codes = dict[str, int]()
-    row_codes = [
-        codes.setdefault(name, len(codes)) for name in row_names(argument, values, number)
-    ]
-    return Groups(list(codes), torch.tensor(row_codes, dtype=torch.int64))
+    names = row_names(argument, values, number)
+    distinct = list(dict.fromkeys(names))
+    code_of = {name: code for code, name in enumerate(distinct)}
+    row_codes = [code_of[name] for name in names]
+    return Groups(distinct, torch.tensor(row_codes, dtype=torch.int64))
 
 
 def codes_by_column(groups: Any, number: int) -> dict[str, Groups]:
@@ -196,6 +200,5 @@ def codes_by_column(groups: Any, number: int) -> dict[str, Groups]:
 
 def _is_missing(name: object) -> bool:
     is_nan = isinstance(name, float) and isnan(name)
-    return (
-        name is None or is_nan or type(name).__name__ in ("NAType", "NaTType") or name == ""
-    )  # types of pandas
+    is_of_pandas = type(name).__name__ in ("NAType", "NaTType")
+    return name is None or is_nan or is_of_pandas or name == ""

@@ -28,9 +28,8 @@ class Bins(NamedTuple):
 
     def sum(self, values: Tensor) -> Tensor:
         """Sum ``values`` (M, ...) over the samples of each bin: (B, ...)."""
-        return values.new_zeros(self.number, *values.shape[1:]).index_add_(
-            0, self.codes, values
-        )
+        zeros = values.new_zeros(self.number, *values.shape[1:])
+        return zeros.index_add_(0, self.codes, values)
 
 
 class WeightedSum(NamedTuple):
@@ -69,11 +68,9 @@ class Labels(NamedTuple):
     @property
     def counted(self) -> Tensor:
         """The mask of samples that are not ignored: (M,), bool."""
-        return (
-            torch.ones_like(self.raw, dtype=torch.bool)
-            if self.ignored is None
-            else ~self.ignored
-        )
+        if self.ignored is None:
+            return torch.ones_like(self.raw, dtype=torch.bool)
+        return ~self.ignored
 
     def at(self, rows: slice | Tensor) -> "Labels":
         """Return the labels of the samples in ``rows``."""
@@ -85,9 +82,8 @@ class Labels(NamedTuple):
             return widened(values)
         if values.dtype == torch.bool:
             return torch.where(values, self.weight, 0.0)
-        return torch.where(
-            self.weight > 0, widened(values) * self.weight, 0.0
-        )  # 0 * inf is NaN
+        products = widened(values) * self.weight  # NaN for 0 * inf
+        return torch.where(self.weight > 0, products, 0.0)
 
     def add_up(self, terms: Sequence[Term], width: int, bins: Bins | None = None) -> Tensor:
         """Return the ``width`` sums of each term, one after the other, in one vector (K,), or in (B, K) with B bins."""
@@ -101,6 +97,7 @@ class Labels(NamedTuple):
             return bins.sum(weighted).unsqueeze(1)
         if bins is None:
             return Bins(term.place, width).sum(weighted)
+        # One number for each pair of a bin and a place.
         places = Bins(bins.codes * width + term.place, bins.number * width)
         return places.sum(weighted).view(bins.number, width)
 
@@ -110,13 +107,11 @@ class Labels(NamedTuple):
         if self.ignored is not None:
             bad_labels = bad_labels & ~self.ignored
             broken = broken & ~self.ignored
-        return (
-            Fault(label_rule(self.num_classes), self.raw, bad_labels),
-            Fault(rule, preds, broken),
-            Fault(WEIGHT_RULE, self.weight, None)
-            if self.counts_rows
-            else find_bad_weights(self.weight),
-        )
+        label_fault = Fault(label_rule(self.num_classes), self.raw, bad_labels)
+        weight_fault = Fault(WEIGHT_RULE, self.weight, None)  # weights of 1 are valid
+        if not self.counts_rows:
+            weight_fault = find_bad_weights(self.weight)
+        return label_fault, Fault(rule, preds, broken), weight_fault
 
 
 def value_rules(num_classes: int, rule: Rule) -> tuple[Rule, Rule, Rule]:

@@ -51,22 +51,20 @@ class LossBatch(NamedTuple):
 
     def mass(self) -> Tensor:
         """Return the weight (M,) of each sample in the mean loss, as in `torch.nn.functional.cross_entropy`."""
-        weight, ignore_index, *_ = self.settings
         if self.is_soft:
             mass = self.scores.new_ones(len(self.scores))
         else:
-            mass = (self.target != ignore_index).to(self.scores)
-            mass = mass if weight is None else mass * weight[self.labels]
+            mass = (self.target != self.settings.ignore_index).to(self.scores)
+            if self.settings.weight is not None:
+                mass = mass * self.settings.weight[self.labels]
         return mass if self.sample_weight is None else mass * self.sample_weight
 
     def class_shares(self) -> Tensor:
         """Return the class shares (M, C) of soft targets after label smoothing, multiplied by the class weights."""
-        weight, _, smoothing, _ = self.settings
-        shares = (
-            self.target
-            if smoothing == 0
-            else self.target * (1 - smoothing) + smoothing / self.target.shape[1]
-        )
+        weight, smoothing = self.settings.weight, self.settings.label_smoothing
+        shares = self.target
+        if smoothing != 0:
+            shares = shares * (1 - smoothing) + smoothing / shares.shape[1]
         return shares if weight is None else shares * weight
 
     def cross_entropy(self) -> Tensor:
@@ -86,14 +84,13 @@ class LossBatch(NamedTuple):
         return self._torch_cross_entropy(self.settings.reduction)
 
     def _torch_cross_entropy(self, reduction: LossReduction) -> Tensor:
-        weight, ignore_index, smoothing, _ = self.settings
         return cross_entropy(
             self.scores,
             self.target,
-            weight,
-            ignore_index=ignore_index,
+            self.settings.weight,
+            ignore_index=self.settings.ignore_index,
             reduction=reduction,
-            label_smoothing=smoothing,
+            label_smoothing=self.settings.label_smoothing,
         )
 
     def reduced(self, losses: Tensor) -> Tensor:
@@ -103,12 +100,12 @@ class LossBatch(NamedTuple):
         if self.settings.reduction == "none":
             return losses.reshape(self.shape)
         total = losses.sum()
-        mass = self.mass().sum()
         if self.settings.reduction == "sum":
             return total
-        return torch.where(
-            mass == 0, nan, total / torch.where(mass == 0, 1.0, mass)
-        )  # as in torch; the gradient is 0
+        # Without any mass the mean is NaN, as in torch, but its gradient is 0, because the division is by 1.
+        mass = self.mass().sum()
+        mean = total / torch.where(mass == 0, 1.0, mass)
+        return torch.where(mass == 0, nan, mean)
 
 
 def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
@@ -122,7 +119,10 @@ def loss_batch(
     """Check and flatten logits (N, C, ...) or (C,), and labels (N, ...) or (), or soft targets shaped like logits."""
     weight, ignore_index, label_smoothing, reduction = settings
     require(logits.is_floating_point(), "floating", "logits", logits.dtype)
-    classes = logits.shape[min(1, logits.ndim - 1)] if logits.ndim else 0
+    if logits.ndim > 1:
+        classes, shape = logits.shape[1], logits.shape[:1] + logits.shape[2:]
+    else:
+        classes, shape = logits.numel() if logits.ndim else 0, torch.Size()
     require(
         classes >= 2,
         "shape",
@@ -130,12 +130,12 @@ def loss_batch(
         logits,
         shape="(N, C), (N, C, ...) or (C,) with C >= 2",
     )
-    shape = logits.shape[:1] + logits.shape[2:] if logits.ndim > 1 else torch.Size()
-    dtype = torch.float32 if logits.element_size() == 2 else logits.dtype
+    dtype = (
+        torch.float32 if logits.element_size() == 2 else logits.dtype
+    )  # 2 bytes: float16
     if target.is_floating_point():
-        is_alike = target.shape == logits.shape
         require(
-            is_alike,
+            target.shape == logits.shape,
             "shape_of",
             "target",
             target,
@@ -162,9 +162,8 @@ def loss_batch(
         settings = settings._replace(weight=weight.to(logits.device, dtype))
     check_choice("reduction", reduction, LossReduction)
     if sample_weight is not None:
-        sample_weight = (
-            checked_sample_weight(sample_weight, shape).reshape(-1).to(logits.device, dtype)
-        )
+        sample_weight = checked_sample_weight(sample_weight, shape).reshape(-1)
+        sample_weight = sample_weight.to(logits.device, dtype)
     scores = by_class(logits, classes)
     warn_of_probabilities(scores)
     return LossBatch(scores.to(dtype), flat_target, sample_weight, settings, shape)

@@ -36,20 +36,18 @@ class Samples(NamedTuple):
 
     def at(self, rows: slice | Tensor) -> "Samples":
         """Return the samples in ``rows``."""
-        return (
-            self
-            if rows is EVERY_ROW
-            else Samples(self.scores[rows], self.labels.at(rows), self.scale)
-        )
+        if rows is EVERY_ROW:
+            return self
+        return Samples(self.scores[rows], self.labels.at(rows), self.scale)
 
     def wide(self) -> Tensor:
         """Return the scores (M, C) as float32 or wider; all scores of an ignored sample become 1 / C."""
         scores = self.scores.to(compute_dtype(self.scores))
         if self.labels.ignored is None:
             return scores
-        return torch.where(
-            self.labels.ignored.unsqueeze(1), 1 / self.labels.num_classes, scores
-        )  # 0 * NaN is NaN
+        # An ignored score may be NaN, and NaN times the weight 0 is NaN.
+        ignored = self.labels.ignored.unsqueeze(1)
+        return torch.where(ignored, 1 / self.labels.num_classes, scores)
 
     def probs(self) -> Tensor:
         """Return the class probabilities of each sample: (M, C)."""
@@ -71,7 +69,7 @@ class Samples(NamedTuple):
         return terms
 
     def find_faults(self) -> Sequence[Fault]:
-        """Return a `Fault`, the check of one validation rule, for labels, scores and weights."""
+        """Return three `Fault`: the checks of labels, of scores and of weights."""
         tolerance = sum_tolerance(self.scores.dtype)
         if self.scale == "logits":
             warn_of_probabilities(self.scores, self.labels.ignored)
@@ -81,12 +79,10 @@ class Samples(NamedTuple):
             total = self.scores.to(compute_dtype(self.scores)).logsumexp(dim=1)
             broken = outside(total, -tolerance, tolerance)
         else:
-            total = self.scores.sum(
-                dim=1
-            )  # accumulates in float32; dtype=float32 is ten times slower for 16 bits
-            broken = outside(total, 1 - tolerance, 1 + tolerance) | outside(
-                self.scores.amin(dim=1), 0
-            )
+            # torch adds 16-bit numbers in float32 anyway; with dtype=float32, it is ten times slower.
+            total = self.scores.sum(dim=1)
+            has_negative = outside(self.scores.amin(dim=1), 0)
+            broken = outside(total, 1 - tolerance, 1 + tolerance) | has_negative
         return self.labels.find_faults(SCORE_RULES[self.scale], self.scores, broken)
 
 
@@ -100,9 +96,8 @@ SCORE_RULES: Mapping[Scale, Rule] = {
 def compute_dtype(scores: Tensor) -> torch.dtype:
     """Return the dtype to compute in: float32 for scores of 16 bits, else the dtype of ``scores``."""
     # With a bfloat16 softmax and t = 50, MPCS would put one confidence in seven into the wrong interval.
-    return (
-        torch.float32 if scores.dtype in (torch.float16, torch.bfloat16) else scores.dtype
-    )
+    has_16_bits = scores.dtype in (torch.float16, torch.bfloat16)
+    return torch.float32 if has_16_bits else scores.dtype
 
 
 def log_softmax(scores: Tensor) -> Tensor:
@@ -137,19 +132,16 @@ def as_two_classes(
 
     If ``scale`` is None, raise a ValueError for binary scores, because their threshold (0 or 1/2) is unknown.
     """
-    if (
-        num_classes != 2
-        or preds.shape != target.shape
-        or not preds.is_floating_point()
-        or scale == "log_probs"
-    ):
+    is_binary = (
+        num_classes == 2 and preds.shape == target.shape and preds.is_floating_point()
+    )
+    if not is_binary or scale == "log_probs":
         return preds
     if scale is None:
         raise InvalidValueError("binary_scores", "preds", preds)
-    # A sigmoid is a softmax of the score and 0.
-    return torch.stack(
-        [1 - preds if scale == "probs" else torch.zeros_like(preds), preds], dim=1
-    )
+    # The sigmoid of a logit is the softmax of 0 and the logit.
+    of_class_0 = 1 - preds if scale == "probs" else torch.zeros_like(preds)
+    return torch.stack([of_class_0, preds], dim=1)
 
 
 def flatten_samples(
@@ -190,7 +182,6 @@ def checked_samples(
 
 def unlabelled_samples(preds: Tensor, num_classes: int, *, from_logits: bool) -> Samples:
     """Validate scores (N, C, ...), and return them as `Samples` whose labels are all 0."""
-    labels = torch.zeros(
-        preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device
-    )
+    shape = preds.shape[:1] + preds.shape[2:]  # without the classes
+    labels = torch.zeros(shape, dtype=torch.int64, device=preds.device)
     return checked_samples(preds, labels, num_classes, input_scale(from_logits))

@@ -25,7 +25,7 @@ from mpcs_torch.functional.inputs.labels import (
 )
 from mpcs_torch.functional.inputs.sum_tolerance import shares_tolerance
 
-SOFT_RULES = Rule("degrees", "target"), Rule("degrees", "preds"), WEIGHT_RULE
+SOFT_RULES = (Rule("degrees", "target"), Rule("degrees", "preds"), WEIGHT_RULE)
 ROUNDING = 1e-6
 """The tolerated distance from [0, 1], because the mean of float32 values is rounded."""
 SHARE_RULE = Rule("shares_of_annotators", "target")
@@ -48,29 +48,24 @@ class SoftSamples(NamedTuple):
     @property
     def predicted(self) -> Tensor:
         """Predictions clamped to [0, 1], 0 if ignored: (M, C), float64 if ``preds`` or ``target`` is, else float32."""
-        return self._counted(self.preds).clamp(0, 1)
+        return self._filled(self.preds).clamp(0, 1)
 
     @property
     def actual(self) -> Tensor:
         """Labels clamped to [0, 1], 0 if ignored: (M, C), float64 if ``preds`` or ``target`` is, else float32."""
-        return self._counted(self.target).clamp(0, 1)
+        return self._filled(self.target).clamp(0, 1)
 
     @property
     def counted(self) -> Tensor:
         """(M, C), bool: the values that are not ignored."""
-        return (
-            torch.ones_like(self.preds, dtype=torch.bool)
-            if self.ignored is None
-            else ~self.ignored
-        )
+        if self.ignored is None:
+            return torch.ones_like(self.preds, dtype=torch.bool)
+        return ~self.ignored
 
-    def _counted(self, values: Tensor) -> Tensor:
-        wide = (
-            torch.float64
-            if torch.float64 in (self.preds.dtype, self.target.dtype)
-            else torch.float32
-        )
-        values = values.to(wide)
+    def _filled(self, values: Tensor) -> Tensor:
+        """Return ``values`` (M, C) with 0 for those to ignore, in the common dtype of ``preds`` and ``target``."""
+        has_float64 = torch.float64 in (self.preds.dtype, self.target.dtype)
+        values = values.to(torch.float64 if has_float64 else torch.float32)
         return values if self.ignored is None else torch.where(self.ignored, 0.0, values)
 
     def at(self, rows: slice) -> "SoftSamples":
@@ -80,9 +75,10 @@ class SoftSamples(NamedTuple):
     def find_faults(self) -> Sequence[Fault]:
         """Return a `Fault`, the check of one validation rule, for each of `SOFT_RULES`, in that order."""
         target_rule, preds_rule, _ = SOFT_RULES
+        target, preds = self.target.detach(), self.preds.detach()
         return (
-            Fault(target_rule, self.target.detach(), self._broken(self.target.detach())),
-            Fault(preds_rule, self.preds.detach(), self._broken(self.preds.detach())),
+            Fault(target_rule, target, self._broken(target)),
+            Fault(preds_rule, preds, self._broken(preds)),
             find_bad_weights(self.weight),
         )
 
@@ -90,11 +86,10 @@ class SoftSamples(NamedTuple):
         """Return whether one of the ``values`` (M, C) of each sample, (M,), is not a degree of truth."""
 
         def is_outside(rows: slice) -> list[Tensor]:
-            degrees = self.at(rows)._counted(values[rows])
-            return [
-                outside(degrees.amin(dim=1), -ROUNDING)
-                | outside(degrees.amax(dim=1), highest=1 + ROUNDING)
-            ]
+            degrees = self.at(rows)._filled(values[rows])
+            is_below = outside(degrees.amin(dim=1), -ROUNDING)
+            is_above = outside(degrees.amax(dim=1), highest=1 + ROUNDING)
+            return [is_below | is_above]
 
         (broken,) = concat_chunks(is_outside, values)
         return broken
@@ -111,16 +106,14 @@ class SoftSamples(NamedTuple):
 
         def chunk_sums(rows: slice) -> list[Tensor]:
             chunk = self.at(rows)
-            weighted = element_values(chunk)
-            if self.is_weighted:
-                weighted = [values * chunk.weight.unsqueeze(1) for values in weighted]
-            weighted = [
-                widened(values) for values in weighted
-            ]  # faster than a sum with a dtype
-            return [
-                values.sum(dim=0) if bins is None else bins.sum(values)
-                for values in weighted
-            ]
+            sums = list[Tensor]()
+            for values in element_values(chunk):
+                weighted = values
+                if self.is_weighted:
+                    weighted = values * chunk.weight.unsqueeze(1)
+                weighted = widened(weighted)  # faster than a sum with a dtype
+                sums.append(weighted.sum(dim=0) if bins is None else bins.sum(weighted))
+            return sums
 
         if bins is not None:
             return chunk_sums(slice(None))
@@ -143,12 +136,11 @@ def flatten_soft(
     is_real = preds.ndim > 0 and not target.is_complex()
     _check_alike("target", target, preds, kind="real", is_kind=is_real)
     if ignore is not None:
-        _check_alike(
-            "ignore", ignore, preds, kind="bool", is_kind=ignore.dtype == torch.bool
-        )
+        is_bool = ignore.dtype == torch.bool
+        _check_alike("ignore", ignore, preds, kind="bool", is_kind=is_bool)
     classes = preds.shape[1] if preds.ndim > 1 else 1
     require(
-        num_classes in (None, classes),
+        num_classes is None or classes == num_classes,
         "class_dimension",
         "preds",
         preds,

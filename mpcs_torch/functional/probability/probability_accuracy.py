@@ -34,8 +34,9 @@ from mpcs_torch.functional.probability.scores import (
     prob_of_true_class,
 )
 
-PER_OCTAVE, OCTAVES = 16, 100
-LOW_CELLS = PER_OCTAVE * OCTAVES
+PER_OCTAVE = 16
+"""The number of parts of the lowest histogram cell from a probability to twice this probability."""
+LOW_CELLS = 100 * PER_OCTAVE
 """The number of parts, each of equal ratio, of the lowest histogram cell; the first part includes 0."""
 BinSpan = Literal["data", "unit"]
 
@@ -93,7 +94,8 @@ class _Bins(NamedTuple):
 
     def owner(self, probs: Tensor) -> Tensor:
         """Return the index of each probability's singular cell or bin (cells come first); `number` if it is in none."""
-        rank = self.rank[(probs / self.width).long().clamp(0, len(self.rank) - 1)]
+        cell = (probs / self.width).long().clamp(0, len(self.rank) - 1)
+        rank = self.rank[cell]
         index = torch.bucketize(probs, self.starts, right=True) - 1
         is_in_bin = (index >= 0) & (probs <= self.last)
         bins = torch.where(is_in_bin, index + self.number - len(self.starts), self.number)
@@ -112,20 +114,19 @@ class _Bins(NamedTuple):
 def equal_population(counts: Tensor, bins: int) -> Tensor:
     """Divide ``counts`` (G,) into at most ``bins`` runs of about equal sums; return the first index of each run."""
     total = counts.sum()
-    ranks = torch.arange(1, bins, device=counts.device) * total // bins
-    starts = torch.searchsorted(counts.cumsum(0), ranks, right=True)
+    quantiles = torch.arange(1, bins, device=counts.device) * total // bins
+    starts = torch.searchsorted(counts.cumsum(0), quantiles, right=True)
     return torch.cat([starts.new_zeros(1), torch.unique(starts[starts > 0])])
 
 
 def _edges(cells: int, device: torch.device) -> Tensor:
+    """Return the edges of the cells of a histogram, from 0 to 1, as `ProbabilityAccuracy.grid` counts them."""
     wide = widest_float(device)
-    lowest = (
-        2 ** (torch.arange(-LOW_CELLS, 0, device=device, dtype=wide) / PER_OCTAVE) / cells
-    )
-    lowest[0] = 0
-    return torch.cat(
-        [lowest, torch.arange(1, cells + 1, device=device, dtype=wide) / cells]
-    )
+    octaves = torch.arange(-LOW_CELLS, 0, device=device, dtype=wide) / PER_OCTAVE
+    low_edges = 2**octaves / cells
+    low_edges[0] = 0
+    equal_edges = torch.arange(1, cells + 1, device=device, dtype=wide) / cells
+    return torch.cat([low_edges, equal_edges])
 
 
 def probability_accuracy(
@@ -231,14 +232,16 @@ class ProbabilityAccuracy(Measure):
         check_floor(self.epsilon)
         require(self.n_bins >= 1, "at_least", "n_bins", self.n_bins, minimum=1)
         delta = self.delta
-        is_valid = delta is None or (
-            0 < delta <= 1 and abs(1 / delta - round(1 / delta)) < 1e-6
-        )
-        require(is_valid, "inverse_of_whole", "delta", delta)
+        cells_of_delta = 1
+        if delta is not None:
+            require(0 < delta <= 1, "inverse_of_whole", "delta", delta)
+            cells_of_delta = round(1 / delta)
+            is_inverse = abs(1 / delta - cells_of_delta) < 1e-6
+            require(is_inverse, "inverse_of_whole", "delta", delta)
         check_choice("span", self.span, BinSpan)
-        singular = 1 if delta is None else round(1 / delta)
-        is_multiple = self.cells is None or (self.cells >= 1 and self.cells % singular == 0)
-        require(is_multiple, "multiple", "cells", self.cells, number=singular)
+        if self.cells is not None:
+            is_multiple = self.cells >= 1 and self.cells % cells_of_delta == 0
+            require(is_multiple, "multiple", "cells", self.cells, number=cells_of_delta)
 
     @property
     def value_rules(self) -> Sequence[Rule]:
@@ -258,9 +261,8 @@ class ProbabilityAccuracy(Measure):
 
     def named(self, sums: Tensor) -> CellSums:
         """Split the sums into those of powers, rows, and cells."""
-        powers, samples, correct, incorrect = sums.split_with_sizes(
-            [len(POWERS), 1, self.grid, self.grid], -1
-        )
+        sizes = [len(POWERS), 1, self.grid, self.grid]
+        powers, samples, correct, incorrect = sums.split_with_sizes(sizes, -1)
         return CellSums(powers, samples.squeeze(-1), correct.long(), incorrect.long())
 
     def rows(
@@ -274,29 +276,25 @@ class ProbabilityAccuracy(Measure):
     def sums(self, rows: Samples, bins: Bins | None = None) -> Tensor:
         """Return the sums of all rows, or of the rows in each bin, without synchronizing an accelerator."""
         if bins is not None:
-            return torch.stack(
-                [self.sums(rows.at(bins.codes == code)) for code in range(bins.number)]
-            )
+            parts = [rows.at(bins.codes == code) for code in range(bins.number)]
+            return torch.stack([self.sums(part) for part in parts])
         probs = rows.probs()
         weight = rows.labels.weight
         powers = power_sums(rows.true_class_values(probs), weight, self.epsilon)
         cells = self._cells(probs.nan_to_num(0).to(weight.dtype))
         correct = Bins(rows.true_class_values(cells), self.grid).sum(weight)
-        total = Bins(cells.reshape(-1), self.grid).sum(
-            weight.unsqueeze(1).expand_as(cells).reshape(-1)
-        )
+        of_all_classes = weight.unsqueeze(1).expand_as(cells).reshape(-1)
+        total = Bins(cells.reshape(-1), self.grid).sum(of_all_classes)
         return torch.cat([powers, weight.sum().unsqueeze(0), correct, total - correct])
 
     def _cells(self, probs: Tensor) -> Tensor:
         """Return the index of the histogram cell of each probability."""
         assert self.cells is not None
         scaled = probs * self.cells
-        low_cell = (scaled.log2() * PER_OCTAVE).clamp(
-            min=-LOW_CELLS
-        ).floor().long() + LOW_CELLS
-        return torch.where(scaled < 1, low_cell, LOW_CELLS - 1 + scaled.long()).clamp(
-            0, self.grid - 1
-        )
+        octaves = (scaled.log2() * PER_OCTAVE).clamp(min=-LOW_CELLS)  # -inf for 0
+        low_cell = octaves.floor().long() + LOW_CELLS
+        equal_cell = LOW_CELLS - 1 + scaled.long()
+        return torch.where(scaled < 1, low_cell, equal_cell).clamp(0, self.grid - 1)
 
     def value_of_rows(self, rows: Samples) -> Any:
         """Return the reported means, the measured means and the slope by name."""
@@ -310,13 +308,13 @@ class ProbabilityAccuracy(Measure):
         true_probs = samples.map(prob_of_true_class)
         weight = samples.labels.weight
         reported = means_from_probs(true_probs, weight, self.epsilon)
-        counted = samples.at(samples.labels.counted)
-        of_true = widened(true_probs[samples.labels.counted])
+        counted = samples.labels.counted
+        of_true = widened(true_probs[counted])
+        # Each distinct value is a cell without width.
         values, counts = torch.unique(of_true, return_counts=True)
-        probs = counted.probs()
-        return reported, self._rates(
-            values, values, counts, probs, counts.new_ones(1).expand(probs.shape)
-        )
+        probs = samples.at(counted).probs()
+        ones = counts.new_ones(1).expand(probs.shape)
+        return reported, self._rates(values, values, counts, probs, ones)
 
     def value(self, sums: CellSums) -> Any:
         """Return the reported means, the measured means and the slope by name."""
@@ -330,11 +328,12 @@ class ProbabilityAccuracy(Measure):
         """Return the bins of the predicted probabilities, and the generalized means of their rates."""
         assert self.cells is not None
         edges = _edges(self.cells, sums.correct.device)
-        used = sums.correct + sums.incorrect > 0  # few rows fill few of the cells
+        total = sums.correct + sums.incorrect
+        used = total > 0  # few rows fill few of the cells
         low = edges[:-1][used]
         high = edges[1:][used]
-        total = sums.correct[used] + sums.incorrect[used]
-        return self._rates(low, high, sums.correct[used], (low + high) / 2, total)
+        middle = (low + high) / 2
+        return self._rates(low, high, sums.correct[used], middle, total[used])
 
     def _rates(
         self, low: Tensor, high: Tensor, of_true: Tensor, probs: Tensor, counts: Tensor
@@ -346,32 +345,33 @@ class ProbabilityAccuracy(Measure):
         """
         middle = (low + high) / 2
         total = int(of_true.sum())
-        most = min(self.n_bins, total)
+        max_bins = min(self.n_bins, total)
         width = self.delta or 1.0
         cells = round(1 / width)
         cell = (middle / width).long().clamp(0, cells - 1)
-        is_singular = Bins(cell, cells).sum(of_true) * most > (
-            inf if self.delta is None else total
-        )
+        # A cell is singular if it holds more than an average bin.
+        is_singular = Bins(cell, cells).sum(of_true) * max_bins > total
+        if self.delta is None:
+            is_singular = torch.zeros_like(is_singular)
         rest = torch.where(is_singular[cell], 0, of_true)
         kept = rest.nonzero().squeeze(1)
-        first = (
-            kept[equal_population(rest[kept], most - int(is_singular.sum()))]
-            if len(kept)
-            else kept
-        )
+        first = kept
+        last = 0.0
+        if len(kept):
+            bins_of_rest = max_bins - int(is_singular.sum())
+            first = kept[equal_population(rest[kept], bins_of_rest)]
+            last = float(middle[kept[-1]])
         edges = torch.cat([low[first], high[kept[-1:]]])
-        last = float(middle[kept[-1]]) if len(kept) else 0.0
         if self.span == "unit" and len(edges):
             edges[0] = 0
             edges[-1] = 1
             last = inf
-        singular = is_singular.nonzero().squeeze(1)
-        bins = _Bins(
-            width, torch.where(is_singular, is_singular.cumsum(0) - 1, -1), edges[:-1], last
-        )
-        starts = torch.cat([singular.to(low.dtype) * width, edges[:-1]])
-        ends = torch.cat([starts[: len(singular)] + width, edges[1:]])
+        rank = torch.where(is_singular, is_singular.cumsum(0) - 1, -1)
+        bins = _Bins(width, rank, edges[:-1], last)
+        # Count in singular cells and bins, and sort them together by their lower edges.
+        singular_starts = is_singular.nonzero().squeeze(1).to(low.dtype) * width
+        starts = torch.cat([singular_starts, edges[:-1]])
+        ends = torch.cat([singular_starts + width, edges[1:]])
         order = starts.argsort(stable=True)
         correct = bins.sums(middle, of_true)[order].to(low.dtype)
         both = bins.sums(probs, counts)[order].to(low.dtype)
@@ -385,10 +385,10 @@ def compare_means(
     reported: ProbabilityMeans, measured: ProbabilityMeans
 ) -> dict[str, Tensor]:
     """Return the three reported means, the three measured means, and the calibration slope, by name."""
-    named = {"reported": reported, "measured": measured}
-    values = {
-        f"{kind}_{name}": value
-        for kind, means in named.items()
-        for name, value in means._asdict().items()
-    }
-    return {**values, "slope": calibration_slope(reported, measured)}
+    values = dict[str, Tensor]()
+    for name, value in reported._asdict().items():
+        values[f"reported_{name}"] = value
+    for name, value in measured._asdict().items():
+        values[f"measured_{name}"] = value
+    values["slope"] = calibration_slope(reported, measured)
+    return values

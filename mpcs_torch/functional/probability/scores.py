@@ -14,8 +14,14 @@ from mpcs_torch.functional.inputs.logits import LossBatch
 from mpcs_torch.functional.inputs.probabilities import Samples, Scale, input_scale
 from mpcs_torch.functional.measure import IntervalRule, ProbabilityMeasure, Ratios
 
-GEOMETRIC, DECISIVE, ROBUST = POWERS = (0.0, 1.0, -2 / 3)
-"""The powers of geometric accuracy, decisiveness and robustness."""
+GEOMETRIC = 0.0
+"""The power of geometric accuracy."""
+DECISIVE = 1.0
+"""The power of decisiveness."""
+ROBUST = -2 / 3
+"""The power of robustness."""
+POWERS = (GEOMETRIC, DECISIVE, ROBUST)
+"""The powers in the order of the fields of `ProbabilityMeans`."""
 
 
 class ProbabilityMeans(NamedTuple):
@@ -63,9 +69,8 @@ def geometric_accuracy(
         >>> geometric_accuracy(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.6000, dtype=torch.float64)
     """
-    return GeometricAccuracy(num_classes, from_logits, ignore_index, epsilon)(
-        preds, target, sample_weight
-    )
+    measure = GeometricAccuracy(num_classes, from_logits, ignore_index, epsilon)
+    return measure(preds, target, sample_weight)
 
 
 def decisiveness(
@@ -90,9 +95,8 @@ def decisiveness(
         >>> decisiveness(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.6500, dtype=torch.float64)
     """
-    return Decisiveness(num_classes, from_logits, ignore_index, epsilon)(
-        preds, target, sample_weight
-    )
+    measure = Decisiveness(num_classes, from_logits, ignore_index, epsilon)
+    return measure(preds, target, sample_weight)
 
 
 def robustness(
@@ -118,9 +122,8 @@ def robustness(
         >>> robustness(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.5684, dtype=torch.float64)
     """
-    return Robustness(num_classes, from_logits, ignore_index, epsilon)(
-        preds, target, sample_weight
-    )
+    measure = Robustness(num_classes, from_logits, ignore_index, epsilon)
+    return measure(preds, target, sample_weight)
 
 
 def overconfidence(
@@ -152,9 +155,8 @@ def overconfidence(
         >>> overconfidence(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.2500, dtype=torch.float64)
     """
-    return Overconfidence(num_classes, from_logits, ignore_index)(
-        preds, target, sample_weight
-    )
+    measure = Overconfidence(num_classes, from_logits, ignore_index)
+    return measure(preds, target, sample_weight)
 
 
 class Overconfidence(ProbabilityMeasure):
@@ -195,19 +197,20 @@ def means_from_probs(probs: Tensor, weights: Tensor, epsilon: float) -> Probabil
 
 def power_sums(probs: Tensor, weights: Tensor, epsilon: float) -> Tensor:
     """Return weighted sums (3,) of log p, p and p^(-2/3), where p are ``probs`` clamped to >= ``epsilon``."""
-    powers = [floored_powers(probs, power, epsilon) for power in POWERS]
-    return torch.stack(
-        [torch.where(weights > 0, weights * power, 0.0).sum() for power in powers]
-    )  # 0 * inf is NaN
+    sums = list[Tensor]()
+    for power in POWERS:
+        powers = floored_powers(probs, power, epsilon)
+        # A power may be infinite, and infinity times the weight 0 is NaN.
+        sums.append(torch.where(weights > 0, weights * powers, 0.0).sum())
+    return torch.stack(sums)
 
 
 def means_of_sums(sums: Tensor, weight: Tensor) -> ProbabilityMeans:
     """Return geometric accuracy, decisiveness and robustness from their power ``sums`` (3,) and the total weight."""
     return ProbabilityMeans(
-        *(
-            mean_from_total(total, weight, power)
-            for total, power in zip(sums, POWERS, strict=True)
-        )
+        mean_from_total(sums[0], weight, GEOMETRIC),
+        mean_from_total(sums[1], weight, DECISIVE),
+        mean_from_total(sums[2], weight, ROBUST),
     )
 
 
@@ -239,7 +242,7 @@ class GeometricAccuracy(ProbabilityMeasure):
 
     def value(self, sums: WeightedSum) -> Tensor:
         """Return the generalized mean over samples; NaN if there are no samples."""
-        return mean_from_total(*sums, self.power)
+        return mean_from_total(sums.total, sums.weight, self.power)
 
     def value_from_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
         """Return the generalized mean of probabilities, given ``ratio``, the mean of the terms."""
@@ -268,28 +271,26 @@ class Robustness(GeometricAccuracy):
     """The measure of `robustness`."""
 
     power = ROBUST
-    interval_rule = (
-        "bounded"  # dominated by rare unlikely labels, which a sample of 100 often lacks
-    )
+    # The mean is dominated by rare unlikely labels, which a sample of 100 often lacks.
+    interval_rule = "bounded"
 
 
 def generalized_mean_loss(batch: LossBatch, power: float) -> Tensor:
     """Compute the loss `mpcs_torch.learning.GeneralizedMeanLoss`, a scalar, with the exponent ``power``."""
-    counts = mass = widened(batch.mass())
+    counts = widened(batch.mass())
+    mass = counts
     if batch.is_soft:
         share_weight = batch.class_shares().sum(dim=1)
         logs = -batch.cross_entropy() / share_weight
-        mass = widened(share_weight) * mass
+        mass = widened(share_weight) * counts
     else:
+        # Class weights are in the mass of a sample, so they must not be in its logarithm.
         unweighted = batch._replace(settings=batch.settings._replace(weight=None))
         logs = -unweighted.cross_entropy()  # 0 for ignored samples
-    logs = widened(
-        torch.where(mass == 0, 0.0, logs)
-    )  # a weight of 0 also drops an impossible class
+    # A weight of 0 also drops a sample whose true class is impossible.
+    logs = widened(torch.where(mass == 0, 0.0, logs))
     total = mass.sum()
-    if (
-        abs(power) < 1e-8
-    ):  # treated as 0, because rounding errors are larger than this difference
+    if abs(power) < 1e-8:  # rounding errors are larger than the difference to the power 0
         log_mean = (mass * logs).sum() / total
     else:
         log_mean = (torch.logsumexp(power * logs + mass.log(), dim=0) - total.log()) / power
@@ -324,9 +325,8 @@ def brier_score(
         >>> brier_score(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.3125, dtype=torch.float64)
     """
-    return BrierScore(num_classes, from_logits, ignore_index, over_classes)(
-        preds, target, sample_weight
-    )
+    measure = BrierScore(num_classes, from_logits, ignore_index, over_classes)
+    return measure(preds, target, sample_weight)
 
 
 @dataclass(eq=False)
@@ -349,16 +349,15 @@ class BrierScore(ProbabilityMeasure):
         # exp(log_softmax) and softmax differ in the last digit; records of training runs contain the former.
         probs = samples.probs() if samples.scale == "probs" else samples.log_probs().exp()
         label = samples.labels.target.unsqueeze(1)
-        squares = probs.scatter_add(
-            1, label, torch.full_like(label, -1, dtype=probs.dtype)
-        ).square()
+        minus_one = torch.full_like(label, -1, dtype=probs.dtype)
+        squares = probs.scatter_add(1, label, minus_one).square()
         return widened(squares).sum(1)  # faster than a sum with a dtype
 
     def value(self, sums: WeightedSum) -> Tensor:
         """Return the mean over samples; NaN if there are no samples."""
-        return sums.total / (
-            sums.weight if self.over_classes == "sum" else sums.weight * self.num_classes
-        )
+        if self.over_classes == "sum":
+            return sums.total / sums.weight
+        return sums.total / (sums.weight * self.num_classes)
 
     def value_from_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
         """Return ``ratio``, divided by the number of classes if ``over_classes`` is ``"mean"``."""
@@ -391,9 +390,8 @@ def cross_entropy(
         >>> cross_entropy(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.4581, dtype=torch.float64)
     """
-    return CrossEntropy(num_classes, from_logits, ignore_index, normalized)(
-        preds, target, sample_weight
-    )
+    measure = CrossEntropy(num_classes, from_logits, ignore_index, normalized)
+    return measure(preds, target, sample_weight)
 
 
 UNSEEN_LOSS = -log(1e-12)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
@@ -130,13 +131,12 @@ class MatthewsCorrelation(ClassCountMeasure):
         right, true, predicted = sums
         total = true.sum(-1)
         covariance = right.sum(-1) * total - (true * predicted).sum(-1)
-        spread = (total**2 - true.square().sum(-1)) * (
-            total**2 - predicted.square().sum(-1)
-        )
+        of_true = total**2 - true.square().sum(-1)
+        of_predicted = total**2 - predicted.square().sum(-1)
+        spread = of_true * of_predicted
         is_defined = spread > 0
-        return torch.where(
-            is_defined, covariance / torch.where(is_defined, spread, 1.0).sqrt(), 0.0
-        )
+        correlation = covariance / torch.where(is_defined, spread, 1.0).sqrt()
+        return torch.where(is_defined, correlation, 0.0)
 
     def averaged_classes(self, sums: ClassCounts) -> None:
         """Return None, because the value is not an average over classes."""
@@ -180,11 +180,10 @@ class MulticlassQualityMetrics(ClassCountMeasure):
         }
 
     def _fscore(self, precision: Tensor, recall: Tensor) -> Tensor:
-        zero_fscore = float("nan") if self.zero_division != self.zero_division else 0.0
+        zero_fscore = nan if isnan(self.zero_division) else 0.0
         squared = self.beta**2
-        return _divide(
-            (1 + squared) * precision * recall, squared * precision + recall, zero_fscore
-        )
+        numerator = (1 + squared) * precision * recall
+        return _divide(numerator, squared * precision + recall, zero_fscore)
 
 
 class OneQuality(MulticlassQualityMetrics):
@@ -206,9 +205,8 @@ class OfAccuracy(OneQuality):
 
     def value_from_ratio(self, ratio: float, whole: ClassCounts) -> float:  # noqa: ARG002  # the same for any samples
         """Return the value of the metric for the accuracy ``ratio``."""
-        counts = torch.eye(self.num_classes, dtype=torch.float64)[
-            0
-        ]  # one sample, of class 0
+        # One sample of class 0, whose decision is right to the degree ``ratio``.
+        counts = torch.eye(self.num_classes, dtype=torch.float64)[0]
         return self.value(ClassCounts(ratio * counts, counts, counts)).item()
 
 
@@ -307,8 +305,9 @@ class ClassRate(DecisionMeasure):
         """Return whether a row counts in the numerator and in the denominator of the rate."""
         true = is_in(rows.labels.target, self.classes)
         predicted = is_in(rows.predicted, self.classes)
-        total = {"recall": true, "specificity": ~true, "precision": predicted}[self.rate]
-        return Term(number=total & (true == predicted)), Term(number=total)
+        counted = {"recall": true, "specificity": ~true, "precision": predicted}[self.rate]
+        is_right = true == predicted
+        return Term(number=counted & is_right), Term(number=counted)
 
 
 def is_in(labels: Tensor, classes: Sequence[int]) -> Tensor:

@@ -109,14 +109,13 @@ class SoftScore(SoftMeasure):
 
     def value(self, sums: SoftSums) -> Tensor:
         """Return the F score (...), or (..., C) if ``average`` is "none"."""
+        shared, predicted, actual = sums.shared, sums.predicted, sums.actual
+        if self.average == "micro":
+            shared, predicted, actual = shared.sum(-1), predicted.sum(-1), actual.sum(-1)
+        # The equation of `soft_fbeta`, divided by 1 + beta^2, so that beta may be infinite.
         actual_share = 1.0 if self.beta == inf else self.beta**2 / (1 + self.beta**2)
-        pooled = (
-            SoftSums(*(field.sum(-1) for field in sums))
-            if self.average == "micro"
-            else sums
-        )
-        mass = actual_share * pooled.actual + (1 - actual_share) * pooled.predicted
-        score = self._quotient(pooled.shared, mass)
+        mass = actual_share * actual + (1 - actual_share) * predicted
+        score = self._quotient(shared, mass)
         if self.average == "macro":
             return score.mean(-1)
         if self.average == "weighted":
@@ -126,12 +125,10 @@ class SoftScore(SoftMeasure):
         return score
 
     def _quotient(self, numerator: Tensor, denominator: Tensor) -> Tensor:
-        is_empty = denominator == 0  # the gradient of 0 / 0 would be NaN
-        return torch.where(
-            is_empty,
-            self.zero_division,
-            numerator / torch.where(is_empty, 1.0, denominator),
-        )
+        is_empty = denominator == 0
+        # The gradient of 0 / 0 would be NaN, even where the quotient is not used.
+        quotient = numerator / torch.where(is_empty, 1.0, denominator)
+        return torch.where(is_empty, self.zero_division, quotient)
 
     def averaged_classes(self, sums: SoftSums) -> Tensor | None:
         """Return the sum of labels of each class if the value is a macro average, else None."""
@@ -160,9 +157,8 @@ class SoftFBeta(SoftScore):
         elif self.t_norm == "product":
             shared = widened(p) * widened(y)
         else:
-            shared = (widened(p) + widened(y) - 1).clamp(
-                min=0
-            )  # in float32, p + 1 loses digits of a small p
+            # In float32, p + 1 loses digits of a small p.
+            shared = (widened(p) + widened(y) - 1).clamp(min=0)
         return shared, p, y, samples.counted
 
 
@@ -186,9 +182,8 @@ class HardF1(SoftScore):
         if isinstance(threshold, Tensor):
             is_by_class = threshold.shape == shape and threshold.is_floating_point()
             require(is_by_class, "number_or_shape", "threshold", threshold, shape=shape)
-        require(
-            not torch.as_tensor(threshold).isnan().any(), "no_nan", "threshold", threshold
-        )
+        has_nan = torch.as_tensor(threshold).isnan().any()
+        require(not has_nan, "no_nan", "threshold", threshold)
 
     def degrees(self, samples: SoftSamples) -> Sequence[Tensor]:
         """Return whether both are positive, the predictions above the threshold, the labels above 0.5, and all."""
@@ -217,9 +212,8 @@ def soft_precision(
         >>> soft_precision(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.7857, dtype=torch.float64)
     """
-    return SoftFBeta(num_classes, 0.0, average, zero_division, t_norm)(
-        preds, target, sample_weight, ignore
-    )
+    measure = SoftFBeta(num_classes, 0.0, average, zero_division, t_norm)
+    return measure(preds, target, sample_weight, ignore)
 
 
 def soft_recall(
@@ -242,9 +236,8 @@ def soft_recall(
         >>> soft_recall(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.9167, dtype=torch.float64)
     """
-    return SoftFBeta(num_classes, inf, average, zero_division, t_norm)(
-        preds, target, sample_weight, ignore
-    )
+    measure = SoftFBeta(num_classes, inf, average, zero_division, t_norm)
+    return measure(preds, target, sample_weight, ignore)
 
 
 def soft_f1(
@@ -267,9 +260,8 @@ def soft_f1(
         >>> soft_f1(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.8462, dtype=torch.float64)
     """
-    return SoftFBeta(num_classes, 1.0, average, zero_division, t_norm)(
-        preds, target, sample_weight, ignore
-    )
+    measure = SoftFBeta(num_classes, 1.0, average, zero_division, t_norm)
+    return measure(preds, target, sample_weight, ignore)
 
 
 def soft_fbeta(
@@ -321,9 +313,8 @@ def soft_fbeta(
         tensor(0.8871, dtype=torch.float64)
     """
     check_beta(beta)
-    return SoftFBeta(num_classes, beta, average, zero_division, t_norm)(
-        preds, target, sample_weight, ignore
-    )
+    measure = SoftFBeta(num_classes, beta, average, zero_division, t_norm)
+    return measure(preds, target, sample_weight, ignore)
 
 
 def hard_f1(
@@ -353,9 +344,8 @@ def hard_f1(
         >>> hard_f1(torch.tensor([0.9, 0.6, 0.1]), torch.tensor([1.0, 0.2, 0.0]), num_classes=1)
         tensor(0.6667, dtype=torch.float64)
     """
-    return HardF1(num_classes, 1.0, average, zero_division, threshold)(
-        preds, target, sample_weight, ignore
-    )
+    measure = HardF1(num_classes, 1.0, average, zero_division, threshold)
+    return measure(preds, target, sample_weight, ignore)
 
 
 def soft_kl_divergence(
@@ -418,7 +408,8 @@ class SoftKLDivergence(SoftMeasure):
     def _divergences(self, samples: SoftSamples) -> Sequence[Tensor]:
         p = widened(samples.predicted)  # 1 - 1e-8 is 1 in float32
         y = widened(samples.actual)
-        p = p.clamp(self.epsilon, 1 - self.epsilon) if self.epsilon else p
+        if self.epsilon:
+            p = p.clamp(self.epsilon, 1 - self.epsilon)
         values = _divergence(p, y) + _divergence(1 - p, 1 - y)
         return torch.where(samples.counted, values, 0.0), samples.counted
 
@@ -426,6 +417,6 @@ class SoftKLDivergence(SoftMeasure):
 def _divergence(p: Tensor, y: Tensor) -> Tensor:
     """Return y log(y / p) for each pair of elements; where y is 0, the value and its gradient are 0 for any p."""
     is_positive = y > 0
-    return y * (
-        torch.where(is_positive, y, 1.0).log() - torch.where(is_positive, p, 1.0).log()
-    )
+    log_y = torch.where(is_positive, y, 1.0).log()
+    log_p = torch.where(is_positive, p, 1.0).log()
+    return y * (log_y - log_p)
