@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -22,8 +22,6 @@ from mpcs_torch.io.untrusted_files import MAX_COLUMNS, MAX_LINE_BYTES, FileRuleE
 
 BLOCK_BYTES, BYTES_PER_VALUE = 2**20, 64
 """The minimum size of the blocks that pyarrow reads, and their bytes per column. A row must fit in a block."""
-BLOCK_ROWS = 2**16
-"""The number of rows that are held as Python objects at a time."""
 SNIFFED_ROWS, SNIFFED_BYTES = 50, 2**16
 """The maximum numbers of rows and of bytes from which the dialect is inferred."""
 SPACE = " "
@@ -153,12 +151,11 @@ def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     return []
 
 
-def _reader(lines: Iterable[str], delimiter: str, *, has_quotes: bool = True) -> Any:
+def _reader(lines: Iterable[str], delimiter: str) -> Any:
     """Return a csv reader of ``lines``. With the delimiter `SPACE`, any run of white space separates fields."""
     return csv.reader(
         (" ".join(line.split()) for line in lines) if delimiter == SPACE else lines,
         delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE,
     )
 
 
@@ -230,68 +227,67 @@ def read_text(
 ) -> dict[str, Any]:
     """Read the ``wanted`` columns as Arrow arrays: at least the first ``rows`` rows, or all rows if ``rows`` is None.
 
-    The columns in ``numbers`` become numbers. If pyarrow fails to read one of them, all columns are read as texts.
+    The columns in ``numbers`` become numbers. If pyarrow knows a value of them as none, all are read as texts.
     """
     import pyarrow
 
-    content, places = (
-        read(),
-        {name: place for place, name in reversed(list(enumerate(dialect.names)))},
-    )
-    with suppress(pyarrow.ArrowException, UnicodeError):
-        table = _by_arrow(
-            content, dialect, {places[name]: name in numbers for name in wanted}, rows
-        )
-        return {name: table.column(str(places[name])).combine_chunks() for name in wanted}
-    parts, left = (
-        {name: list[Any]() for name in wanted},
-        islice(_rows(path, dialect, content), rows),
-    )
-    while block := [*islice(left, BLOCK_ROWS)]:
-        for name in wanted:
-            parts[name].append(
-                pyarrow.array([row[places[name]] for row in block], pyarrow.string())
-            )
-    return {
-        name: pyarrow.chunked_array(arrays, pyarrow.string()).combine_chunks()
-        for name, arrays in parts.items()
-    }
+    content = read()
+    if not dialect.encoding.startswith("utf-8"):
+        content = _decoded(path, dialect, content).encode()
+    places = {name: place for place, name in reversed(list(enumerate(dialect.names)))}
+    is_number = {places[name]: name in numbers for name in wanted}
+    try:
+        table = _by_arrow(path, dialect, content, is_number, rows)
+    except pyarrow.ArrowException:
+        lines = io.StringIO(_decoded(path, dialect, content))
+        if not any(line.strip("\r\n") for line in islice(lines, dialect.first_lines, None)):
+            return {name: pyarrow.array([], pyarrow.string()) for name in wanted}
+        # A row may be longer than a block, too.
+        texts, size = dict.fromkeys(is_number, False), len(content)
+        table = _by_arrow(path, dialect, content, texts, rows, block=size)
+    return {name: table.column(str(places[name])).combine_chunks() for name in wanted}
 
 
 def _by_arrow(
-    content: bytes, dialect: Dialect, is_number: Mapping[int, bool], rows: int | None
+    path: Path,
+    dialect: Dialect,
+    content: bytes,
+    is_number: Mapping[int, bool],
+    rows: int | None,
+    *,
+    block: int = 0,
 ) -> Any:
     """Read the columns whose indices are keys of ``is_number``, as numbers if the value is True; name them by index."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 
-    delimiter, is_utf8 = dialect.delimiter, dialect.encoding.startswith("utf-8")
-    if delimiter == SPACE:
-        if not is_utf8:
-            raise pyarrow.ArrowInvalid("only in UTF-8 is each white space one byte")
+    faults, names = list[Any](), dialect.names
+
+    def refused(row: Any) -> str:
+        faults.append(row)
+        return "error"
+
+    if dialect.delimiter == SPACE:
         content = _single_spaces(content)
     types = {
         str(place): pyarrow.float64() if is_one else pyarrow.string()
         for place, is_one in is_number.items()
     }
-    if not is_utf8:
-        content = content.decode(dialect.encoding).encode()
     # Arrow's threads may drop their last buffer when Python has ended, and abort the process if Python owns it.
     owned = pyarrow.BufferOutputStream()
     owned.write(content)
-    opened = arrow_csv.open_csv(
-        pyarrow.BufferReader(owned.getvalue()),
+    options = (
         arrow_csv.ReadOptions(
-            block_size=max(BLOCK_BYTES, BYTES_PER_VALUE * len(dialect.names)),
+            use_threads=False,  # else pyarrow does not number the rows that it refuses
+            block_size=max(BLOCK_BYTES, BYTES_PER_VALUE * len(names), block),
             skip_rows=dialect.first_lines,
-            column_names=[
-                str(place) for place in range(len(dialect.names))
-            ],  # names may be repeated
+            column_names=[str(place) for place in range(len(names))],  # may be repeated
         ),
         arrow_csv.ParseOptions(
-            delimiter=delimiter,
+            delimiter=dialect.delimiter,
             quote_char='"' if dialect.has_quotes else False,
             newlines_in_values=True,
+            invalid_row_handler=refused,
         ),
         # Without null_values, pyarrow reads an empty text and "NaN" as Python does.
         arrow_csv.ConvertOptions(
@@ -301,12 +297,20 @@ def _by_arrow(
             decimal_point=dialect.decimal,
         ),
     )
-    with opened as reader:  # the reader closes its threads
-        return (
-            reader.read_all()
-            if rows is None
-            else pyarrow.Table.from_batches(islice(reader, 1), reader.schema)
-        )
+    try:
+        with arrow_csv.open_csv(pyarrow.BufferReader(owned.getvalue()), *options) as reader:
+            if rows is None:
+                return reader.read_all()
+            return pyarrow.Table.from_batches(islice(reader, 1), reader.schema)
+    except pyarrow.ArrowInvalid:
+        if not faults:
+            raise
+    number, size = faults[0].number - dialect.first_lines, faults[0].actual_columns
+    if size < len(names):
+        rule = Rule("all_values_of_row", number=size, names=len(names))
+        raise PredictionsError(path, rule, row=number, column=names[size])
+    rule = Rule("name_of_value", number=size)
+    raise PredictionsError(path, rule, row=number, column=len(names) + 1)
 
 
 def _single_spaces(content: bytes) -> bytes:
@@ -317,37 +321,9 @@ def _single_spaces(content: bytes) -> bytes:
     return content.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
 
 
-def _rows(path: Path, dialect: Dialect, content: bytes) -> Iterator[list[str]]:
-    names = dialect.names
-    text = io.TextIOWrapper(io.BytesIO(content), dialect.encoding, newline="")
+def _decoded(path: Path, dialect: Dialect, content: bytes) -> str:
     try:
-        lines = islice(text, dialect.first_lines, None)
-        rows = filter(
-            None, _reader(lines, dialect.delimiter, has_quotes=dialect.has_quotes)
-        )
-        for number, row in enumerate(rows, start=1):
-            if len(row) < len(names):
-                raise PredictionsError(
-                    path,
-                    Rule("all_values_of_row", number=len(row), names=len(names)),
-                    row=number,
-                    column=names[len(row)],
-                )
-            if len(row) > len(names):
-                raise PredictionsError(
-                    path,
-                    Rule("name_of_value", number=len(row)),
-                    row=number,
-                    column=len(names) + 1,
-                )
-            yield row
-    except UnicodeDecodeError:
-        _refuse_undecodable(path, dialect, content)
-
-
-def _refuse_undecodable(path: Path, dialect: Dialect, content: bytes) -> None:
-    try:
-        content.decode(dialect.encoding)
+        return content.decode(dialect.encoding)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise PredictionsError(

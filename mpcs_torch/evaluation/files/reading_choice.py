@@ -109,7 +109,7 @@ def _problem(facts: Facts, ranked: Sequence[Reading]) -> Rule:
         return doubts[0]
     if named and named[0].broken is not None:
         return named[0].broken
-    if MATRIX in facts.table.dialect:
+    if facts.of_trials and MATRIX in facts.table.dialect:
         return Rule("labels_of_matrix")
     labels = label_candidates(facts) if facts.needs_labels else [Labels()]
     codes = ("no_labels", "no_scores")

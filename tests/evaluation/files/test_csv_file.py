@@ -1,21 +1,22 @@
-"""Csv files: pyarrow reads what Python's csv module reads, and where it cannot, that module goes on."""
+"""Csv files: pyarrow reads what Python's csv module reads."""
 
 import csv
 import io
+import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from mpcs_torch.evaluation.files import delimited
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import PredictionsError
+from mpcs_torch.evaluation.files.tables import is_gap, to_number
 from tests.refused import refused_file
 
 NUMBERS = [
@@ -92,6 +93,26 @@ def read(path: Path) -> list[tuple[float, str]] | str:
         return str(error)
 
 
+def by_python(path: Path) -> list[tuple[float, str]] | str:
+    """Return what `read` does by Python's csv module; of an error, only the place."""
+    dialect = delimited.sniff(path, path.read_bytes())
+    assume(dialect.names == ["id", "number", "text"] and dialect.decimal == ".")
+    numbers = list[tuple[float, str]]()
+    faults = list[str]()
+    with path.open(encoding=dialect.encoding, newline="") as lines:
+        below = itertools.islice(lines, dialect.first_lines, None)
+        rows = filter(None, csv.reader(below, delimiter=dialect.delimiter))
+        for place, row in enumerate(rows, start=1):
+            if len(row) != 3:
+                return f"row {place}, column "
+            number = np.nan if is_gap(row[1]) else to_number(row[1])
+            if number is None:
+                faults.append(f"row {place}, column number: must be a number")
+            else:
+                numbers.append((number, row[2]))
+    return faults[0] if faults else numbers
+
+
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(content=files(), block=st.sampled_from([64, 512, 2**20]))
@@ -103,18 +124,12 @@ def test_pyarrow_reads_what_python_reads(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delimited, "BLOCK_BYTES", block)
         patch.setattr(delimited, "BYTES_PER_VALUE", 1)
-        quickly = read(path)
-        patch.setattr(delimited, "_by_arrow", never)
-        slowly = read(path)
-    assert type(quickly) is type(slowly)
-    if isinstance(quickly, str):
-        assert quickly == slowly
+        found = read(path)
+    expected = by_python(path)
+    if isinstance(expected, str):
+        assert expected in str(found)
     else:
-        np.testing.assert_equal(quickly, slowly)
-
-
-def never(*arguments: object) -> None:
-    raise pyarrow.ArrowInvalid("not read")
+        np.testing.assert_equal(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +143,6 @@ def never(*arguments: object) -> None:
 def test_pyarrow_reads_every_orderly_file(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delimited, "_rows", never)
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 40)
     monkeypatch.setattr(delimited, "BYTES_PER_VALUE", 1)
     (tmp_path / "p.csv").write_text(text, newline="")

@@ -252,7 +252,7 @@ READERS: Mapping[str, Growing] = {
     ),
     "empty lines": Growing(
         trials,
-        text(lambda n: "u v 0.3 target\n" + " \t\n" * n + "x y 0.5 other\n", "t"),
+        text(lambda n: "u v 0.3 target\n" + " \t\n" * n + "x y 0.5 nontarget\n", "t"),
         10**6,
     ),
     "columns of trials": Growing(trials, text(wide_trials, "t"), 4000),
