@@ -105,8 +105,13 @@ class InvalidValueError(MpcsError, ValueError):
         **fields: Any,
     ) -> None:
         super().__init__(code, argument, value)  # as pickle passes them
-        self.code, self.argument, self.value, self.fields = code, argument, value, fields
-        self.sample, self.column, self.count = sample, column, count
+        self.code = code
+        self.argument = argument
+        self.value = value
+        self.fields = fields
+        self.sample = sample
+        self.column = column
+        self.count = count
 
     @property
     def rule(self) -> Rule:

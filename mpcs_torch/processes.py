@@ -160,7 +160,8 @@ class World:
         try:
             outcome = function(), None
         except Exception as error:
-            failure, outcome = error, (None, str(error))
+            failure = error
+            outcome = (None, str(error))
         finally:
             distributed.all_gather_object(outcomes, outcome)
         failed = [rank for rank, (_, message) in enumerate(outcomes) if message is not None]

@@ -96,11 +96,9 @@ def load_calibration(path: str | Path) -> SavedCalibration:
 
 def _restored(content: dict[str, Any]) -> SavedCalibration:
     method: Method
-    method, class_names, from_logits = (
-        content["method"],
-        tuple(content["class_names"]),
-        content["from_logits"],
-    )
+    method = content["method"]
+    class_names = tuple(content["class_names"])
+    from_logits = content["from_logits"]
     if method not in get_args(Method):
         raise InvalidValueError("unknown_method", "method", method)
     if not isinstance(from_logits, bool):
@@ -140,7 +138,8 @@ def fit_to_predictions(
     Warns:
         CalibrationWarning: If the fit has no finite optimum.
     """
-    rows, names = predictions.logits(), tuple(predictions.class_names)
+    rows = predictions.logits()
+    names = tuple(predictions.class_names)
     advance(len(rows.scores))
     saved = SavedCalibration(
         method, new_calibration(method, len(names)), names, predictions.reading.from_logits
@@ -181,7 +180,8 @@ def _fitted(
 ) -> FittedCalibration:
     with naming_file(path):
         saved.module.fit(scores, target)
-    before, after = loss(scores, target).item(), loss(saved.module(scores), target).item()
+    before = loss(scores, target).item()
+    after = loss(saved.module(scores), target).item()
     return FittedCalibration(saved, len(scores), measure, before, after)
 
 
@@ -241,7 +241,8 @@ def calibrate_predictions(
         if predictions.roles.form == "lists"
         else dict(zip(names, scores.T, strict=True))
     )
-    table, usual_names = predictions.table, predictions.roles.usual_names()
+    table = predictions.table
+    usual_names = predictions.roles.usual_names()
     own_names = [
         name for name in table.names if name not in table.joined
     ]  # --labels may join the others again
@@ -315,10 +316,8 @@ def load_priors(path: str | Path, class_names: Sequence[str]) -> list[float]:
     path = local_path(path, "path")
     try:
         plain = json.loads(read_text(path))
-        priors, problem = (
-            dict(zip(plain["classes"], map(float, plain["priors"]), strict=True)),
-            plain["problem"],
-        )
+        priors = dict(zip(plain["classes"], map(float, plain["priors"]), strict=True))
+        problem = plain["problem"]
         if sorted(priors) != sorted(class_names):
             raise ValueError(f"its classes are {quoted([*priors])}")
     except (ValueError, KeyError, TypeError, AttributeError) as error:

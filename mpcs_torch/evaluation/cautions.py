@@ -95,10 +95,8 @@ class Repeats:
         summed = torch.zeros_like(distinct).index_add_(
             0, places, torch.cat([self._counts, counts])
         )
-        self._hashes, self._counts = (
-            distinct[:MAX_KNOWN].clone(),
-            summed[:MAX_KNOWN].clone(),
-        )
+        self._hashes = distinct[:MAX_KNOWN].clone()
+        self._counts = summed[:MAX_KNOWN].clone()
 
 
 def shared_by_rows(

@@ -223,10 +223,8 @@ def choose_metrics(
 
 def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> str | None:
     """Return the code of the rule that a metric breaks if it does not suit the rows; else None."""
-    takes, is_weighed = (
-        entry.takes,
-        chosen.is_weighted or (chosen.has_shares and entry.takes_classes),
-    )
+    takes = entry.takes
+    is_weighed = chosen.is_weighted or (chosen.has_shares and entry.takes_classes)
     cases = {
         "no_soft_labels": takes == "soft_labels" and not chosen.is_soft,
         "no_costs": takes == "costs" and not chosen.has_costs,
@@ -291,11 +289,9 @@ def _class_entry(
     entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None
 ) -> MetricEntry:
     """Add to the settings of a metric what the brackets of its name say: a class or group, and perhaps a threshold."""
-    known, of_class, settings = (
-        known_classes(class_names, concern),
-        entry.of_class,
-        dict(entry.settings),
-    )
+    known = known_classes(class_names, concern)
+    of_class = entry.of_class
+    settings = dict(entry.settings)
     if of_class not in known and "@" in of_class and "threshold" in entry.accepted_settings:
         of_class, _, text = of_class.rpartition("@")  # as in net_benefit[malignant@0.1]
         settings["threshold"] = threshold = to_number(text) or 0.0
@@ -344,7 +340,8 @@ class MetricInputs:
     """The inputs of metrics for some rows: labels, weights, and predictions in each form that metrics take."""
 
     def __init__(self, rows: Rows, takes: AbstractSet[Takes]) -> None:
-        self.rows, self._inputs = rows, inputs_from_probs(rows.probs, takes)
+        self.rows = rows
+        self._inputs = inputs_from_probs(rows.probs, takes)
 
     @property
     def decisions(self) -> Tensor:

@@ -64,10 +64,8 @@ class RowRisks:
         """Add the risks of ``rows``; the concern of ``chosen`` states which errors are dangerous."""
         if chosen.is_soft or chosen.is_decided or chosen.num_classes > MAX_CLASSES:
             return
-        pairs, decisions = (
-            dangerous_pair_mask(chosen.concern, chosen.num_classes),
-            highest_class(rows.probs)[1],
-        )
+        pairs = dangerous_pair_mask(chosen.concern, chosen.num_classes)
+        decisions = highest_class(rows.probs)[1]
         columns = [
             danger_risks(rows.probs, decisions, pairs).float(),
             pairs[rows.target, decisions],
@@ -156,16 +154,16 @@ def score_models(
     result then has decision curves, or the reason why not. ``check`` is called before the evaluation with the result of
     a single row; it may raise a ValueError, as for unknown names.
     """
-    first, is_alone = next(iter(opened.values())), len(opened) == 1
-    reading, names, is_clustered = (
-        first.reading,
-        first.class_names,
-        first.reading.cluster is not None,
-    )
+    first = next(iter(opened.values()))
+    is_alone = len(opened) == 1
+    reading = first.reading
+    names = first.class_names
+    is_clustered = first.reading.cluster is not None
     for predictions in opened.values():
         predictions.has_shares = needs_classes(concern, entries)
     matched = MatchedRows(first, is_alone=is_alone, concern=concern)
-    rows, of_classes = matched.rows(first), None
+    rows = matched.rows(first)
+    of_classes = None
     is_soft = rows.target.ndim == 2
     if len(names) < 2 and not is_soft:
         raise PredictionsError(
@@ -191,10 +189,8 @@ def score_models(
         )
         evaluation.has_units = matched.units is not None
         if check is not None:
-            trial, weights = (
-                deepcopy(evaluation),
-                torch.ones(1).double() if evaluation.chosen.is_weighted else None,
-            )
+            trial = deepcopy(evaluation)
+            weights = torch.ones(1).double() if evaluation.chosen.is_weighted else None
             for name in opened:
                 row = rows.at(slice(1))._replace(
                     ids=torch.zeros(1).long(), groups={}, weights=weights

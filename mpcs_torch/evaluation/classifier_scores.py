@@ -110,10 +110,8 @@ class ClassifierScores(Scores):
     @property
     def class_group_rates(self) -> dict[str, Direction]:
         """The rates of groups of classes that tables show, by name: "max" if a higher rate is better, else "min"."""
-        rate, names = (
-            group_rate(refers=self.refers),
-            self.named_outcomes().keys() - {*self.class_names},
-        )
+        rate = group_rate(refers=self.refers)
+        names = self.named_outcomes().keys() - {*self.class_names}
         named = {entry.of for entry in self.entries if entry.settings.get("rate") == rate}
         groups = [name for name in self.outcomes if name in names - named]
         return {f"{rate}[{name}]": "max" if rate == "recall" else "min" for name in groups}
@@ -123,7 +121,8 @@ class ClassifierScores(Scores):
 
         Beside these stands the accuracy of always deciding the most frequent class, with which accuracy compares.
         """
-        rows, names = f"{self.rows} rows, {len(self.class_names)} classes", self.class_names
+        rows = f"{self.rows} rows, {len(self.class_names)} classes"
+        names = self.class_names
         if self.confusion is None or self.is_weighted:
             return f"{rows}: {_listed(names)}"
         counts = self.confusion.sum(dim=1).tolist()
@@ -180,10 +179,8 @@ class ClassifierScores(Scores):
 
     def rate_shares(self, name: str) -> dict[str, Share]:
         """Return the rates of ``name`` (a class, or a group of classes) as shares of rows, by the name of the rate."""
-        weight, ends = (
-            torch.tensor(self.weight, dtype=torch.float64),
-            self.class_intervals.get(name, {}),
-        )
+        weight = torch.tensor(self.weight, dtype=torch.float64)
+        ends = self.class_intervals.get(name, {})
         rates = self.outcomes[name].rates(weight, refers=self.refers)
         return {
             rate: Share(part.item(), whole.item(), ends.get(rate))
@@ -202,7 +199,8 @@ class ClassifierScores(Scores):
 
     def outcome_cells(self, name: str) -> dict[str, str]:
         """Return the cells of the class (or group of classes) ``name`` in the table of outcomes, by column title."""
-        shares, of = self.rate_shares(name), self.outcomes[name]
+        shares = self.rate_shares(name)
+        of = self.outcomes[name]
         cells = dict[str, str]()
         if name in self.clusters:
             cells[self.cluster_name] = number_text(self.clusters[name].true.item())
@@ -269,7 +267,8 @@ class ClassifierScores(Scores):
 
         The matrix comes first, under ``title`` if one is given. With a title, but without a matrix, the list is empty.
         """
-        parts, by_class = list[Table | str](), self.class_table()
+        parts = list[Table | str]()
+        by_class = self.class_table()
         if self.refers and self.confusion is not None and self.confusion_is_shown:
             rows = zip(self.class_names, self.confusion.tolist(), strict=True)
             cells = [[name, *(in_table(number) for number in row)] for name, row in rows]

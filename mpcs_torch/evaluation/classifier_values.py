@@ -18,7 +18,9 @@ def scores_of(
     of_units: UnitValues, *, confusion: Tensor | None = None, intervals: bool
 ) -> ClassifierScores:
     """Compute the values of metrics, and their intervals. Without ``confusion``, rates of classes are left out."""
-    chosen, units, is_whole = of_units.layout.chosen, of_units.units, confusion is not None
+    chosen = of_units.layout.chosen
+    units = of_units.units
+    is_whole = confusion is not None
     measured = of_units.measured(intervals=intervals)
     if "destructive_rate" in measured and chosen.concern is None:
         value, _ = measured["destructive_rate"]
@@ -27,7 +29,9 @@ def scores_of(
             Reason("no_method", text="without a concern, every error is dangerous"),
         )
     entries = tuple(entry for entry in chosen.entries if entry.name in measured)
-    values, ends, reasons = dict[str, float](), dict[str, Interval](), dict[str, Reason]()
+    values = dict[str, float]()
+    ends = dict[str, Interval]()
+    reasons = dict[str, Reason]()
     for entry in entries:
         value, interval = measured[entry.name]
         values[entry.name] = (
@@ -90,7 +94,8 @@ def _best_constant(chosen: ChosenMetrics, confusion: Tensor) -> tuple[str, float
 
 def _outcomes_from(confusion: Tensor, chosen: ChosenMetrics) -> dict[str, Outcomes]:
     """Count the correct, missed, referred and dangerously decided rows of each class, given a confusion matrix."""
-    size, counts = len(confusion), confusion.double()
+    size = len(confusion)
+    counts = confusion.double()
     severity = severity_matrix(chosen.concern, size)[:, : counts.shape[1]]
     true = counts.sum(1)
     columns = Outcomes(

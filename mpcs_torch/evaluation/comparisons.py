@@ -57,7 +57,8 @@ def _rates_of_groups(first: UnitValues) -> Iterator[ComparedBy]:
 
     A group is left out if it has no rows, or if this rate is one of the chosen metrics.
     """
-    chosen, outcomes = first.layout.chosen, first.outcomes()
+    chosen = first.layout.chosen
+    outcomes = first.outcomes()
     rate = group_rate(refers=chosen.refers)
     measured = {
         entry.of_class for entry in chosen.entries if entry.settings.get("rate") == rate

@@ -51,7 +51,8 @@ def evaluate_confusion(
     """
     is_default = metrics is None
     chosen = choose_metrics(class_names, concern, metrics, is_decided=is_default)
-    layout, concern = SumLayout(chosen), chosen.concern
+    layout = SumLayout(chosen)
+    concern = chosen.concern
     cells = confusion.nonzero()
     counts = confusion[cells[:, 0], cells[:, 1]].double()
     step = max(1, MAX_OF_CELLS // (4 * len(class_names)))  # a cell has about 4 C sums
@@ -220,7 +221,8 @@ def score_confusion(
         raise PredictionsError(path, problem)
     if concern is not None:  # sort the classes as the concern does
         order = torch.tensor([names.index(name) for name in concern.classes])
-        names, counts = list(concern.classes), counts[order][:, order]
+        names = list(concern.classes)
+        counts = counts[order][:, order]
     others = [entry.name for entry in entries or () if entry.takes != "decisions"]
     if others:
         raise PredictionsError(

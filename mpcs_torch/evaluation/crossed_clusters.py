@@ -59,11 +59,9 @@ def _around(value: float, first: Interval, second: Interval, both: Interval) -> 
     """Combine three intervals of ``value``, for which rows are clustered by the first column, the second, and both."""
     distances = list[float]()
     for end in (0, 1):
-        one, other, pair = (
-            abs(value - first[end]),
-            abs(value - second[end]),
-            abs(value - both[end]),
-        )
+        one = abs(value - first[end])
+        other = abs(value - second[end])
+        pair = abs(value - both[end])
         square = one**2 + other**2 - (pair**2 if isfinite(pair) else 0)
         distances.append(
             sqrt(max(square, one**2, other**2)) if isfinite(one + other) else inf

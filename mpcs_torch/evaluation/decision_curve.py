@@ -46,7 +46,8 @@ class CurveScale(NamedTuple):
 
         The second, at the opposite threshold and times the odds of the threshold, is the benefit over acting on all.
         """
-        entry, metrics = OF_CLASS["net_benefit"], list[MetricEntry]()
+        entry = OF_CLASS["net_benefit"]
+        metrics = list[MetricEntry]()
         for threshold in self.thresholds:
             for classes, at in ((self.classes, threshold), (self.others, 1 - threshold)):
                 settings = {"classes": classes, "threshold": at}
@@ -88,7 +89,8 @@ class DecisionCurves(NamedTuple):
         from mpcs_torch.plots.decisions import decision_curve_figure
 
         curves = {name: _values(scores)[::2] for name, scores in self.models.items()}
-        both, at = _values(next(iter(self.models.values()))), self.scale.thresholds
+        both = _values(next(iter(self.models.values())))
+        at = self.scale.thresholds
         act_on_all = [
             one[0] - t / (1 - t) * other[0]
             for t, one, other in zip(at, both[::2], both[1::2], strict=True)
@@ -133,7 +135,8 @@ def curve_scale(of: str, concern: ConcernSpec | ConcernRange) -> CurveScale:
     lowest, highest = low.amin(0), high.amax(0)
     # Of pairs of a class to act on and another: the cost of missing it, and that of acting needlessly.
     pairs = torch.cartesian_prod(torch.tensor(known[of]), torch.tensor(others)).T
-    missed, needless = pairs.unbind(), pairs.flip(0).unbind()
+    missed = pairs.unbind()
+    needless = pairs.flip(0).unbind()
     first = (lowest[needless] / (lowest[needless] + highest[missed])).amin().item()
     last = (highest[needless] / (highest[needless] + lowest[missed])).amax().item()
     require(0 < first <= last < 1, "implied_thresholds", "concern", [first, last])

@@ -99,11 +99,9 @@ class UnitRows(NamedTuple):
         columns: Iterable[str],
     ) -> Self:
         """Return `UnitRows` of ``rows`` and the groups in ``columns``; if there are units, combine the rows of each."""
-        unit, size, names = (
-            predictions.reading.unit,
-            len(rows.numbers),
-            predictions.class_names,
-        )
+        unit = predictions.reading.unit
+        size = len(rows.numbers)
+        names = predictions.class_names
         target = rows.target if rows.target.ndim == 1 else torch.full((size,), NO_LABEL)
         groups = {name: rows.others.groups(name) for name in columns}
         costs = costs_of_rows(rows.others, predictions.reading, len(names))
@@ -154,11 +152,9 @@ def rows_to_fit(
 
     If the file has units of decision, the rows of each unit are combined. If not, the sentence is "".
     """
-    read, cluster, weight = (
-        predictions.logits(),
-        predictions.reading.cluster,
-        predictions.reading.weight,
-    )
+    read = predictions.logits()
+    cluster = predictions.reading.cluster
+    weight = predictions.reading.weight
     advance(len(read.scores))
     by = {limit.by for limit in rule.limits if limit.by is not None}
     columns = {*by, *(name for name in (cluster, weight) if name is not None)}
@@ -228,7 +224,8 @@ def apply_rule(
     from pyarrow import array
 
     check_copy(predictions.table, out)
-    read, cluster = predictions.logits(), predictions.reading.cluster
+    read = predictions.logits()
+    cluster = predictions.reading.cluster
     advance(len(read.scores))
     rows = UnitRows.of(
         read, predictions, rule.concern, [] if cluster is None else [cluster]
@@ -259,10 +256,8 @@ def apply_rule(
         name: take_rows(array(values), rows.units.int().numpy())
         for name, values in of_units.items()
     }
-    roles, table = (
-        predictions.roles,
-        replace(predictions.table, classes=rule.concern.classes),
-    )
+    roles = predictions.roles
+    table = replace(predictions.table, classes=rule.concern.classes)
 
     def change(copied: ReadColumns) -> dict[str, Any]:
         labels = (
@@ -289,8 +284,10 @@ def _evaluated(
     name: str,
 ) -> Result[ClassifierScores] | None:
     """Evaluate the decisions (M,) of the rows that have a label; return None if no row has a label."""
-    is_labelled, cluster = rows.target != NO_LABEL, predictions.reading.cluster
-    decided, target = decisions[is_labelled].unsqueeze(1), rows.target[is_labelled]
+    is_labelled = rows.target != NO_LABEL
+    cluster = predictions.reading.cluster
+    decided = decisions[is_labelled].unsqueeze(1)
+    target = rows.target[is_labelled]
     if not len(target):
         return None
     rule.warn_of_fitted(rows.logits[is_labelled])

@@ -73,7 +73,8 @@ def score_detectors(
         for files in together
         for table in _matched(files, learning, advance, named=is_fused)
     ]
-    names, prior = file_names(paths), points[0].effective_prior
+    names = file_names(paths)
+    prior = points[0].effective_prior
     trials = {name: table.trials for name, table in zip(names, tables, strict=True)}
     learned = {
         name: table.trials for name, table in zip(names, others, strict=False)
@@ -94,7 +95,8 @@ def score_detectors(
     limits: dict[str, Any] = {"p_fa": p_fa, "p_miss": p_miss, "at_minimum": at_minimum}
     for name, module, path, sources in further:
         trials[name], learned[name] = _converted(module, path, sources, trials, learned)
-    of_ratios, fixed = [name for name, *_ in further], dict[str, list[FixedThreshold]]()
+    of_ratios = [name for name, *_ in further]
+    fixed = dict[str, list[FixedThreshold]]()
     for name in trials:
         fixed[name] = [] if threshold is None else given_threshold(threshold, points)
         if name in learned:
@@ -116,7 +118,8 @@ def score_detectors(
             compared=list(trials) if calibration is None else of_ratios,
             intervals=intervals,
         )
-    cautions, is_apart = list(result.cautions), options.cluster is None
+    cautions = list(result.cautions)
+    is_apart = options.cluster is None
     cautions += (
         shared_in_table(open_table(paths[0]), tables[0].unread)
         if intervals and is_apart
@@ -195,11 +198,13 @@ def _align(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> Tr
 
     Raise a PredictionsError if a trial is missing in one of the two files ``paths``, or if its labels differ.
     """
-    trials, how = other.trials, "row by row"
+    trials = other.trials
+    how = "row by row"
     if first.names is not None and other.names is not None:
         ids = RowIds(paths[0], first.names, has_rows=False)
         others = RowIds(paths[1], other.names, has_rows=False)
-        in_order, how = ids.order_among(others), "by name"
+        in_order = ids.order_among(others)
+        how = "by name"
         trials = Trials(trials.scores[in_order], trials.labels[in_order])
     elif (first.names is None) != (other.names is None):
         unnamed = paths[0] if first.names is None else paths[1]

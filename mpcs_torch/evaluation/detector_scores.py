@@ -166,10 +166,8 @@ class DetectorScores(Scores):
     def table_remarks(self) -> list[str]:
         """Return sentences that explain the rates in the table of values."""
         remarks = []
-        at, equal = (
-            self.errors[EQUAL_ERROR.name].cost,
-            in_digits(self.values[EQUAL_ERROR.name], 3),
-        )
+        at = self.errors[EQUAL_ERROR.name].cost
+        equal = in_digits(self.values[EQUAL_ERROR.name], 3)
         if any(in_digits(rate.item(), 3) != equal for rate in (at.p_miss, at.p_fa)):
             remarks.append(
                 "The equal error rate is read off the convex hull of the ROC (ROCCH), whose points mix two thresholds "
@@ -203,10 +201,8 @@ class DetectorScores(Scores):
         if at is None:
             return ["", "", ""]
         cells = [in_digits(at.cost.threshold.item(), 5)]
-        rates, intervals = (
-            (at.cost.p_miss.item(), at.cost.p_fa.item()),
-            (at.miss_rate, at.false_alarm_rate),
-        )
+        rates = (at.cost.p_miss.item(), at.cost.p_fa.item())
+        intervals = (at.miss_rate, at.false_alarm_rate)
         for rate, trials, ends in zip(rates, self.sizes().values(), intervals, strict=True):
             mark = "" if round(rate * trials) >= MIN_ERRORS else "*"
             cells.append(with_ends(f"{in_digits(rate, 3)}{mark}", ends, 3))
@@ -228,12 +224,10 @@ class Detector:
         limits: tuple[Sequence[float], Sequence[float]],
         partial_area: PartialAUC | None,
     ) -> None:
-        self.scores, self.labels, self.clusters, self.points = (
-            scores,
-            labels,
-            clusters,
-            points,
-        )
+        self.scores = scores
+        self.labels = labels
+        self.clusters = clusters
+        self.points = points
         self.is_llr, self._partial_area = is_llr, partial_area
         thresholds = bayes_thresholds(points) if is_llr else []
         self.fixed = {each.name: each for each in [*thresholds, *fixed]}
@@ -245,11 +239,9 @@ class Detector:
 
     def compute_scores(self, *, intervals: bool) -> DetectorScores:
         """Compute the values, and their intervals if requested."""
-        entries, values, errors = (
-            list[DetectorMetric](),
-            dict[str, float](),
-            dict[str, ErrorsAt](),
-        )
+        entries = list[DetectorMetric]()
+        values = dict[str, float]()
+        errors = dict[str, ErrorsAt]()
         ends, reasons = dict[str, Interval](), dict[str, Reason]()
         for metric, value, interval_or_reason, at in self._measured(intervals=intervals):
             entries.append(metric)
@@ -280,7 +272,8 @@ class Detector:
         )
 
     def _measured(self, *, intervals: bool) -> Iterator[MetricRow]:
-        counts, summary = self.summary.counts, self.summary
+        counts = self.summary.counts
+        summary = self.summary
         rate, threshold = self._equal_error
         at = cost_at(counts, EVEN, threshold)
         yield MetricRow(
@@ -302,7 +295,8 @@ class Detector:
         yield MetricRow(H_MEASURE, HMeasure().from_counts(summary.hull))
         yield MetricRow(BREAK_EVEN, PrecisionRecallBreakEven().from_counts(summary.hull))
         for point, cost in zip(self.points, summary.min_costs, strict=True):
-            name, title = f"min_cost[{point_key(point)}]", f"minimum cost, {point.label()}"
+            name = f"min_cost[{point_key(point)}]"
+            title = f"minimum cost, {point.label()}"
             metric = DetectorMetric(
                 name,
                 title,
@@ -387,11 +381,14 @@ class Detector:
         values of the trials of each kind, and ``possible`` their lowest and highest possible values.
         """
         of_units, added = torch.zeros(2, len(self.units.rows), dtype=torch.float64)
-        of_rows, sizes = list[list[float]](), list[Tensor]()
+        of_rows = list[list[float]]()
+        sizes = list[Tensor]()
         for values, ends, places in zip(
             of_trials, possible, kinds or self._kinds, strict=True
         ):
-            mean, number, codes = values.mean(), len(values), self._codes[places]
+            mean = values.mean()
+            number = len(values)
+            codes = self._codes[places]
             of_units.index_add_(0, codes, (values - mean) / number)
             added.index_add_(0, codes, values / number)
             of_rows.append([(end - mean.item()) / number for end in ends])
@@ -434,7 +431,8 @@ class Detector:
         self, threshold: float, weights: tuple[float, float], value: float | Tensor
     ) -> Influences:
         """Return each trial's influence on ``value``, the sum of ``weights`` times error rates at ``threshold``."""
-        possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))
+        possible = [(0.0, weight) for weight in weights]
+        limits = (0.0, sum(weights))
         return self.influences(
             float(value), self._errors_of_trials(threshold, weights), possible, limits
         )

@@ -110,7 +110,8 @@ def evaluate_detectors(
         raise InvalidValueError("not_empty", "preds")
     points = as_points(points)
     partial_area = None if max_p_fa is None else PartialAUC(max_p_fa=max_p_fa)
-    labels, scores = _labels(target, target_label), dict[str, Tensor]()
+    labels = _labels(target, target_label)
+    scores = dict[str, Tensor]()
     for name, each in by_name.items():
         numbers = as_tensor(each, "preds").cpu()
         numbers = numbers if numbers.is_floating_point() else numbers.double()

@@ -22,7 +22,8 @@ def combined(
     below = above = 0.0
     for mean in means:
         low, high = mean.interval(confidence)
-        below, above = hypot(below, mean.value - low), hypot(above, high - mean.value)
+        below = hypot(below, mean.value - low)
+        above = hypot(above, high - mean.value)
     return max(limits[0], value - below), min(limits[1], value + above)
 
 
@@ -39,7 +40,8 @@ def equal_error_ends(
     rate, interpolated between thresholds. ``errors_at`` returns the miss rate and the false-alarm rate at a threshold;
     at ``threshold``, they are nearly equal.
     """
-    rates, last = counts.rates(), len(counts.thresholds) - 1
+    rates = counts.rates()
+    last = len(counts.thresholds) - 1
 
     @cache
     def end_of_rate(place: int, kind: int, end: int) -> float:

@@ -359,7 +359,9 @@ class Evaluation:
         for column, kind in (("weights", "is_weighted"), ("costs", "has_costs")):
             if getattr(self.chosen, kind) != (getattr(rows, column) is not None):
                 raise InvalidValueError("given_for_every_batch", column)
-        self._cluster, self._crossed, self._is_numbered = cluster, crossed, are_numbered
+        self._cluster = cluster
+        self._crossed = crossed
+        self._is_numbered = are_numbered
         if are_numbered:
             of_batch = torch.arange(len(rows.ids)) if cluster is None else rows.ids
             rows = rows._replace(ids=sums.rows + of_batch)
@@ -452,7 +454,8 @@ class Evaluation:
             for same_clusters in zip(*self._models.values(), strict=True):
                 join_alike([sums.tables[ALL] for sums in same_clusters])
         groups, notes = list[GroupScores](), list[str]()
-        concern, has_concern = self.chosen.concern, self.chosen.concern is not None
+        concern = self.chosen.concern
+        has_concern = self.chosen.concern is not None
         measures_danger = any(each.family == "concern" for each in self.chosen.entries)
         if (
             concern is not None
@@ -554,7 +557,8 @@ class Evaluation:
     def _about_calibration(
         self, models: Mapping[str, ClassifierScores], independent: float
     ) -> list[EvaluationWarning]:
-        concern, warnings = self.chosen.concern, list[EvaluationWarning]()
+        concern = self.chosen.concern
+        warnings = list[EvaluationWarning]()
         is_used = any(entry.name == "least_concern_cost" for entry in self.chosen.entries)
         # With very many classes, the metric is left out, and a matrix of all costs would be too large.
         if concern is None or not is_used or not _costs_differ(concern):
@@ -569,7 +573,9 @@ class Evaluation:
     def _about_rare_classes(
         self, place: int, cluster: str | None, sums: ModelSums
     ) -> list[EvaluationWarning]:
-        concern, units, counts = self.chosen.concern, "samples", sums.totals.get(CLASS_ROWS)
+        concern = self.chosen.concern
+        units = "samples"
+        counts = sums.totals.get(CLASS_ROWS)
         if cluster is not None and self._clusters_by_class:
             units = f"{_clusters(cluster)} with samples"
             known = [

@@ -136,10 +136,8 @@ def learned_thresholds(
             min_cost_from_counts(counts, EVEN).threshold.item(),
         )
     for key, (place, threshold) in ways.items():
-        name, title = (
-            f"half_total_error_rate[{key}]",
-            f"half total error rate at the {place}",
-        )
+        name = f"half_total_error_rate[{key}]"
+        title = f"half total error rate at the {place}"
         thresholds.append(FixedThreshold(name, title, threshold, "half total error rate"))
     return [*thresholds, *limiting_thresholds(counts, p_fa, p_miss, are_learned=True)]
 

@@ -113,7 +113,8 @@ def evaluate(
         raise InvalidValueError("not_empty", "preds")
     by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
     check_order(first := next(iter(by_model.values())), target)
-    is_decided, has_positions = is_decisions(first), dimensions(first) > 2
+    is_decided = is_decisions(first)
+    has_positions = dimensions(first) > 2
     if class_names is None and is_decided and concern is None:
         raise InvalidValueError("names_of_decisions", "class_names")
     if class_names is None:
@@ -153,11 +154,9 @@ def evaluate(
         has_positions=has_positions,
         intervals=intervals,
     )
-    is_clustered, classes, notes = (
-        clusters is not None or has_positions,
-        len(evaluation.class_names),
-        list[str](),
-    )
+    is_clustered = clusters is not None or has_positions
+    classes = len(evaluation.class_names)
+    notes = list[str]()
     rows = evaluation._checked_rows(
         by_model, target, groups, clusters, weights, costs, frequencies, ignore_index
     )

@@ -252,16 +252,15 @@ def of_sums(measure: Measure, sums: Any, units: Units) -> Estimate:
         bias=0.0 if by_class is None else bias(measure, sums, units),
     )
     if isinstance(slopes, PairCounts):
-        cells, of_class = slopes.confusion, sums.confusion.sum(-1)
+        cells = slopes.confusion
+        of_class = sums.confusion.sum(-1)
     elif not isinstance(slopes, ClassCounts):
         return influences
     elif len(slopes.true) > MAX_CLASSES:
         return Unknown(value, Reason("many_classes", number=MAX_CLASSES))
     else:
-        cells, of_class = (
-            slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag(),
-            sums.true,
-        )
+        cells = slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag()
+        of_class = sums.true
     # The value is one by convention, such as an MCC of 0 if all decisions are of one class: it would change at once.
     if not bool(cells.any()):
         return Unknown(value, Reason("by_convention"))
@@ -346,7 +345,8 @@ def bias(measure: Measure, sums: Any, units: Units) -> float:
 
     This is its bias for all units, if the bias falls as 1 / their number.
     """
-    whole, generator = total_sums(sums, units), torch.Generator().manual_seed(0)
+    whole = total_sums(sums, units)
+    generator = torch.Generator().manual_seed(0)
     signs = (
         torch.randint(2, (HALVES, len(units.counts)), generator=generator).double() * 2 - 1
     )
@@ -493,8 +493,10 @@ def _student_interval(influences: Influences) -> Interval | Reason:
             influences.value + half
         )
     [slope] = torch.autograd.grad(on_scale, at)
-    middle, to_end = on_scale.detach(), half * slope
-    low, high = backward(middle - to_end).item(), backward(middle + to_end).item()
+    middle = on_scale.detach()
+    to_end = half * slope
+    low = backward(middle - to_end).item()
+    high = backward(middle + to_end).item()
     return influences.clipped(low), influences.clipped(high)
 
 
@@ -536,7 +538,8 @@ def difference(one: Estimate, other: Estimate) -> PairedDifference | Reason:
         return one.reason
     if isinstance(other, Unknown):
         return other.reason
-    change, units = other.value - one.value, other.units
+    change = other.value - one.value
+    units = other.units
     of_units = other.of_units - one.of_units
     if not isfinite(change) or not bool(of_units.isfinite().all()):
         return NOT_FINITE
@@ -638,10 +641,8 @@ def adjusted(
     rows: Iterable[tuple[str, str, ComparedBy, PairedDifference | Reason]],
 ) -> tuple[list[Comparison], list[NotCompared]]:
     """Split ``rows`` into comparisons, with p-values corrected for multiple tests, and pairs that were not compared."""
-    without, known = (
-        list[NotCompared](),
-        list[tuple[str, str, ComparedBy, PairedDifference]](),
-    )
+    without = list[NotCompared]()
+    known = list[tuple[str, str, ComparedBy, PairedDifference]]()
     for first, second, by, paired in rows:
         if isinstance(paired, Reason):
             without.append(NotCompared(first, second, by, paired))

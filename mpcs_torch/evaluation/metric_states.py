@@ -144,7 +144,8 @@ class PartStates:
         shuffled = torch.randperm(
             number, generator=torch.Generator().manual_seed(0)
         )  # the same for all models
-        folds, of_folds = min(FOLDS, number), shuffled % FOLDS
+        folds = min(FOLDS, number)
+        of_folds = shuffled % FOLDS
 
         def without(is_left_out: Tensor) -> Tensor:
             kept = [
@@ -193,7 +194,9 @@ class PartStates:
             codes = in_bits(
                 torch.tensor([*self._parts], dtype=torch.int64), self._bits, bits
             ).tolist()
-            states, self._parts, self._bits = list(self._parts.values()), {}, bits
+            states = list(self._parts.values())
+            self._parts = {}
+            self._bits = bits
             for code, state in zip(codes, states, strict=True):
                 self._join(code, state)
 
@@ -325,7 +328,8 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
         merged,
         [updated(places[is_third]).metric_state, updated(places[~is_third]).metric_state],
     )
-    whole, joined = updated(places).compute(), merged.compute()
+    whole = updated(places).compute()
+    joined = merged.compute()
     if not isinstance(whole, dict):
         whole, joined = {"": whole}, {"": joined}
     return all(_is_close(whole[name], joined[name]) for name in whole)

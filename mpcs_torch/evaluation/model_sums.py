@@ -51,7 +51,9 @@ class ModelSums:
     def __init__(
         self, layout: SumLayout, columns: Sequence[str], *, keeps_units: bool
     ) -> None:
-        self.layout, self._keeps_units, chosen = layout, keeps_units, layout.chosen
+        self.layout = layout
+        self._keeps_units = keeps_units
+        chosen = layout.chosen
         self.tables = {
             ALL: UnitSums(),
             **{column: UnitSums(BUDGET_OF_GROUPS) for column in columns},
@@ -118,7 +120,8 @@ class ModelSums:
     def _flush_sums(self) -> None:
         if not self._pending:
             return
-        rows, self._pending = Rows.joined(self._pending), []
+        rows = Rows.joined(self._pending)
+        self._pending = []
         takes = {
             "decisions",
             "probabilities",
@@ -192,7 +195,8 @@ class ModelSums:
         ranks = {name: kept.by_group(column, cluster) for name, kept in self._ranks.items()}
         values = dict[int, UnitValues]()
         for code, _, sums in self.tables[column].by_group():
-            units, of_all = self.layout.units(sums, cluster), wide.get(code)
+            units = self.layout.units(sums, cluster)
+            of_all = wide.get(code)
             others: dict[str, RankedUnits | ValueOfParts] = {
                 name: by_code[code] for name, by_code in ranks.items()
             }
@@ -214,10 +218,8 @@ class ModelSums:
             # All at once, because a metric that gives several of them keeps what it has computed.
             numbers = {entry.name: entry.number(computed) for entry in group.entries}
             for entry in group.entries:
-                value, reason = (
-                    numbers[entry.name],
-                    self.layout.no_method(entry.name) or states.reason,
-                )
+                value = numbers[entry.name]
+                reason = self.layout.no_method(entry.name) or states.reason
                 if reason is not None:
                     values[entry.name] = ValueOfParts(value, reason, unit)
                     continue
@@ -229,7 +231,8 @@ class ModelSums:
         return values
 
     def _add_totals(self, inputs: MetricInputs) -> None:
-        rows, chosen = inputs.rows, self.layout.chosen
+        rows = inputs.rows
+        chosen = self.layout.chosen
         if self._has_decisions:
             _, decisions, target, weights = inputs.arguments("decisions")
             shape = chosen.num_classes, chosen.num_classes + chosen.further
@@ -243,7 +246,8 @@ class ModelSums:
                 _add(self.decided, way, _counted_pairs(rows.target, decisions, costs.shape))
 
     def _add_sums(self, inputs: MetricInputs) -> None:
-        rows, none = inputs.rows, torch.zeros_like(inputs.rows.ids)
+        rows = inputs.rows
+        none = torch.zeros_like(inputs.rows.ids)
         all_bits = [table.bits for table in self.tables.values()]
         bits = None if None in all_bits else max(each or 0 for each in all_bits)
         ids = in_bits(rows.ids, None, bits) if self._keeps_units else none
@@ -263,7 +267,8 @@ class ModelSums:
     def _flush_states(self) -> None:
         if not self._pending_states:
             return
-        rows, self._pending_states = Rows.joined(self._pending_states), []
+        rows = Rows.joined(self._pending_states)
+        self._pending_states = []
         for column in self._states:
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             for code, places_of_group in places_by_code(groups).items():

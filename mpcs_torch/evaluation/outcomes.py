@@ -214,9 +214,11 @@ class OutcomeCounter:
         for name, (member, within, touches) in self._groups.items():
             true, predicted = member[target], within[decisions]
             if name == EVERY:
-                right, missed = ~is_wrong & ~is_referred, is_wrong & ~is_referred
+                right = ~is_wrong & ~is_referred
+                missed = is_wrong & ~is_referred
             else:
-                right, missed = true & predicted, true & ~touches[decisions] & ~is_referred
+                right = true & predicted
+                missed = true & ~touches[decisions] & ~is_referred
             columns += [true, right, predicted]
             if self._is_whole:
                 columns += [true & is_referred, missed, true & is_dangerous]

@@ -95,7 +95,9 @@ class ValueOfParts(NamedTuple):
 
 def of_parts(left: LeftOut, unit: str, limits: Limits = (None, None)) -> Estimate:
     """Return the value with the influence of each part; ``unit`` is the word for rows or clusters in reasons."""
-    value, parts, folds = left.whole.item(), len(left.alone), len(left.singles)
+    value = left.whole.item()
+    parts = len(left.alone)
+    folds = len(left.singles)
     if parts < MIN_UNITS:
         return Unknown(value, Reason("few_units", unit, MIN_UNITS), has_range=False)
     if not all(bool(each.isfinite().all()) for each in left):

@@ -314,16 +314,19 @@ class Result(Generic[ScoresT]):
         change = self.models[model].values.get(metric, nan) - self.models[
             reference
         ].values.get(metric, nan)
-        ends, reason = None, NO_RANGE
+        ends = None
+        reason = NO_RANGE
         for row in rows:
             if row.by.metric != metric or {row.first, row.second} != {model, reference}:
                 continue
             if isinstance(row, NotCompared):
                 reason = row.reason
             elif row.second == model:
-                change, ends = row.paired.difference, (row.paired.low, row.paired.high)
+                change = row.paired.difference
+                ends = (row.paired.low, row.paired.high)
             else:
-                change, ends = -row.paired.difference, (-row.paired.high, -row.paired.low)
+                change = -row.paired.difference
+                ends = (-row.paired.high, -row.paired.low)
         if self.paired_units:
             bound = self.paired_units[model].difference_bound(
                 self.paired_units[reference], metric, end
@@ -438,7 +441,8 @@ class Result(Generic[ScoresT]):
         Unless metrics were named, or ``everything`` is asked for, the table of values shows the most important metrics.
         """
         lines = "\n".join([*map(printable, self.read), self.first.headline()])
-        parts, shown = list[Table | str]([lines]), None if everything else self.names_shown
+        parts = list[Table | str]([lines])
+        shown = None if everything else self.names_shown
         if shown is None:
             for family, table in self.sections().items():
                 parts += [f"Metrics: {family}", table] if family else [table]
@@ -502,7 +506,8 @@ class Result(Generic[ScoresT]):
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: the table of values, and everything else in a collapsed section."""
-        shown, whole = self.names_shown, self.table()
+        shown = self.names_shown
+        whole = self.table()
         first = (
             Table(whole.header, whole.rows[:MAX_LINES])
             if shown is None
@@ -550,7 +555,8 @@ class Result(Generic[ScoresT]):
         with drawing_on(None) as on:
             from mpcs_torch.plots.forest import Panel, result_figure
 
-            rows, panels = self._rows_of_plot(), list[Panel]()
+            rows = self._rows_of_plot()
+            panels = list[Panel]()
             for name in names:
                 values = {"all rows": [*map(_effect, whole[name])]}
                 values |= {
@@ -571,7 +577,8 @@ class Result(Generic[ScoresT]):
     def _main_metrics(self) -> list[str]:
         """Return the metrics by which models are compared; without comparisons, the first metrics with intervals."""
         compared = dict.fromkeys(row.by.metric for row in self.comparisons)
-        groups, whole = self.groups, GroupScores("", "", self.first, {})
+        groups = self.groups
+        whole = GroupScores("", "", self.first, {})
         names = list(compared or (groups[0].main_metrics() if groups else whole.directions))
         sure = [name for name in names if name in compared or name in self.first.intervals]
         return (sure or names)[:MAX_PANELS]
@@ -689,7 +696,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     """Return a table of comparisons, with a row for each metric and pair of models or detectors."""
     rows = []
     for row in comparisons:
-        paired, systems = row.paired, [row.measure, row.first, row.second]
+        paired = row.paired
+        systems = [row.measure, row.first, row.second]
         p_values = [f"{value:.2g}" for value in (paired.p_value, row.adjusted_p_value)]
         rows.append(
             [

@@ -252,7 +252,8 @@ def class_weights(
         raise InvalidValueError(
             "shares_with_sum_1", "prevalence", shares.tolist(), number=len(class_names)
         )
-    present, number = torch.zeros_like(shares), 0
+    present = torch.zeros_like(shares)
+    number = 0
     for part in rows:
         if part.target.ndim != 1:
             raise InvalidValueError("needs_classes", "prevalence")

@@ -288,7 +288,8 @@ class GroupScores(NamedTuple):
             Gupta: On Some Multiple Decision (Selection and Ranking) Rules, Technometrics 7, 1965. Zou, Donner:
             Construction of Confidence Limits About Effect Measures, Statistics in Medicine 27, 2008, Eq. 6.
         """
-        metric, is_min = self.ranked_by, self.directions[self.ranked_by] == "min"
+        metric = self.ranked_by
+        is_min = self.directions[self.ranked_by] == "min"
         measured = {
             name: self.groups[name].find(metric) or (nan, None)
             for name in self.worst_first()
@@ -352,7 +353,9 @@ class GroupScores(NamedTuple):
         """
         if len(self.groups) < 2:
             return {}
-        worst, mean, spread = dict[str, float](), dict[str, float](), dict[str, float]()
+        worst = dict[str, float]()
+        mean = dict[str, float]()
+        spread = dict[str, float]()
         for name, direction in (self.directions | self.pooled.class_group_rates).items():
             measured = (scores.find(name) for scores in self.groups.values())
             known = [
@@ -380,7 +383,8 @@ class GroupScores(NamedTuple):
         There is a column for each metric in ``metrics`` (default: `main_metrics`), with intervals.
         """
         metrics = self.main_metrics() if metrics is None else metrics
-        groups, sizes = self.worst_first(), self.pooled.sizes()
+        groups = self.worst_first()
+        sizes = self.pooled.sizes()
         rows = list[list[str]]()
         for name in groups[:MAX_SHOWN]:
             scores = self.groups[name]

@@ -22,7 +22,8 @@ class SumLayout:
     """The order of the K sums of a unit: rows, labels, weights, then each metric's sums, then outcome counts."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
-        self.chosen, groups = chosen, chosen.metric_groups()
+        self.chosen = chosen
+        groups = chosen.metric_groups()
         of_sums = [group for group in groups if isinstance(group.first, Measure)]
         of_ranks = [group for group in groups if isinstance(group.first, RocArea)]
         self.ranks = {
@@ -49,7 +50,8 @@ class SumLayout:
 
     def sums(self, inputs: MetricInputs, bins: Bins) -> Tensor:
         """Return the K sums of the rows in each of U ``bins``: (U, K), float64."""
-        rows, ones = inputs.rows, torch.ones(len(inputs.rows.ids), dtype=torch.float64)
+        rows = inputs.rows
+        ones = torch.ones(len(inputs.rows.ids), dtype=torch.float64)
         labels = rows.target.double()
         if rows.target.ndim == 2:
             labels = labels @ (

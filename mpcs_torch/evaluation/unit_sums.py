@@ -87,7 +87,8 @@ class UnitSums:
         parts = list(self._pending)
         if len(self._ids):  # before the first rows, sums have no width
             parts.insert(0, (self._groups, self._ids, self._sums))
-        self._pending, self._pending_values = [], 0
+        self._pending = []
+        self._pending_values = 0
         self._join(*(torch.cat(each) for each in zip(*parts, strict=True)))
         while self._sums.numel() > self._budget and self.bits != MIN_BITS:
             # Fold to a quarter of the units, so that they are not folded again soon.

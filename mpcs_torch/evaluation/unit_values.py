@@ -179,7 +179,9 @@ class UnitValues:
     def _rates(
         self, summed: Mapping[str, Outcomes]
     ) -> dict[str, dict[str, tuple[float, Ends]]]:
-        units, sizes, outcomes = self.units, self.units.sizes, self.outcomes()
+        units = self.units
+        sizes = self.units.sizes
+        outcomes = self.outcomes()
         counted = {name: outcomes[name] for name in summed if name in outcomes}
         if units.are_rows:  # their total counts are enough
             counted = {

@@ -149,7 +149,8 @@ class WithInterval(Metric):
         ]
         if "sample_weight" in further and not takes_weights(self.metric):
             raise InvalidValueError("metric_of_sums", "sample_weight", metric=name)
-        number, first = len(preds), int(self.rows.sum())
+        number = len(preds)
+        first = int(self.rows.sum())
         is_tested = first or number < 2 or isinstance(self.metric, SumMetric)
         if not is_tested and not merges(self.metric, *inputs, **further):
             raise InvalidValueError("merges", "metric", reason=f"those of {name} do not")
@@ -198,7 +199,8 @@ class WithInterval(Metric):
         sample_weight: Any = None,
     ) -> None:
         preds, target, weight = as_tensors(preds, target, sample_weight)
-        measure, number = self.metric.measure, len(target)
+        measure = self.metric.measure
+        number = len(target)
         samples = measure.rows(preds.detach(), target, weight)
         if self.metric.validate_args:
             raise_first(samples.find_faults())
@@ -274,10 +276,8 @@ class WithInterval(Metric):
         for name, default in self.metric._defaults.items():
             values = collected[f"of_parts_{name}"]
             if isinstance(default, list):
-                samples, codes = (
-                    dim_zero_cat(values),
-                    dim_zero_cat(collected[f"parts_of_{name}"]),
-                )
+                samples = dim_zero_cat(values)
+                codes = dim_zero_cat(collected[f"parts_of_{name}"])
                 values = {part: [samples[codes == part]] for part in parts}
             for part, states_of_part in parts.items():
                 states_of_part[name] = values[part]
@@ -285,7 +285,8 @@ class WithInterval(Metric):
         whole = _computed(states.loaded())
         left_out = states.leave_out(_computed, whole)
         self.metric.reset()
-        unit, limits = "clusters" if self.clustered_rows else "rows", limits_of(self.metric)
+        unit = "clusters" if self.clustered_rows else "rows"
+        limits = limits_of(self.metric)
         flat = left_out.mapped(
             lambda each: each.reshape(*each.shape[: each.ndim - whole.ndim], -1)
         )

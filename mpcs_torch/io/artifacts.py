@@ -40,7 +40,8 @@ def unsealed(content: bytes) -> bytes:
     Raises:
         FileRuleError: If the seal is missing, or does not fit.
     """
-    payload, seal = content[:-SEAL_BYTES], content[-SEAL_BYTES:]
+    payload = content[:-SEAL_BYTES]
+    seal = content[-SEAL_BYTES:]
     if not SEAL.fullmatch(seal):
         raise FileRuleError("not_sealed")
     if seal != seal_for(payload):

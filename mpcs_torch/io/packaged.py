@@ -82,10 +82,8 @@ def _search_current_folder(package: str) -> None:
 
 def _installed_instead(package: str) -> str:
     """Return a remark if another ``package`` was imported than that in the current folder; else an empty text."""
-    imported, here = (
-        getattr(sys.modules.get(package), "__file__", None),
-        _spec_here(package),
-    )
+    imported = getattr(sys.modules.get(package), "__file__", None)
+    here = _spec_here(package)
     if here is None or imported in (None, here.origin):
         return ""
     return f"; {package} is {imported}, which comes before that in the current folder: rename yours"

@@ -80,7 +80,8 @@ class Unpacked:
     """
 
     def __init__(self, path: Path) -> None:
-        self._packed, self._bytes = path.stat().st_size, 0
+        self._packed = path.stat().st_size
+        self._bytes = 0
         self._limit = max_unpacked(self._packed)
 
     def add(self, number: int) -> None:

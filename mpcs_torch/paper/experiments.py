@@ -102,7 +102,8 @@ def finish_run(
     time_metrics: bool = False,
 ) -> FinishedRun:
     """Train in ``folder``, collect metrics and confusion matrices of all epochs, and optionally time the metrics."""
-    epochs, start = list[MeasuredEpoch](), time.perf_counter()
+    epochs = list[MeasuredEpoch]()
+    start = time.perf_counter()
 
     def keep(epoch: MeasuredEpoch, run: TrainingRun) -> None:  # noqa: ARG001  # a Hook
         epochs.append(epoch)
@@ -110,14 +111,10 @@ def finish_run(
     run, _ = run_in_folder(config, data, folder, [keep, *hooks], overwrite=overwrite)
     with run.running():
         costs = measure_costs(run) if time_metrics else None
-    records, confusions = (
-        [epoch.record for epoch in epochs],
-        [epoch.confusion for epoch in epochs],
-    )
-    concern, seconds = (
-        config.score.concern.spec(data.class_names),
-        time.perf_counter() - start,
-    )
+    records = [epoch.record for epoch in epochs]
+    confusions = [epoch.confusion for epoch in epochs]
+    concern = config.score.concern.spec(data.class_names)
+    seconds = time.perf_counter() - start
     return FinishedRun(run.config, records, confusions, concern, seconds, costs)
 
 
@@ -235,7 +232,8 @@ def picks_table(run: FinishedRun) -> Table:
         metrics_by_epoch.setdefault(pick(run.records, metric), []).append(metric)
     rows = []
     for epoch, metrics in metrics_by_epoch.items():
-        record, errors = run.records[epoch - 1], _errors(run.confusions[epoch - 1])
+        record = run.records[epoch - 1]
+        errors = _errors(run.confusions[epoch - 1])
         rows.append(
             [
                 ", ".join(metrics),

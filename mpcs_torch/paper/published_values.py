@@ -86,7 +86,8 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
                 raise InvalidValueError(
                     "one_of", "columns of published records", column, choices=list(ours)
                 )
-            mine, printed = _four_decimals(ours[name]), _four_decimals(value)
+            mine = _four_decimals(ours[name])
+            printed = _four_decimals(value)
             if mine != printed:
                 unequal.append(f"{column} {mine} for {printed}")
         if unequal:
@@ -205,7 +206,8 @@ def table_3(costs: Mapping[str, MetricCosts]) -> Table:
     """Return Table III: each metric's time alone, and its time with the forward pass, divided by that of accuracy."""
     rows = []
     for name, cost in costs.items():
-        printed, cells = TABLE_3.get(name), []
+        printed = TABLE_3.get(name)
+        cells = []
         for place, metric in enumerate(TIMED):
             of_paper = "" if printed is None else f" (x{printed[place] / printed[0]:.3f})"
             cells.append(
