@@ -67,7 +67,9 @@ def new_calibration(method: Method, num_classes: int, p_target: float = 0.5) -> 
         return VectorScaling(num_classes)
     if method == "logistic":
         return LogisticCalibration(p_target)
-    return TemperatureScaling() if method == "temperature" else PAVCalibration()
+    if method == "temperature":
+        return TemperatureScaling()
+    return PAVCalibration()
 
 
 def save_calibration(saved: SavedCalibration, path: str | Path) -> None:
@@ -234,23 +236,21 @@ def calibrate_predictions(
         )
     scores = scores if saved.from_logits else scores.softmax(dim=1)
     if predictions.roles.form == "positive":
-        scores = scores[:, 1:] - scores[:, :1] * saved.from_logits
+        # The file has one number for both classes: the probability of the second, or its logit minus that of the first.
+        of_second = scores[:, 1:]
+        scores = of_second - scores[:, :1] if saved.from_logits else of_second
     names = predictions.roles.scores
-    columns = (
-        {names[0]: scores}
-        if predictions.roles.form == "lists"
-        else dict(zip(names, scores.T, strict=True))
-    )
+    columns = {names[0]: scores}  # a column of lists
+    if predictions.roles.form != "lists":
+        columns = dict(zip(names, scores.T, strict=True))
     table = predictions.table
-    usual_names = predictions.roles.usual_names()
-    own_names = [
-        name for name in table.names if name not in table.joined
-    ]  # --labels may join the others again
+    # Labels that were joined from another file are left out: --labels may join them again.
+    own_names = [name for name in table.names if name not in table.joined]
     copy_table(
         replace(table, names=own_names),
         out,
         partial(rows.spread, columns),
-        names=usual_names,
+        names=predictions.roles.usual_names(),
     )
 
 
@@ -291,20 +291,18 @@ def estimate_file_priors(
 
 def plain_priors(estimate: PriorEstimate, names: Sequence[str]) -> dict[str, Any]:
     """Return ``estimate`` and the class ``names`` as a dictionary of plain types, which `load_priors` reads as JSON."""
-    plain = {
-        name: value.tolist() if isinstance(value, Tensor) else value
-        for name, value in estimate._asdict().items()
-    }
-    apart = {
-        " or ".join(names[label] for label in part): share
-        for part, share in estimate.told_apart.items()
-    }
-    shares = {"class_groups": estimate.class_groups, "told_apart": apart}
-    plain |= {
-        name: {part: share._asdict() for part, share in of.items()}
-        for name, of in shares.items()
-    }
-    return {"classes": [*names], **plain, "problem": estimate.problem(names)}
+    plain: dict[str, Any] = {"classes": [*names]}
+    for name, value in estimate._asdict().items():
+        plain[name] = value.tolist() if isinstance(value, Tensor) else value
+    plain["class_groups"] = {}
+    for group, share in estimate.class_groups.items():
+        plain["class_groups"][group] = share._asdict()
+    plain["told_apart"] = {}
+    for labels, share in estimate.told_apart.items():
+        part = " or ".join(names[label] for label in labels)
+        plain["told_apart"][part] = share._asdict()
+    plain["problem"] = estimate.problem(names)
+    return plain
 
 
 def load_priors(path: str | Path, class_names: Sequence[str]) -> list[float]:

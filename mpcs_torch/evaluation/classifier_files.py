@@ -76,7 +76,10 @@ class RowRisks:
 
     def risks(self) -> tuple[Tensor, ...] | None:
         """Return (N,) tensors: risks, whether decisions are dangerous errors, and any weights; None without rows."""
-        return tuple(torch.cat(parts) for parts in zip(*self._parts, strict=True)) or None
+        if not self._parts:
+            return None
+        columns = zip(*self._parts, strict=True)
+        return tuple(torch.cat(column) for column in columns)
 
 
 def open_models(
@@ -99,13 +102,12 @@ def open_models(
         raise PredictionsError(
             paths[1], "--models names models of one file, but there are several"
         )
-    numbers = (
-        None if concern is None else decision_numbers(concern.classes, concern.answers)
-    )
-    is_in_order = len(paths) > 1 and reading.id_column is None
-    ids = (
-        shared_ids([open_table(path) for path in paths]) if is_in_order else []
-    )  # these must be equal in all files
+    numbers = None
+    if concern is not None:
+        numbers = decision_numbers(concern.classes, concern.answers)
+    ids = list[str]()  # the columns that must be equal in all files
+    if len(paths) > 1 and reading.id_column is None:
+        ids += shared_ids([open_table(path) for path in paths])
     known: dict[str, Any] = {"decisions": numbers, "texts": [*reading.columns, *ids]}
     sources = {
         name: (open_table(path), reading)
@@ -127,10 +129,10 @@ def open_models(
     if any(each.class_names != models[0].class_names for each in models):
         scored = [each.class_names for each in models if each.roles.form != "decisions"]
         named = [names for names in scored if None in map(to_number, names)]
-        every = sorted(
-            {name for each in models for name in each.class_names}, key=number_or_text
-        )
-        models = opened([*named, *scored, every][0])
+        every = {name for each in models for name in each.class_names}
+        # Names are the best classes, then columns of scores, then all numbers that are decided.
+        classes = [*named, *scored, sorted(every, key=number_or_text)]
+        models = opened(classes[0])
     for each in models:
         each.decides = any(other.decides for other in models)
     return dict(zip(sources, models, strict=True))

@@ -110,9 +110,8 @@ class UnitRows(NamedTuple):
         if costs is not None:
             is_labelled = target != NO_LABEL
             of_labelled = rows.others.where(is_labelled.numpy())
-            with of_labelled.naming(
-                {"costs": columns_of_costs(predictions.reading, len(names))}
-            ):
+            sources = {"costs": columns_of_costs(predictions.reading, len(names))}
+            with of_labelled.naming(sources):
                 valid_values("costs", costs[is_labelled])
         if unit is None:
             return cls(rows.scores, target, groups, torch.arange(size), "", costs)
@@ -157,19 +156,21 @@ def rows_to_fit(
     weight = predictions.reading.weight
     advance(len(read.scores))
     by = {limit.by for limit in rule.limits if limit.by is not None}
-    columns = {*by, *(name for name in (cluster, weight) if name is not None)}
+    columns = set(by)
+    if cluster is not None:
+        columns.add(cluster)
+    if weight is not None:
+        columns.add(weight)
     logits, target, groups, _, note, costs = UnitRows.of(
         read, predictions, rule.concern, columns
     )
     by_group = {name: groups[name].of_rows() for name in by}
     arguments = {"preds": logits, "target": target, "groups": by_group, "costs": costs}
-    arguments |= {} if cluster is None else {"clusters": groups[cluster].of_rows()}
-    with naming_file(predictions.path):
-        arguments |= (
-            {}
-            if weight is None
-            else {"weights": [float(text) for text in groups[weight].of_rows()]}
-        )
+    if cluster is not None:
+        arguments["clusters"] = groups[cluster].of_rows()
+    if weight is not None:
+        with naming_file(predictions.path):
+            arguments["weights"] = [float(text) for text in groups[weight].of_rows()]
     return arguments, note
 
 
@@ -227,9 +228,8 @@ def apply_rule(
     read = predictions.logits()
     cluster = predictions.reading.cluster
     advance(len(read.scores))
-    rows = UnitRows.of(
-        read, predictions, rule.concern, [] if cluster is None else [cluster]
-    )
+    columns = [] if cluster is None else [cluster]
+    rows = UnitRows.of(read, predictions, rule.concern, columns)
     is_labelled = rows.target != NO_LABEL
     with torch.no_grad(), naming_file(predictions.path):
         if rows.costs is not None:
@@ -241,10 +241,8 @@ def apply_rule(
         IS_CHEAPER: "it costs less",
         IS_UNSOUND: "its scores are not sound",
     }
-    reasons |= {
-        IS_LIMITED + j: f"its risk is too high for '{limit}'"
-        for j, limit in enumerate(rule.limits)
-    }
+    for place, limit in enumerate(rule.limits):
+        reasons[IS_LIMITED + place] = f"its risk is too high for '{limit}'"
     of_units: dict[str, list[Any]] = {
         "decision": [names[decision] for decision in assessed.decision.tolist()],
         "risk": _short(assessed.risk),
@@ -252,20 +250,18 @@ def apply_rule(
         "reason": [reasons[reason] for reason in assessed.reason.tolist()],
         "best": [names[label] for label in assessed.best.tolist()],
     }
+    unit_of_row = rows.units.int().numpy()
     added = {
-        name: take_rows(array(values), rows.units.int().numpy())
-        for name, values in of_units.items()
+        name: take_rows(array(values), unit_of_row) for name, values in of_units.items()
     }
     roles = predictions.roles
     table = replace(predictions.table, classes=rule.concern.classes)
 
     def change(copied: ReadColumns) -> dict[str, Any]:
-        labels = (
-            {}
-            if roles.label is None or not roles.called
-            else {roles.label: named_labels(copied, roles)}
-        )
-        return labels | read.spread(added, copied)
+        changed = dict[str, Any]()
+        if roles.label is not None and roles.called:
+            changed[roles.label] = named_labels(copied, roles)
+        return changed | read.spread(added, copied)
 
     copy_table(table, out, change, has_names=True, names=roles.usual_names())
     result = _evaluated(rule, rows, assessed.decision, predictions, out.name)
@@ -291,18 +287,16 @@ def _evaluated(
     if not len(target):
         return None
     rule.warn_of_fitted(rows.logits[is_labelled])
-    ids = (
-        torch.arange(len(target))
-        if cluster is None
-        else ids_of_names(rows.groups[cluster].of_rows())[is_labelled]
-    )
-    refers = bool(((decided < 0) | (decided >= len(rule.concern.classes))).any())
+    ids = torch.arange(len(target))
+    if cluster is not None:
+        ids = ids_of_names(rows.groups[cluster].of_rows())[is_labelled]
+    is_no_class = (decided < 0) | (decided >= len(rule.concern.classes))
     paid = None if rows.costs is None else costs_by_label(rows.costs[is_labelled], target)
     evaluation = Evaluation(
         rule.concern.classes,
         concern=rule.concern,
         is_decided=True,
-        refers=refers,
+        refers=bool(is_no_class.any()),
         has_costs=paid is not None,
     )
     evaluation.add(name, Rows(decided, target, ids, costs=paid), cluster)
