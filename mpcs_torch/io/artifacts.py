@@ -22,6 +22,7 @@ MAX_BYTES = 2_000_000_000
 SEAL = re.compile(rb"\nsha256 [0-9a-f]{64}\n", re.ASCII)
 """The end of a sealed file."""
 SEAL_BYTES = 73
+"""The length of the seal: a line break, "sha256 ", 64 digits, and a line break."""
 
 
 def seal_for(content: bytes) -> bytes:

@@ -129,11 +129,8 @@ def read_yaml(text: str) -> Document:
         raise YamlError(
             f"the character U+{int(error.character):04X} is not allowed", place
         ) from None
-    except (
-        yaml.YAMLError,
-        ValueError,
-        OverflowError,
-    ) as error:  # for example, the date 2024-02-30
+    # For example, the date 2024-02-30 raises a ValueError.
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise YamlError(str(error), None) from None
 
 
