@@ -79,8 +79,8 @@ def score_detectors(
     further = list[tuple[str, Calibration | LogisticFusion, Path, list[str]]]()
     if calibration is not None:
         for name, path in zip(names, development, strict=True):
-            module = new_calibration(calibration, 0, prior)
-            further.append((f"{name}, calibrated", module, path, [name]))
+            unfitted = new_calibration(calibration, 0, prior)
+            further.append((f"{name}, calibrated", unfitted, path, [name]))
     if is_fused:
         further.append(("fusion", LogisticFusion(len(names), prior), development[0], names))
     limits: dict[str, Any] = {"p_fa": p_fa, "p_miss": p_miss, "at_minimum": at_minimum}

@@ -75,8 +75,9 @@ def write_whole(path: Path, write: Write, *, flush: bool = True) -> str:
         except RuntimeError as error:
             path.unlink(missing_ok=True)
             first = error.__context__  # torch raises a second error on closing the file
-            is_interrupt = not isinstance(first, Exception | None)
-            if isinstance(first, OSError) or is_interrupt:
+            if isinstance(first, OSError):
+                raise first from None
+            if first is not None and not isinstance(first, Exception):  # KeyboardInterrupt
                 raise first from None
             raise
         except BaseException:
