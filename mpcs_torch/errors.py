@@ -34,9 +34,9 @@ class ExitStatus(IntEnum):
     NOT_MET = 3
     """It measured that a requirement is not met."""
     ALARM = 4
-    """It monitors an alarm that is not acknowledged."""
+    """It monitors limits, and an alarm is not acknowledged."""
     NO_PROMISE = 5
-    """It monitors no alarm, but the labels do not support the promise that there is none to raise."""
+    """It monitors limits, and there is no alarm; but too few labels count for a limit to support this."""
     DIVERGED = 6
     """It trained a model that gives NaN or infinite logits."""
     INTERRUPTED = 130
@@ -110,8 +110,13 @@ class CodedError(MpcsError):
     ) -> None:
         super().__init__()  # without arguments, which an OSError would take for errno and file name
         self.args = (code, argument, value)  # as pickle passes them
-        self.code, self.argument, self.value, self.fields = code, argument, value, fields
-        self.sample, self.column, self.count = sample, column, count
+        self.code = code
+        self.argument = argument
+        self.value = value
+        self.fields = fields
+        self.sample = sample
+        self.column = column
+        self.count = count
 
     @property
     def rule(self) -> Rule:
@@ -192,11 +197,9 @@ class _Short(reprlib.Repr):
         self.maxstring = self.maxlong = self.maxother = MAX_QUOTED
 
     def repr_int(self, x: int, level: int) -> str:
-        return (
-            super().repr_int(x, level)
-            if x.bit_length() < 1000
-            else f"an integer of {x.bit_length()} bits"
-        )
+        if x.bit_length() < 1000:
+            return super().repr_int(x, level)
+        return f"an integer of {x.bit_length()} bits"
 
 
 def quoted(value: object) -> str:
@@ -255,11 +258,11 @@ def did_you_mean(given: object, names: Iterable[str]) -> str:
 
 def shown(text: str, limit: int = MAX_QUOTED) -> str:
     """Return ``text`` on one line, cut to ``limit`` characters, with control characters escaped."""
-    line = " ".join(text[: 2 * limit].split())
+    line = " ".join(text[: 2 * limit].split())  # the rest is cut before it takes time
     safe = line if line.isprintable() else repr(line)[1:-1]
-    return (
-        safe if len(safe) <= limit and len(text) <= 2 * limit else f"{safe[: limit - 3]}..."
-    )
+    if len(safe) <= limit and len(text) <= 2 * limit:
+        return safe
+    return f"{safe[: limit - 3]}..."
 
 
 CONTROL = re.compile(

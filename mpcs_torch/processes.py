@@ -24,11 +24,10 @@ Result = TypeVar("Result")
 
 
 def _cores() -> int:
-    return (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1
-    )
+    """Return the number of CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def run_in_processes(
@@ -102,12 +101,9 @@ class World:
         """Return ``model``, wrapped in `DistributedDataParallel` if there are several processes."""
         if self.size == 1:
             return model
-        known = signature(DistributedDataParallel).parameters
-        name = (
-            "forward_sync_buffers"
-            if "forward_sync_buffers" in known
-            else "broadcast_buffers"
-        )  # its older name
+        name = "forward_sync_buffers"
+        if name not in signature(DistributedDataParallel).parameters:
+            name = "broadcast_buffers"  # its older name
         local_batch_norm: dict[str, Any] = {name: False}
         return DistributedDataParallel(model, **local_batch_norm)
 
@@ -155,13 +151,15 @@ class World:
         if self.size == 1:
             return [function()]
         failure: Exception | None = None
-        outcome: tuple[T | None, str | None] = None, "it was interrupted"
+        # The result, and the message of an error or None.
+        outcome: tuple[T | None, str | None] = (None, "it was interrupted")
         outcomes: list[Any] = [None] * self.size
         try:
-            outcome = function(), None
+            outcome = (function(), None)
         except Exception as error:
-            failure, outcome = error, (None, str(error))
-        finally:
+            failure = error
+            outcome = (None, str(error))
+        finally:  # also after Ctrl-C, so that the other processes do not wait for this one
             distributed.all_gather_object(outcomes, outcome)
         failed = [rank for rank, (_, message) in enumerate(outcomes) if message is not None]
         if failure is not None and failed[0] == self.rank:
@@ -193,12 +191,10 @@ def joined() -> Iterator[World]:
         return
     try:
         store, rank, size = next(rendezvous("env://"))
-        store = PrefixStore(
-            f"restart-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store
-        )
-        distributed.init_process_group(
-            store=store, rank=rank, world_size=size
-        )  # gloo for CPUs, NCCL for GPUs
+        restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = PrefixStore(f"restart-{restarts}", store)
+        # By default, gloo is used for CPUs, and NCCL for GPUs.
+        distributed.init_process_group(store=store, rank=rank, world_size=size)
         yield World(rank, size)
     except RuntimeError as error:
         if not is_of_backend(error):
@@ -211,6 +207,5 @@ def joined() -> Iterator[World]:
 
 def is_of_backend(error: Exception) -> bool:
     """Return whether ``error`` comes from the communication between processes (gloo, NCCL or the store)."""
-    return isinstance(error, distributed.DistError) or any(
-        name in str(error) for name in ("gloo/", "NCCL")
-    )
+    text = str(error)
+    return isinstance(error, distributed.DistError) or "gloo/" in text or "NCCL" in text

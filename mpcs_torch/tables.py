@@ -25,21 +25,18 @@ class Table:
 
     def markdown(self) -> str:
         """Return the table as Markdown with aligned columns; no cell breaks the table, whatever its text."""
-        cells = [list(map(_markdown_cell, row)) for row in (self.header, *self.rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "| "
-            + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            + " |"
-            for row in cells
+        cells = [
+            [_markdown_cell(cell) for cell in row] for row in (self.header, *self.rows)
         ]
-        return "\n".join(
-            [
-                lines[0],
-                "|" + "|".join("-" * (width + 2) for width in widths) + "|",
-                *lines[1:],
-            ]
-        )
+        columns = zip(*cells, strict=True)
+        widths = [max(map(len, column)) for column in columns]
+        lines = list[str]()
+        for row in cells:
+            padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+            lines.append(f"| {' | '.join(padded)} |")
+        dashes = ["-" * (width + 2) for width in widths]
+        lines.insert(1, f"|{'|'.join(dashes)}|")
+        return "\n".join(lines)
 
     def csv(self) -> str:
         """Return the table as comma-separated values."""
@@ -53,18 +50,16 @@ class Table:
 
     def _repr_html_(self) -> str:
         """Return the table as HTML for notebooks, with the first column aligned left and the others right."""
-        header = (
-            f'<th scope="col"{_align(place)}>{escape(cell)}</th>'
-            for place, cell in enumerate(self.header)
-        )
-        rows = (
-            (f"<td{_align(place)}>{escape(cell)}</td>" for place, cell in enumerate(row))
-            for row in self.rows
-        )
-        body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
-        return (
-            f"<table><thead><tr>{''.join(header)}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        header = ""
+        for place, cell in enumerate(self.header):
+            header += f'<th scope="col"{_align(place)}>{escape(cell)}</th>'
+        body = ""
+        for row in self.rows:
+            cells = [
+                f"<td{_align(place)}>{escape(cell)}</td>" for place, cell in enumerate(row)
+            ]
+            body += f"<tr>{''.join(cells)}</tr>"
+        return f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
 
 
 NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
@@ -73,15 +68,18 @@ NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
 
 def numeric_columns(table: Table) -> list[bool]:
     """Return, for each column, whether its cells are numbers or empty, and at least one cell is a number."""
-    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.header)
-    return [
-        all(NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns
-    ]
+    are_numeric = list[bool]()
+    for place in range(len(table.header)):
+        filled = [row[place] for row in table.rows if row[place]]
+        are_numbers = all(NUMBER.fullmatch(cell) for cell in filled)
+        are_numeric.append(bool(filled) and are_numbers)
+    return are_numeric
 
 
 def in_digits(value: float, digits: int, sign: str = "") -> str:
     """Format ``value`` with ``digits`` significant digits. With ``sign`` "+", positive numbers get a plus sign."""
-    return f"{float(f'{value:.{digits}g}'):{sign}.15g}"
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:{sign}.15g}"  # without an exponent up to 15 digits
 
 
 def in_table(value: float) -> str:
@@ -95,9 +93,10 @@ def in_percent(share: float) -> str:
 
 
 def _markdown_cell(text: str) -> str:
-    """Escape control characters and each |. Double the backslashes before a |: they would escape the escape."""
+    """Escape control characters, and put a backslash before each |; double the backslashes that precede a | already."""
     return re.sub(r"(?<!\\)(\\*)\|", r"\1\1\\|", printable(text))
 
 
 def _align(place: int) -> str:
-    return f' style="text-align: {"right" if place else "left"}"'
+    side = "left" if place == 0 else "right"
+    return f' style="text-align: {side}"'

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # a shell's background job, in which tests of Ctrl-C would fail
+# In a background job of a shell, tests of Ctrl-C would fail.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("noisy machines", deadline=None)

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
 from time import monotonic
@@ -35,29 +35,27 @@ CORE = (
     "trainer/loop.py",
     "trainer/resume.py",
 )
-SECONDS, HANGS = 60, 200
-"""Seconds of tests for a mutant that none notices, and those after which it hangs."""
+SECONDS = 60
+"""The seconds of tests for a mutant that no test notices."""
+HANGS = 200
+"""The seconds after which a mutant counts as hanging."""
 GUARDS = ("stacklevel", "strict", "device")
 LET_BE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.AnnAssign, ast.Import, ast.ImportFrom)
 PAIRS = "Lt LtE,Gt GtE,Eq NotEq,Is IsNot,In NotIn,And Or,Add Sub,Mult Div,BitAnd BitOr,min max,amin amax,argmin argmax"
 PAIRS += ",minimum maximum,any all,sum mean,floor ceil,zeros ones,first last"
-SWAPS = {
-    one: other
-    for pair in PAIRS.split(",")
-    for one, other in [pair.split(), pair.split()[::-1]]
-}
+SWAPS = dict[str, str]()
+"""The name that replaces each name of a pair: the other one."""
+for pair in PAIRS.split(","):
+    one, other = pair.split()
+    SWAPS |= {one: other, other: one}
 FORK = multiprocessing.get_context("fork")
 
 
 def changes(node: Any) -> Iterator[dict[str, object]]:
     """Give the fields of a node that make it another one."""
-    swapped = getattr(
-        ast,
-        SWAPS.get(
-            type(getattr(node, "op", None) or getattr(node, "ops", [0])[0]).__name__, ""
-        ),
-        None,
-    )
+    operators = getattr(node, "ops", [getattr(node, "op", None)])
+    name = type(operators[0]).__name__
+    swapped = getattr(ast, SWAPS[name]) if name in SWAPS else None
     match node:
         case ast.Compare():
             yield {"ops": [swapped(), *node.ops[1:]]}
@@ -92,22 +90,19 @@ def places(
             yield from ((function, child, change) for change in changes(child))
             yield from places(child, function)
         elif function is None and isinstance(child, ast.ClassDef | ast.FunctionDef):
-            yield from places(
-                ast.Module(child.body, []),
-                child if isinstance(child, ast.FunctionDef) else None,
-            )
+            outermost = child if isinstance(child, ast.FunctionDef) else None
+            yield from places(ast.Module(child.body, []), outermost)
 
 
 def code_of(tree: ast.Module, function: ast.FunctionDef, path: Path) -> CodeType:
     """Compile a file, and return the code of one of its functions."""
     first_line = min(part.lineno for part in [function, *function.decorator_list])
     waiting = [compile(ast.fix_missing_locations(tree), str(path), "exec")]
-    while ((code := waiting.pop()).co_name, code.co_firstlineno) != (
-        function.name,
-        first_line,
-    ):
+    while True:
+        code = waiting.pop()
+        if code.co_name == function.name and code.co_firstlineno == first_line:
+            return code
         waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
-    return code
 
 
 def replace(code: CodeType) -> None:
@@ -125,19 +120,18 @@ def mutant(
     """Describe a mutant of a file, with the tests that reach it and its code; None if it could not take its place."""
     tree = ast.parse(path.read_text())
     function, node, change = list(places(tree))[number]
-    before, old = code_of(tree, function, path), ast.unparse(node).split("\n")[0]
+    before = code_of(tree, function, path)
+    old = ast.unparse(node).split("\n")[0]
     vars(node).update(change)
-    after, new = code_of(tree, function, path), ast.unparse(node).split("\n")[0]
-    line = max(
-        (line for line in reached if function.lineno < line <= node.lineno), default=0
-    )
+    after = code_of(tree, function, path)
+    new = ast.unparse(node).split("\n")[0]
+    if before == after or before.co_freevars != after.co_freevars:
+        return None
+    # Coverage knows the first line of a statement, which may be before that of the node.
+    lines = [line for line in reached if function.lineno < line <= node.lineno]
+    tests = reached[max(lines)] if lines else []
     description = f"{path.relative_to(ROOT)}:{node.lineno}  {old}  ->  {new}"
-    is_other = before != after and before.co_freevars == after.co_freevars
-    return (
-        (description, {test.removesuffix("|run") for test in reached.get(line, [])}, after)
-        if is_other
-        else None
-    )
+    return description, {test.removesuffix("|run") for test in tests}, after
 
 
 class Judge:
@@ -148,31 +142,28 @@ class Judge:
         data.read()
         files = sorted(path for part in CORE for path in ROOT.glob(f"mpcs_torch/{part}"))
         reached = {path: data.contexts_by_lineno(str(path)) for path in files}
-        self.breadth = Counter(
-            test
-            for lines in reached.values()
-            for test in {t for line in lines.values() for t in line}
-        )
-        drawn = [
-            (path, number)
-            for path in files
-            for number, _ in enumerate(places(ast.parse(path.read_text())))
-        ]
+        self.breadth = Counter[str]()
+        """The number of files that each test reaches."""
+        for tests_by_line in reached.values():
+            self.breadth.update(set(chain.from_iterable(tests_by_line.values())))
+        drawn = list[tuple[Path, int]]()
+        for path in files:
+            changed = list(places(ast.parse(path.read_text())))
+            drawn += [(path, number) for number in range(len(changed))]
         random.Random(seed).shuffle(drawn)
         made = (mutant(path, number, reached[path]) for path, number in drawn)
-        self.mutants, self.survivors, self.failed = (
-            list(islice(filter(None, made), count)),
-            [],
-            False,
-        )
+        self.mutants = list(islice(filter(None, made), count))
+        self.survivors = []
+        self.failed = False
 
     def pytest_configure(self) -> None:
         from hypothesis import Phase, settings  # pytest has to import its plugins itself
 
+        # Any failure will do, not only the simplest.
         phases = (
             Phase.explicit,
             Phase.generate,
-        )  # any failure will do, not only the simplest
+        )
         settings.register_profile(
             "mutants", deadline=None, database=None, derandomize=True, phases=phases
         )
@@ -187,9 +178,8 @@ class Judge:
             noticed = pool.map(noticed_by, range(len(self.mutants)))
             for (description, tests, _), test in zip(self.mutants, noticed, strict=True):
                 print(f"{description}: {test or 'SURVIVED'}", flush=True)
-                self.survivors += (
-                    [] if test else [f"{description} ({len(tests)} tests reach it)"]
-                )
+                if not test:
+                    self.survivors.append(f"{description} ({len(tests)} tests reach it)")
         return True
 
     def first_failure(
@@ -203,28 +193,23 @@ class Judge:
             process.join(HANGS)
             process.kill()
             process.join()
-        return (
-            -1
-            if process.exitcode
-            else (None if failed.value == len(items) else failed.value)
-        )
+        if process.exitcode:
+            return -1
+        return None if failed.value == len(items) else failed.value
 
     def run(
         self, items: Sequence[pytest.Item], code: CodeType | None, failed: Any, folder: str
     ) -> None:
-        end, tempfile.tempdir, os.environ["PYTEST_DEBUG_TEMPROOT"] = (
-            monotonic() + SECONDS,
-            folder,
-            folder,
-        )
+        end = monotonic() + SECONDS
+        tempfile.tempdir = folder
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = folder
         for stream in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         if code is not None:
             replace(code)
         for number, item in enumerate(items):
-            item.config.hook.pytest_runtest_protocol(
-                item=item, nextitem=(*items[number + 1 :], None)[0]
-            )
+            next_item = items[number + 1] if number + 1 < len(items) else None
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=next_item)
             if self.failed:
                 failed.value = number
             if self.failed or monotonic() > end:
@@ -244,7 +229,10 @@ def noticed_by(number: int) -> str:
         reaching or named,  # coverage does not follow forks
         key=lambda item: (judge.breadth[f"{item.nodeid}|run"], item.nodeid),
     )
-    while waiting and (failed := judge.first_failure(waiting, code)) is not None:
+    while waiting:
+        failed = judge.first_failure(waiting, code)
+        if failed is None:
+            return ""
         if failed < 0:
             return "no test, but it hangs or dies"
         if judge.first_failure([waiting[failed]], None) is None:

@@ -54,7 +54,8 @@ class Disk:
         for are_kept in _ways_to_lose(len(self._waiting)):
             names: dict[Path, _File | None] = {**self._certain}
             for change, is_kept in zip(self._waiting, are_kept, strict=True):
-                names |= change if is_kept else {}
+                if is_kept:
+                    names |= change
             image = {
                 str(path.relative_to(self.folder)): file.flushed
                 for path, file in names.items()
@@ -79,7 +80,8 @@ class Disk:
         """Rename a file, and follow it."""
         self._look()
         _REPLACE(source, target)
-        if (file := self._names.pop(Path(source), None)) is not None:
+        file = self._names.pop(Path(source), None)
+        if file is not None:
             self._names[Path(target)] = file
             self._waiting.append({Path(source): None, Path(target): file})
             self._happened()
@@ -104,15 +106,14 @@ class Disk:
 
     def _make_certain(self, flushed: Path) -> None:
         """Make the changes of a name certain, or those of all names in a folder."""
-        for change in [
-            change
-            for change in self._waiting
-            if any(flushed in (path, path.parent) for path in change)
-        ]:
+        for change in list(self._waiting):
+            if not any(flushed in (path, path.parent) for path in change):
+                continue
             self._waiting.remove(change)
             for path, file in change.items():
                 self._certain.pop(path, None)
-                self._certain |= {} if file is None else {path: file}
+                if file is not None:
+                    self._certain[path] = file
 
     def _happened(self) -> None:
         self.images += [

@@ -29,13 +29,11 @@ class Refused:
         **expected: Any,
     ) -> None:
         """Expect an error of the type ``raises``, perhaps with its argument, value, sample, column and fields."""
-        self.code, self.argument, self.value, self.raises, self.expected = (
-            code,
-            argument,
-            value,
-            raises,
-            expected,
-        )
+        self.code = code
+        self.argument = argument
+        self.value = value
+        self.raises = raises
+        self.expected = expected
 
     def __enter__(self) -> "Refused":
         return self

@@ -86,12 +86,13 @@ def stranger(case: MetricCase) -> Metric:
 
 def tensors(metric: Metric) -> list[Tensor]:
     """Return all tensors that the states hold."""
-    states = metric.metric_state.values()
-    return [
-        tensor
-        for state in states
-        for tensor in (state if isinstance(state, list) else [state])
-    ]
+    tensors = list[Tensor]()
+    for state in metric.metric_state.values():
+        if isinstance(state, list):
+            tensors += state
+        else:
+            tensors.append(state)
+    return tensors
 
 
 def test_every_public_metric_is_listed() -> None:
@@ -238,9 +239,8 @@ def test_a_loaded_metric_counts_as_updated(case: MetricCase) -> None:
     loaded = case.make()
     loaded.load_state_dict(saved.state_dict())
     assert loaded.update_called
-    assert values_of(loaded.compute()) == expected(
-        case
-    )  # a warning of torchmetrics would fail here
+    # A warning of torchmetrics would fail the test here.
+    assert values_of(loaded.compute()) == expected(case)
 
 
 def test_loading_other_settings_is_refused(case: MetricCase) -> None:
@@ -259,9 +259,12 @@ def test_states_keep_their_precision(case: MetricCase, cast: str) -> None:
     metric = updated(case, batch=part(case, 0, 10))
     before = [tensor.dtype for tensor in tensors(metric)]
     module = nn.ModuleDict({"metric": metric})
-    {"set_dtype": metric.set_dtype, "to": module.to, "half": lambda _: module.half()}[cast](
-        torch.half
-    )
+    if cast == "set_dtype":
+        metric.set_dtype(torch.half)
+    elif cast == "to":
+        module.to(torch.half)
+    else:
+        module.half()
     assert [tensor.dtype for tensor in tensors(metric)] == before
     check(case, updated(case, metric, part(case, 10, 40)))
     metric.reset()
@@ -281,11 +284,10 @@ def test_compute_groups_separate_different_settings(case: MetricCase) -> None:
     assert values_of(collection["other"].compute()) == pytest.approx(
         values_of(alone.compute()), nan_ok=True
     )
-    both = tuple(
-        torch.cat(pair) for pair in zip(case.agreeing_batch, whole(case), strict=True)
-    )
-    assert values_of(collection["one"].compute()) == expected(case, (both[0], both[1]))
-    assert values_of(collection["twin"].compute()) == expected(case, (both[0], both[1]))
+    pairs = zip(case.agreeing_batch, whole(case), strict=True)
+    preds, target = [torch.cat(pair) for pair in pairs]
+    assert values_of(collection["one"].compute()) == expected(case, (preds, target))
+    assert values_of(collection["twin"].compute()) == expected(case, (preds, target))
 
 
 def test_update_never_waits_for_a_gpu(case: MetricCase) -> None:
@@ -373,7 +375,8 @@ def test_an_interrupted_batch_leaves_the_metric_as_it_was(
     case: MetricCase, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Press Ctrl-C at the end of the work on a batch."""
-    metric, update = updated(case), type(case.make()).update
+    metric = updated(case)
+    update = type(metric).update
 
     def interrupted(self: Any, *args: Any) -> None:
         update(self, *args)
@@ -389,39 +392,39 @@ def test_an_interrupted_batch_leaves_the_metric_as_it_was(
 
 def test_states_are_attributes_at_every_moment(case: MetricCase) -> None:
     """Read them before each line of ours that changes them, as a signal handler could."""
-    metric, seen, once, again = case.make(), [], part(case, 0, 4), part(case, 4, 8)
+    metric = case.make()
     metric.persistent(True)
+    seen = list[dict[str, list[bytes]]]()
+
+    def states() -> dict[str, list[bytes]]:
+        return {name: _bytes_of(state) for name, state in metric.metric_state.items()}
 
     def look(frame: Any, event: str, arg: Any) -> Any:
-        if (
-            event == "line"
-            and sys.gettrace() is not None
-            and "mpcs_torch" in frame.f_code.co_filename
-        ):
-            sys.settrace(None)
-            seen.append(
-                {name: _bytes_of(state) for name, state in metric.metric_state.items()}
-            )
+        is_ours = "mpcs_torch" in frame.f_code.co_filename
+        if event == "line" and is_ours and sys.gettrace() is not None:
+            sys.settrace(None)  # reading the states is not traced
+            seen.append(states())
             sys.settrace(look)
         return look
 
+    once = part(case, 0, 4)
+    again = part(case, 4, 8)
     for step in (lambda: metric.update(*once), lambda: metric(*again), metric.reset):
-        before = {name: _bytes_of(state) for name, state in metric.metric_state.items()}
+        before = states()
         seen.clear()
         sys.settrace(look)
         try:
             step()
         finally:
             sys.settrace(None)
-        after = {name: _bytes_of(state) for name, state in metric.metric_state.items()}
+        after = states()
         assert len(seen) > 3
-        assert all(states in (before, after) for states in seen)
+        assert all(seen_states in (before, after) for seen_states in seen)
 
 
 def _bytes_of(state: Any) -> list[bytes]:
-    return [
-        part.numpy().tobytes() for part in (state if isinstance(state, list) else [state])
-    ]
+    parts = state if isinstance(state, list) else [state]
+    return [part.numpy().tobytes() for part in parts]
 
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
@@ -635,14 +638,11 @@ def test_a_scalar_metric_can_be_bootstrapped(scalar_case: MetricCase) -> None:
 
 
 def test_a_bootstrap_gives_quantiles() -> None:
-    case, levels = (
-        BY_NAME["MetaPatternConcernScore"],
-        torch.tensor([0.025, 0.975], dtype=torch.float64),
-    )
+    case = BY_NAME["MetaPatternConcernScore"]
+    levels = torch.tensor([0.025, 0.975], dtype=torch.float64)
     torch.manual_seed(0)
-    bootstrap = BootStrapper(
-        case.make(), num_bootstraps=50, quantile=levels
-    )  # values are float64, and so are levels
+    # Values are float64, so levels must be, too.
+    bootstrap = BootStrapper(case.make(), num_bootstraps=50, quantile=levels)
     bootstrap.update(*whole(case))
     low, high = bootstrap.compute()["quantile"]
     assert low < case.oracle(whole(case))[""] < high
@@ -706,9 +706,8 @@ def test_a_compiled_loop_has_no_graph_break_and_two_graphs_for_two_sizes(name: s
     metric = case.make()
     compiled = torch.compile(metric.update, fullgraph=True, backend="eager")
     for start, stop in itertools.islice(itertools.cycle([(0, 12), (12, SIZE)]), 100):
-        compiled(
-            *(tensor.clone() for tensor in part(case, start, stop))
-        )  # views would differ in their offset, too
+        # Clones, because views would differ in their offset, too.
+        compiled(*(tensor.clone() for tensor in part(case, start, stop)))
     assert counters["stats"]["unique_graphs"] == 2
     assert metric.update_count == metric.batch_count == 100
     check(case, metric)
@@ -718,9 +717,8 @@ def test_core_compiles_without_a_graph_break(case: MetricCase) -> None:
     torch.compiler.reset()  # all measures share one function, which may be compiled eight times
     compiled = torch.compile(case.core, fullgraph=True, backend="eager")
     for ours, plain in zip(compiled(*whole(case)), case.core(*whole(case)), strict=True):
-        torch.testing.assert_close(
-            ours, plain, rtol=1e-6, atol=1e-9
-        )  # a softmax by rows or by columns
+        # A softmax may be computed by rows or by columns.
+        torch.testing.assert_close(ours, plain, rtol=1e-6, atol=1e-9)
 
 
 def test_changing_a_batch_afterwards_does_not_change_the_metric(case: MetricCase) -> None:
@@ -734,9 +732,9 @@ def test_changing_a_batch_afterwards_does_not_change_the_metric(case: MetricCase
 def test_gradients_do_not_reach_the_state(case: MetricCase) -> None:
     metric = case.make()
     preds, target = whole(case)
-    metric(
-        preds.requires_grad_() if preds.is_floating_point() else preds, target
-    )  # decisions have none
+    if preds.is_floating_point():  # decisions have no gradients
+        preds.requires_grad_()
+    metric(preds, target)
     assert not any(tensor.requires_grad for tensor in tensors(metric))
 
 
@@ -786,9 +784,8 @@ def test_plot_leaves_other_axes_alone(case: MetricCase) -> None:
 
 def test_plot_draws_the_given_values_on_the_given_axes(case: MetricCase) -> None:
     metric = updated(case)
-    if isinstance(
-        metric, DetectionCurve | ConfusionMatrix
-    ):  # no numbers that could be drawn as a line
+    # These have no numbers that could be drawn as a line.
+    if isinstance(metric, DetectionCurve | ConfusionMatrix):
         return
     axes = Figure().add_subplot()
     _, drawn_on = metric.plot([metric.compute(), metric.compute()], ax=axes)

@@ -50,9 +50,8 @@ def test_each_rule_is_used_and_each_hint_has_a_rule() -> None:
 
 
 def test_each_error_gives_the_fields_of_its_rule() -> None:
-    known = [
-        (code, given) for code, given in calls() if None not in given
-    ]  # None stands for **fields
+    # None stands for **fields.
+    known = [(code, given) for code, given in calls() if None not in given]
     assert [(code, given) for code, given in known if not fields_of(code) <= given] == []
 
 

@@ -66,9 +66,8 @@ def test_a_pipe_or_device_is_refused_and_left_alone(name: str, tmp_path: Path) -
         folder = tmp_path / path.name
         folder.mkdir()
         os.mkfifo(folder / path.name)
-        with pytest.raises(
-            (AssertionError, ValueError, OSError)
-        ):  # a command returns 2, which is not the expected 0
+        # A command returns 2, which is not the expected 0.
+        with pytest.raises((AssertionError, ValueError, OSError)):
             WHOLE_FILES[name](folder, 1)
         assert stat.S_ISFIFO((folder / path.name).lstat().st_mode), "the pipe was replaced"
 
@@ -126,10 +125,11 @@ def test_an_output_that_cannot_be_written_is_named_and_stays_as_it_was(
             path.unlink()
     before = image_of(tmp_path)
     capsys.readouterr()
+    # A command returns 2.
     with (
         FAILURES[failure](),
         pytest.raises((OSError, AssertionError)) as caught,
-    ):  # a command returns 2
+    ):
         WHOLE_FILES[name](tmp_path, 1 if name in NEW_FILE_ALONE else 2)
     if isinstance(caught.value, OSError):
         assert f"{caught.value.filename}: {caught.value.strerror}" in messages

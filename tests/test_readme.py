@@ -25,9 +25,8 @@ def test_the_python_examples_run_and_print_what_stands_below_them(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for code, output in EXAMPLE.findall(page.read_text()):
-        torch.manual_seed(
-            0
-        )  # examples draw data, and a test of 5 % in one of them fails for some draws
+        # Examples draw data, and a test of 5 % in one of them fails for some draws.
+        torch.manual_seed(0)
         exec(code, {})
         printed = capsys.readouterr().out
         if name_of(page) in PRINT_A_TABLE and not output:

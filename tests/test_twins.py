@@ -214,11 +214,14 @@ def drawn(name: str, settings: dict[str, Any]) -> dict[str, Tensor]:
     elif name == "RowCost":
         preds, target = costed_batch(SIZE, 0)
     elif "detection" in getattr(metrics, name).__module__:
-        preds, target = (class_scores if "num_classes" in settings else detections)(SIZE, 0)
+        draw = class_scores if "num_classes" in settings else detections
+        preds, target = draw(SIZE, 0)
     else:
         preds, target = random_batch(SIZE, 0)
-        preds = preds.log_softmax(dim=1) if settings.get("normalized") else preds
-        preds = preds if settings.get("from_logits", True) else preds.softmax(dim=1)
+        if settings.get("normalized"):
+            preds = preds.log_softmax(dim=1)
+        if not settings.get("from_logits", True):
+            preds = preds.softmax(dim=1)
     if "ignore_index" in settings:
         target[::5] = settings["ignore_index"]
     return {"preds": preds, "target": target}
@@ -306,24 +309,22 @@ def test_numpy_arrays_give_what_tensors_give(name: str) -> None:
 @pytest.mark.parametrize("name", WITH_TWIN)
 def test_twins_have_the_same_arguments_and_defaults(name: str) -> None:
     twin = twin_of(name)
-    by_kind: dict[bool, dict[str, Any]] = {True: {}, False: {}}
+    tensors_of_twin = dict[str, Any]()
+    settings_of_twin = dict[str, str]()
     for parameter in inspect.signature(twin).parameters.values():
-        by_kind[parameter.kind is inspect.Parameter.KEYWORD_ONLY][parameter.name] = (
-            parameter.default
-        )
-    for more in MORE_SETTINGS.get(twin.__name__, []):
-        del by_kind[True][more]
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            tensors_of_twin[parameter.name] = parameter.default
+        elif parameter.name not in MORE_SETTINGS.get(twin.__name__, []):
+            settings_of_twin[parameter.name] = repr(parameter.default)
     update = inspect.signature(getattr(metrics, name).update).parameters
     tensors = {
         parameter: update[parameter].default for parameter in arguments_of_update(name)
     }
-    assert list(by_kind[False].items()) == list(tensors.items())
+    assert list(tensors_of_twin.items()) == list(tensors.items())
     settings = {
         setting: repr(parameter.default) for setting, parameter in settings_of(name).items()
     }
-    assert [(setting, repr(default)) for setting, default in by_kind[True].items()] == list(
-        settings.items()
-    )
+    assert list(settings_of_twin.items()) == list(settings.items())
 
 
 @pytest.mark.parametrize(("name", "place"), VARIANTS)
@@ -356,11 +357,10 @@ def assert_near(ours: Any, theirs: Any) -> None:
             ours, theirs, rtol=1e-6, atol=1e-7, equal_nan=True, check_dtype=False
         )
     else:
-        parts = [
-            list(each.values() if isinstance(each, dict) else each)
-            for each in (ours, theirs)
-        ]
-        for our, their in zip(*parts, strict=True):
+        if isinstance(ours, dict):
+            ours = list(ours.values())
+            theirs = list(theirs.values())
+        for our, their in zip(ours, theirs, strict=True):
             assert_near(our, their)
 
 
@@ -388,15 +388,14 @@ def test_weights_repeat_samples(name: str) -> None:
 )
 def test_ignored_samples_do_not_count_whatever_their_scores(name: str) -> None:
     for settings in SETTINGS[name]:
-        batch, others = (
-            drawn(name, settings),
-            {key: value for key, value in settings.items() if key != "ignore_index"},
-        )
+        batch = drawn(name, settings)
+        others = {key: value for key, value in settings.items() if key != "ignore_index"}
         kept = torch.arange(SIZE) % 5 > 0
         expected = twin_of(name)(
             **{key: rows[kept] for key, rows in batch.items()}, **others
         )
-        batch["preds"][~kept], batch["target"][~kept] = torch.nan, -1
+        batch["preds"][~kept] = torch.nan
+        batch["target"][~kept] = -1
         assert_near(twin_of(name)(**batch, **{**others, "ignore_index": -1}), expected)
 
 

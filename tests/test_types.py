@@ -27,9 +27,8 @@ def test_the_examples_of_the_readme_and_a_loop_are_typed(tmp_path: Path) -> None
     files = [tmp_path / f"example_{number}.py" for number in range(len(examples) + 1)]
     for file, example in zip(files, [*examples, LOOP], strict=True):
         file.write_text(example)
-    cache = (
-        ROOT / ".mypy_cache"
-    )  # the one that mypy filled before: torch takes long to read
+    # This is the cache that mypy filled before, because torch takes long to read.
+    cache = ROOT / ".mypy_cache"
     told, errors, status = api.run(
         ["--strict", "--cache-dir", str(cache), *map(str, files)]
     )

@@ -72,7 +72,9 @@ def new_calibration(method: Method, num_classes: int, p_target: float = 0.5) -> 
         return VectorScaling(num_classes)
     if method == "logistic":
         return LogisticCalibration(p_target)
-    return TemperatureScaling() if method == "temperature" else PAVCalibration()
+    if method == "temperature":
+        return TemperatureScaling()
+    return PAVCalibration()
 
 
 def save_calibration(saved: SavedCalibration, path: str | Path) -> None:
@@ -101,11 +103,9 @@ def load_calibration(path: str | Path) -> SavedCalibration:
 
 def _restored(content: dict[str, Any]) -> SavedCalibration:
     method: Method
-    method, class_names, from_logits = (
-        content["method"],
-        tuple(content["class_names"]),
-        content["from_logits"],
-    )
+    method = content["method"]
+    class_names = tuple(content["class_names"])
+    from_logits = content["from_logits"]
     if method not in get_args(Method):
         raise InvalidValueError("unknown_method", "method", method)
     if not isinstance(from_logits, bool):
@@ -145,7 +145,8 @@ def fit_to_predictions(
     Warns:
         CalibrationWarning: If the fit has no finite optimum.
     """
-    rows, names = predictions.logits(), tuple(predictions.class_names)
+    rows = predictions.logits()
+    names = tuple(predictions.class_names)
     advance(len(rows.scores))
     saved = SavedCalibration(
         method, new_calibration(method, len(names)), names, predictions.reading.from_logits
@@ -186,7 +187,8 @@ def _fitted(
 ) -> FittedCalibration:
     with naming_file(path):
         saved.module.fit(scores, target)
-    before, after = loss(scores, target).item(), loss(saved.module(scores), target).item()
+    before = loss(scores, target).item()
+    after = loss(saved.module(scores), target).item()
     return FittedCalibration(saved, len(scores), measure, before, after)
 
 
@@ -236,22 +238,21 @@ def calibrate_predictions(
         raise PredictionsError(predictions.path, Rule("finite_if_calibrated"), row=row)
     scores = scores if saved.from_logits else scores.softmax(dim=1)
     if predictions.roles.form == "positive":
-        scores = scores[:, 1:] - scores[:, :1] * saved.from_logits
+        # The file has one number for both classes: the probability of the second, or its logit minus that of the first.
+        of_second = scores[:, 1:]
+        scores = of_second - scores[:, :1] if saved.from_logits else of_second
     names = predictions.roles.scores
-    columns = (
-        {names[0]: scores}
-        if predictions.roles.form == "lists"
-        else dict(zip(names, scores.T, strict=True))
-    )
-    table, usual_names = predictions.table, predictions.roles.usual_names()
-    own_names = [
-        name for name in table.names if name not in table.joined
-    ]  # --labels may join the others again
+    columns = {names[0]: scores}  # a column of lists
+    if predictions.roles.form != "lists":
+        columns = dict(zip(names, scores.T, strict=True))
+    table = predictions.table
+    # Labels that were joined from another file are left out: --labels may join them again.
+    own_names = [name for name in table.names if name not in table.joined]
     copy_table(
         replace(table, names=own_names),
         out,
         partial(rows.spread, columns),
-        names=usual_names,
+        names=predictions.roles.usual_names(),
     )
 
 
@@ -293,20 +294,18 @@ def estimate_file_priors(
 
 def plain_priors(estimate: PriorEstimate, names: Sequence[str]) -> dict[str, Any]:
     """Return ``estimate`` and the class ``names`` as a dictionary of plain types, which `load_priors` reads as JSON."""
-    plain = {
-        name: value.tolist() if isinstance(value, Tensor) else value
-        for name, value in estimate._asdict().items()
-    }
-    apart = {
-        " or ".join(names[label] for label in part): share
-        for part, share in estimate.told_apart.items()
-    }
-    shares = {"class_groups": estimate.class_groups, "told_apart": apart}
-    plain |= {
-        name: {part: share._asdict() for part, share in of.items()}
-        for name, of in shares.items()
-    }
-    return {"classes": [*names], **plain, "problem": estimate.problem(names)}
+    plain: dict[str, Any] = {"classes": [*names]}
+    for name, value in estimate._asdict().items():
+        plain[name] = value.tolist() if isinstance(value, Tensor) else value
+    plain["class_groups"] = {}
+    for group, share in estimate.class_groups.items():
+        plain["class_groups"][group] = share._asdict()
+    plain["told_apart"] = {}
+    for labels, share in estimate.told_apart.items():
+        part = " or ".join(names[label] for label in labels)
+        plain["told_apart"][part] = share._asdict()
+    plain["problem"] = estimate.problem(names)
+    return plain
 
 
 def load_priors(path: str | Path, class_names: Sequence[str]) -> list[float]:
@@ -318,10 +317,8 @@ def load_priors(path: str | Path, class_names: Sequence[str]) -> list[float]:
     path = local_path(path, "path")
     try:
         plain = json.loads(read_text(path))
-        priors, problem = (
-            dict(zip(plain["classes"], map(float, plain["priors"]), strict=True)),
-            plain["problem"],
-        )
+        priors = dict(zip(plain["classes"], map(float, plain["priors"]), strict=True))
+        problem = plain["problem"]
         if sorted(priors) != sorted(class_names):
             raise InvalidValueError("priors_of_classes", classes=[*priors])
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -33,11 +33,14 @@ UNIT = re.compile(
 )
 SHARED = {"rows": "a patient", "units": "a hospital or a reader", "trials": "a speaker"}
 """An example of what may be shared, for each kind of sample."""
-MIN_NAMED, MIN_UNNAMED = 5, 10
-"""The minimum number of distinct values for a warning about a column named like ``session_id``, or of other text."""
-MAX_DISTINCT, MIN_DISTINCT = 0.9, 0.1
-"""The limits of the number of distinct values, relative to the number of rows: above the first, values hardly repeat;
-below the second, they are categories."""
+MIN_NAMED = 5
+"""The minimum number of distinct values for a warning about a column named like ``session_id``."""
+MIN_UNNAMED = 10
+"""The minimum number of distinct values for a warning about a column of other text."""
+MAX_DISTINCT = 0.9
+"""The number of distinct values, relative to the number of rows, above which values hardly repeat."""
+MIN_DISTINCT = 0.1
+"""The number of distinct values, relative to the number of rows, below which values are categories."""
 
 
 def independence(kind: str, column: str = "COLUMN") -> str:
@@ -89,10 +92,13 @@ class Repeats:
         Rows whose highest score is a multiple of 1/1000, such as 1, are skipped: such scores are often equal by chance.
         With two classes, one number is the whole row, so multiples of 1/10000 are skipped, too.
         """
-        largest = (10_000 if scores.shape[1] == 2 else 1000) * scores.amax(1).double()
+        steps = 10_000 if scores.shape[1] == 2 else 1000
+        largest = steps * scores.amax(1).double()
         is_fine = (largest - largest.round()).abs() > 1e-3
+        # Sums of scores with these factors are hardly ever equal for different scores.
         factors = torch.arange(1, scores.shape[1] + 1, dtype=torch.float64).sqrt()
-        hashes = hashed((scores.double() @ factors).view(torch.int64) + target)[is_fine]
+        bits_of_sums = (scores.double() @ factors).view(torch.int64)
+        hashes = hashed(bits_of_sums + target)[is_fine]
         self._join(hashes, torch.ones_like(hashes))
 
     def merge(self, other: "Repeats") -> None:
@@ -114,13 +120,10 @@ class Repeats:
             is_kept = hashes <= self._hashes[-1]
             hashes, counts = hashes[is_kept], counts[is_kept]
         distinct, places = torch.cat([self._hashes, hashes]).unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        summed = torch.zeros_like(distinct).index_add_(
-            0, places, torch.cat([self._counts, counts])
-        )
-        self._hashes, self._counts = (
-            distinct[:MAX_KNOWN].clone(),
-            summed[:MAX_KNOWN].clone(),
-        )
+        summed = torch.zeros_like(distinct)
+        summed.index_add_(0, places, torch.cat([self._counts, counts]))
+        self._hashes = distinct[:MAX_KNOWN].clone()
+        self._counts = summed[:MAX_KNOWN].clone()
 
 
 def shared_by_rows(
@@ -144,14 +147,16 @@ def units_in_table(
     Columns that contain only class names are skipped.
     """
     columns = dict[str, tuple[Collection[str], int]]()
-    for name, values in table.read(unread).columns.items() if unread else ():
+    if not unread:
+        return {}
+    for name, values in table.read(unread).columns.items():
         if isinstance(values, Tensor):
             continue
-        counts = [
-            (to_text(each["values"]), each["counts"])
-            for each in values.value_counts().to_pylist()
-        ]
-        filled = {text: count for text, count in counts if text}
+        filled = dict[str, int]()
+        for counted in values.value_counts().to_pylist():
+            text = to_text(counted["values"])
+            if text:
+                filled[text] = counted["counts"]
         if not filled.keys() <= {*class_names}:
             columns[name] = (filled.keys(), sum(filled.values()))
     return units_among(columns)
@@ -160,12 +165,14 @@ def units_in_table(
 def _names_units(name: str, values: Collection[str], rows: int) -> bool:
     if not 1 < len(values) <= MAX_DISTINCT * rows:
         return False
-    if PERSON.search(name) or len(values) < MIN_NAMED:
-        return bool(PERSON.search(name))
+    if PERSON.search(name):
+        return True
+    if len(values) < MIN_NAMED:
+        return False
+    if UNIT.search(name):
+        return True
     is_text = any(to_number(value) is None for value in values)
-    return bool(UNIT.search(name)) or (
-        is_text and len(values) >= max(MIN_UNNAMED, MIN_DISTINCT * rows)
-    )
+    return is_text and len(values) >= max(MIN_UNNAMED, MIN_DISTINCT * rows)
 
 
 def reversed_scores(area: object, way: str, model: str = "") -> list[EvaluationWarning]:
@@ -192,23 +199,25 @@ def uncalibrated(
     bin. ``independent`` is the number of clusters divided by the number of rows; without clusters, 1. The message
     starts with ``model``.
     """
-    gaps = [(0.0, "")]
-    for low, high, correct, incorrect in zip(
-        *(part.tolist() for part in measured[1:]), strict=True
-    ):
-        counts = round(correct * independent), round((correct + incorrect) * independent)
-        low_rate, high_rate = (
-            clopper_pearson(*counts, confidence=1 - 0.01 / len(measured.low))
-            if counts[1]
-            else (0, 1)
-        )
-        rate = f"{in_percent(correct / (correct + incorrect))} of {correct + incorrect:.0f}"
-        gaps.append(
-            (
-                max(low_rate - high, low - high_rate),
-                f"probabilities of {low:.3g} to {high:.3g} are right for {rate}",
+    largest_gap = (0.0, "")
+    confidence = 1 - 0.01 / len(measured.low)
+    bins = [part.tolist() for part in measured[1:]]
+    for low, high, correct, incorrect in zip(*bins, strict=True):
+        total = correct + incorrect
+        # The interval is that of as many independent rows as there are clusters.
+        low_rate, high_rate = 0.0, 1.0
+        if round(total * independent) > 0:
+            low_rate, high_rate = clopper_pearson(
+                round(correct * independent),
+                round(total * independent),
+                confidence=confidence,
             )
-        )
-    gap, problem = max(gaps)
+        gap = max(low_rate - high, low - high_rate)
+        rate = f"{in_percent(correct / total)} of {total:.0f}"
+        problem = f"probabilities of {low:.3g} to {high:.3g} are right for {rate}"
+        largest_gap = max(largest_gap, (gap, problem))
+    gap, problem = largest_gap
+    if gap <= 0.02:
+        return []
     why = "they are not calibrated, so decisions by cost may be wrong (mpcs calibrate)"
-    return [EvaluationWarning("E3", f"{model}{problem}: {why}")] if gap > 0.02 else []
+    return [EvaluationWarning("E3", f"{model}{problem}: {why}")]

@@ -163,8 +163,10 @@ def choose_metrics(
     Raises:
         ValueError: If a requested metric does not suit the labels and predictions.
     """
-    ranges = concern if isinstance(concern, ConcernRange) and not concern.is_known else None
-    concern = concern.middle if isinstance(concern, ConcernRange) else concern
+    ranges: ConcernRange | None = None
+    if isinstance(concern, ConcernRange):
+        ranges = None if concern.is_known else concern
+        concern = concern.middle
     if is_decided and is_soft:
         raise InvalidValueError("decisions_of_soft_labels")
     chosen = ChosenMetrics(
@@ -190,30 +192,22 @@ def choose_metrics(
         _class_entry(entry, class_names, concern) if entry.of_class else entry
         for entry in entries
     ]
-    takes: Takes | None = None
-    if is_soft:
-        takes = "soft_labels"
-    elif is_decided:
-        takes = "decisions"
-    if takes is not None:  # metrics of other packages take whatever the rows have
-        is_fixed = [
-            is_registered(each) or (is_soft and counts_classes(each)) for each in entries
-        ]
-        entries = [
-            each if fixed else replace(each, takes=takes)
-            for each, fixed in zip(entries, is_fixed, strict=True)
-        ]
+    if is_soft or is_decided:
+        # Metrics of other packages take whatever the rows have.
+        takes: Takes = "soft_labels" if is_soft else "decisions"
+        for place, entry in enumerate(entries):
+            if not is_registered(entry) and not (is_soft and counts_classes(entry)):
+                entries[place] = replace(entry, takes=takes)
     unfit = defaultdict[str, list[str]](list)
     for entry in entries:
-        if problem := _misfit(chosen, entry):
+        problem = _misfit(chosen, entry)
+        if problem is not None:
             unfit[problem].append(entry.name)
-    for code, names in unfit.items():
+    for code, names in unfit.items():  # the first rule that is broken
         raise InvalidValueError(code, metrics=", ".join(names), maximum=MAX_MATRIX_CLASSES)
-    if (
-        has_costs
-        and not (refers and chosen.is_default)
-        and not any(entry.takes == "costs" for entry in entries)
-    ):
+    uses_costs = any(entry.takes == "costs" for entry in entries)
+    are_left_out = refers and chosen.is_default
+    if has_costs and not uses_costs and not are_left_out:
         raise InvalidValueError("costs_of_no_metric")
     if chosen.weighs and ranges is not None:
         raise InvalidValueError(
@@ -224,34 +218,29 @@ def choose_metrics(
 
 def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> str | None:
     """Return the code of the rule that a metric breaks if it does not suit the rows; else None."""
-    takes, is_weighed = (
-        entry.takes,
-        chosen.is_weighted or (chosen.has_shares and entry.takes_classes),
-    )
-    cases = {
-        "no_soft_labels": takes == "soft_labels" and not chosen.is_soft,
-        "no_costs": takes == "costs" and not chosen.has_costs,
-        "no_probabilities": (chosen.is_decided and takes not in ("decisions", "costs")),
-        "has_referrals": (
-            chosen.refers
-            and (takes != "decisions" or not getattr(entry.of, "takes_referrals", False))
-        ),
-        "has_weights" if chosen.is_weighted else "has_annotators": (
-            is_weighed and not _takes_weights(entry, chosen.num_classes)
-        ),
-        "too_many_classes": (
-            entry.needs_matrix and chosen.num_classes > MAX_MATRIX_CLASSES
-        ),
-    }
-    return next((code for code, is_misfit in cases.items() if is_misfit), None)
+    takes = entry.takes
+    if takes == "soft_labels" and not chosen.is_soft:
+        return "no_soft_labels"
+    if takes == "costs" and not chosen.has_costs:
+        return "no_costs"
+    if chosen.is_decided and takes not in ("decisions", "costs"):
+        return "no_probabilities"
+    takes_referrals = takes == "decisions" and getattr(entry.of, "takes_referrals", False)
+    if chosen.refers and not takes_referrals:
+        return "has_referrals"
+    is_weighed = chosen.is_weighted or (chosen.has_shares and entry.takes_classes)
+    if is_weighed and not _takes_weights(entry, chosen.num_classes):
+        return "has_weights" if chosen.is_weighted else "has_annotators"
+    if entry.needs_matrix and chosen.num_classes > MAX_MATRIX_CLASSES:
+        return "too_many_classes"
+    return None
 
 
 def _takes_weights(entry: MetricEntry, num_classes: int) -> bool:
     if entry.is_measure or entry.is_of_ranks:
         return bool(entry.of.takes_weights)
-    from mpcs_torch.evaluation.metric_states import (
-        takes_weights,
-    )  # torchmetrics takes seconds to import
+    # torchmetrics takes seconds to import
+    from mpcs_torch.evaluation.metric_states import takes_weights
 
     return takes_weights(entry.make(num_classes) if entry.made is None else entry.made)
 
@@ -267,12 +256,10 @@ def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
         chosen.has_positions or chosen.num_classes > MAX_RANKED_CLASSES
     ):
         return False
-    if (
-        chosen.refers
-    ):  # costs are then absolute (mean_concern), not relative to a constant decision
-        is_priced = _has_referral_cost(chosen.concern) or not getattr(
-            entry.of, "needs_referral_cost", False
-        )
+    if chosen.refers:
+        # Costs are then absolute (mean_concern), not relative to a constant decision.
+        needs_cost = getattr(entry.of, "needs_referral_cost", False)
+        is_priced = not needs_cost or _has_referral_cost(chosen.concern)
         return entry.undefined != "constant" and is_priced
     if chosen.is_soft and not chosen.has_shares:
         return entry.takes == "soft_labels"
@@ -292,16 +279,15 @@ def _class_entry(
     entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None
 ) -> MetricEntry:
     """Add to the settings of a metric what the brackets of its name say: a class or group, and perhaps a threshold."""
-    known, of_class, settings = (
-        known_classes(class_names, concern),
-        entry.of_class,
-        dict(entry.settings),
-    )
+    known = known_classes(class_names, concern)
+    of_class = entry.of_class
+    settings = dict(entry.settings)
     if of_class not in known and "@" in of_class and "threshold" in entry.accepted_settings:
         of_class, _, text = of_class.rpartition("@")  # as in net_benefit[malignant@0.1]
-        settings["threshold"] = threshold = to_number(text) or 0.0
+        threshold = to_number(text) or 0.0
         name = f"threshold of {entry.name}"
         require(0 < threshold < 1, "open_between", name, text, minimum=0, maximum=1)
+        settings["threshold"] = threshold
     if of_class not in known:
         suggestion = did_you_mean(of_class, known)
         code = "misspelt_class" if suggestion else "names_class"
@@ -315,8 +301,12 @@ def known_classes(
     class_names: Sequence[str], concern: ConcernSpec | None
 ) -> dict[str, tuple[int, ...]]:
     """Return the indices of each class, and of each group of classes of the concern, by name."""
-    classes = {name: (label,) for label, name in enumerate(class_names)}
-    return {**classes, **dict(concern.class_groups if concern is not None else ())}
+    known: dict[str, tuple[int, ...]] = {}
+    for label, name in enumerate(class_names):
+        known[name] = (label,)
+    if concern is not None:
+        known |= dict(concern.class_groups)
+    return known
 
 
 def _has_referral_cost(concern: ConcernSpec | None) -> bool:
@@ -334,10 +324,8 @@ def in_order(entries: Sequence[MetricEntry]) -> list[MetricEntry]:
 
 def has_free_errors(concern: ConcernSpec | None) -> bool:
     """Return whether any error costs nothing; MPCS, which divides by costs, is then undefined."""
-    if (
-        concern is None or concern.weights is None
-    ):  # without weights, errors cost a factor above 0
-        return False
+    if concern is None or concern.weights is None:
+        return False  # without weights, errors cost a factor above 0
     return bool((concern.mpcs_weights() == 0).any())
 
 
@@ -345,7 +333,8 @@ class MetricInputs:
     """The inputs of metrics for some rows: labels, weights, and predictions in each form that metrics take."""
 
     def __init__(self, rows: Rows, takes: AbstractSet[Takes]) -> None:
-        self.rows, self._inputs = rows, inputs_from_probs(rows.probs, takes)
+        self.rows = rows
+        self._inputs = inputs_from_probs(rows.probs, takes)
 
     @property
     def decisions(self) -> Tensor:
@@ -394,17 +383,12 @@ def as_entries(metrics: Metrics) -> list[MetricEntry]:
     """Convert ``metrics``, in any form that `Evaluation` takes, to entries of the register of metrics."""
     if isinstance(metrics, str | MetricEntry) or is_metric(metrics) or not metrics:
         raise InvalidValueError("list_of_metrics", "metrics", metrics)
-    named = (
-        metrics.items()
-        if isinstance(metrics, Mapping)
-        else [(None, metric) for metric in metrics]
-    )
-    entries = [_make_entry(metric, name) for name, metric in named]
-    repeated = [
-        name
-        for name, count in Counter(entry.name for entry in entries).items()
-        if count > 1
-    ]
+    if isinstance(metrics, Mapping):
+        entries = [_make_entry(metric, name) for name, metric in metrics.items()]
+    else:
+        entries = [_make_entry(metric, None) for metric in metrics]
+    counts = Counter(entry.name for entry in entries)
+    repeated = [name for name, count in counts.items() if count > 1]
     if repeated:
         raise InvalidValueError("different_names", "metrics", repeated)
     return entries
@@ -423,9 +407,8 @@ def _make_entry(metric: Any, name: str | None) -> MetricEntry:
     if is_metric(metric):
         return entry_of_metric(metric, name)
     if callable(metric) and name is not None:
-        from mpcs_torch.evaluation.metric_states import (
-            OfRows,
-        )  # torchmetrics takes seconds to import
+        # torchmetrics takes seconds to import
+        from mpcs_torch.evaluation.metric_states import OfRows
 
         return entry_of_metric(OfRows(metric), name)
     raise InvalidValueError("kind_of_metric", "metrics", metric)

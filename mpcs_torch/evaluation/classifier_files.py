@@ -64,10 +64,8 @@ class RowRisks:
         """Add the risks of ``rows``; the concern of ``chosen`` states which errors are dangerous."""
         if chosen.is_soft or chosen.is_decided or chosen.num_classes > MAX_RISK_CLASSES:
             return
-        pairs, decisions = (
-            dangerous_pair_mask(chosen.concern, chosen.num_classes),
-            highest_class(rows.probs)[1],
-        )
+        pairs = dangerous_pair_mask(chosen.concern, chosen.num_classes)
+        decisions = highest_class(rows.probs)[1]
         columns = [
             danger_risks(rows.probs, decisions, pairs).float(),
             pairs[rows.target, decisions],
@@ -78,7 +76,10 @@ class RowRisks:
 
     def risks(self) -> tuple[Tensor, ...] | None:
         """Return (N,) tensors: risks, whether decisions are dangerous errors, and any weights; None without rows."""
-        return tuple(torch.cat(parts) for parts in zip(*self._parts, strict=True)) or None
+        if not self._parts:
+            return None
+        columns = zip(*self._parts, strict=True)
+        return tuple(torch.cat(column) for column in columns)
 
 
 def open_models(
@@ -96,13 +97,12 @@ def open_models(
         raise PredictionsError(paths[0], Rule("drop_of_one_file"))
     if len(reading.models) > 1 and len(paths) > 1:
         raise PredictionsError(paths[1], Rule("models_of_one_file"))
-    numbers = (
-        None if concern is None else decision_numbers(concern.classes, concern.answers)
-    )
-    is_in_order = len(paths) > 1 and reading.id_column is None
-    ids = (
-        shared_ids([open_table(path) for path in paths]) if is_in_order else []
-    )  # these must be equal in all files
+    numbers = None
+    if concern is not None:
+        numbers = decision_numbers(concern.classes, concern.answers)
+    ids = list[str]()  # the columns that must be equal in all files
+    if len(paths) > 1 and reading.id_column is None:
+        ids += shared_ids([open_table(path) for path in paths])
     known: dict[str, Any] = {"decisions": numbers, "texts": [*reading.columns, *ids]}
     sources = {
         name: (open_table(path), reading)
@@ -124,10 +124,10 @@ def open_models(
     if any(each.class_names != models[0].class_names for each in models):
         scored = [each.class_names for each in models if each.roles.form != "decisions"]
         named = [names for names in scored if None in map(to_number, names)]
-        every = sorted(
-            {name for each in models for name in each.class_names}, key=number_or_text
-        )
-        models = opened([*named, *scored, every][0])
+        every = {name for each in models for name in each.class_names}
+        # Names are the best classes, then columns of scores, then all numbers that are decided.
+        classes = [*named, *scored, sorted(every, key=number_or_text)]
+        models = opened(classes[0])
     for each in models:
         each.decides = any(other.decides for other in models)
     return dict(zip(sources, models, strict=True))
@@ -151,16 +151,16 @@ def score_models(
     result then has decision curves, or the reason why not. ``check`` is called before the evaluation with the result of
     a single row; it may raise a ValueError, as for unknown names.
     """
-    first, is_alone = next(iter(opened.values())), len(opened) == 1
-    reading, names, is_clustered = (
-        first.reading,
-        first.class_names,
-        first.reading.cluster is not None,
-    )
+    first = next(iter(opened.values()))
+    is_alone = len(opened) == 1
+    reading = first.reading
+    names = first.class_names
+    is_clustered = first.reading.cluster is not None
     for predictions in opened.values():
         predictions.has_shares = needs_classes(concern, entries)
     matched = MatchedRows(first, is_alone=is_alone, concern=concern)
-    rows, of_classes = matched.rows(first), None
+    rows = matched.rows(first)
+    of_classes = None
     is_soft = rows.target.ndim == 2
     if len(names) < 2 and not is_soft:
         raise PredictionsError(first.path, Rule("only_class", name=names[0]))
@@ -183,10 +183,8 @@ def score_models(
         )
         evaluation.has_units = matched.units is not None
         if check is not None:
-            trial, weights = (
-                deepcopy(evaluation),
-                torch.ones(1).double() if evaluation.chosen.is_weighted else None,
-            )
+            trial = deepcopy(evaluation)
+            weights = torch.ones(1).double() if evaluation.chosen.is_weighted else None
             for name in opened:
                 row = rows.at(slice(1))._replace(
                     ids=torch.zeros(1).long(), groups={}, weights=weights

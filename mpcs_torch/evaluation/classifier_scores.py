@@ -36,10 +36,11 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.metric_entry import MetricEntry
 
 ID = re.compile(r"[ _-]?(id|no|nr|number)$", re.IGNORECASE)
-
-
-MAX_NAMED_CLASSES, MAX_WRONG_CLASSES = 10, 3
-"""The maximum numbers of classes in the headline, and of wrong decisions in the table of classes."""
+"""A pattern for the end of the name of a column that numbers things, such as that of ``patient_id``."""
+MAX_NAMED_CLASSES = 10
+"""The maximum number of classes in the headline."""
+MAX_WRONG_CLASSES = 3
+"""The maximum number of wrong decisions for a class in the table of classes."""
 
 
 @dataclass(frozen=True)
@@ -77,30 +78,27 @@ class ClassifierScores(Scores):
 
     def by_class(self) -> dict[str, Measured]:
         """Return rates by name, such as ``recall[malignant]``: the value, and its interval or the reason for none."""
-        texts = (
-            f"classes are more than {MAX_READABLE_CLASSES}: name it as a metric",
-            "the class has no rows",
-        )
-        reasons = [Reason("undefined", text=text) for text in texts]
-        rates, sensitivities = dict[str, Measured](), dict[str, Measured]()
-        for name, of in self.named_outcomes().items():
+        many = f"classes are more than {MAX_READABLE_CLASSES}: name it as a metric"
+        many_classes = Reason("undefined", text=many)
+        no_rows = Reason("undefined", text="the class has no rows")
+        rates = dict[str, Measured]()
+        sensitivities = dict[str, Measured]()
+        for name, outcomes in self.named_outcomes().items():
+            reason = no_rows if outcomes.true.item() == 0 else many_classes
             for rate, share in self.rate_shares(name).items():
-                rates[f"{rate}[{name}]"] = (
-                    share.value,
-                    share.ends,
-                    reasons[of.true.item() == 0],
-                )
+                measured = (share.value, share.ends, reason)
+                rates[f"{rate}[{name}]"] = measured
                 if rate == "recall":
-                    sensitivities[f"sensitivity[{name}]"] = rates[f"{rate}[{name}]"]
+                    sensitivities[f"sensitivity[{name}]"] = measured
         return {**rates, **sensitivities}
 
     def bound(self, metric: str, end: End) -> float | Reason:
         """Return the bound of a value for requirements, or the reason why it has none."""
         name = metric.replace("sensitivity[", "recall[", 1)
         bound = NO_VALUE if self.units is None else self.units.bound(name, end)
-        return (
-            super().bound(metric, end) if bound == NO_VALUE else bound
-        )  # which says why there is no value
+        if bound == NO_VALUE:
+            return super().bound(metric, end)  # says why there is no value
+        return bound
 
     @property
     def is_weighted(self) -> bool:
@@ -110,31 +108,35 @@ class ClassifierScores(Scores):
     @property
     def class_group_rates(self) -> dict[str, Direction]:
         """The rates of groups of classes that tables show, by name: "max" if a higher rate is better, else "min"."""
-        rate, names = (
-            group_rate(refers=self.refers),
-            self.named_outcomes().keys() - {*self.class_names},
-        )
-        named = {entry.of for entry in self.entries if entry.settings.get("rate") == rate}
-        groups = [name for name in self.outcomes if name in names - named]
-        return {f"{rate}[{name}]": "max" if rate == "recall" else "min" for name in groups}
+        rate = group_rate(refers=self.refers)
+        direction: Direction = "max" if rate == "recall" else "min"
+        # Rates that are metrics have columns of their own.
+        metrics = {entry.of for entry in self.entries if entry.settings.get("rate") == rate}
+        return {
+            f"{rate}[{name}]": direction
+            for name in self.named_outcomes()
+            if name not in self.class_names and name not in metrics
+        }
 
     def headline(self) -> str:
         """Return the numbers of rows and of classes as text; for at most 10 classes, also the rows of each.
 
         Beside these stands the accuracy of always deciding the most frequent class, with which accuracy compares.
         """
-        rows, names = f"{self.rows} rows, {len(self.class_names)} classes", self.class_names
+        rows = f"{self.rows} rows, {len(self.class_names)} classes"
+        names = self.class_names
         if self.confusion is None or self.is_weighted:
             return f"{rows}: {_listed(names)}"
         counts = self.confusion.sum(dim=1).tolist()
-        of_classes = _listed(
-            names
-            if len(names) > MAX_NAMED_CLASSES
-            else [f"{name}: {count}" for name, count in zip(names, counts, strict=True)]
-        )
-        most = max(range(len(counts)), key=counts.__getitem__)
-        share = in_percent(counts[most] / max(1, sum(counts)))
-        return f"{rows} ({of_classes}); always {self.class_names[most]} would be right in {share}"
+        of_classes = names
+        if len(names) <= MAX_NAMED_CLASSES:
+            of_classes = [
+                f"{name}: {count}" for name, count in zip(names, counts, strict=True)
+            ]
+        most_frequent = counts.index(max(counts))
+        share = in_percent(counts[most_frequent] / max(1, sum(counts)))
+        constant = f"always {names[most_frequent]} would be right in {share}"
+        return f"{rows} ({_listed(of_classes)}); {constant}"
 
     def about(self) -> dict[str, Any]:
         """Return the numbers of rows and the classes."""
@@ -155,7 +157,8 @@ class ClassifierScores(Scores):
         text = super().value_text(name)
         if name != "dangerous_rate" or "dangerous" not in self.values:
             return text
-        return f"{text} ({in_table(self.values['dangerous'])} of {in_table(self.weight or self.rows)})"
+        number = in_table(self.values["dangerous"])
+        return f"{text} ({number} of {in_table(self.weight or self.rows)})"
 
     def undefined(self) -> dict[str, Reason]:
         """Return the reason why a value is NaN or infinite, for each metric with such a value."""
@@ -166,11 +169,11 @@ class ClassifierScores(Scores):
         if undefined and self.confusion is not None:
             unpredicted = self._empty_classes(self.confusion.sum(dim=0), "never predicted")
             absent = self._empty_classes(self.confusion.sum(dim=1), "without samples")
-        texts = {
-            entry.name: _reason(entry, self.values[entry.name], unpredicted, absent)
-            for entry in undefined
-        }
-        return {name: Reason("undefined", text=text) for name, text in texts.items()}
+        reasons = dict[str, Reason]()
+        for entry in undefined:
+            text = _reason(entry, self.values[entry.name], unpredicted, absent)
+            reasons[entry.name] = Reason("undefined", text=text)
+        return reasons
 
     def named_outcomes(self) -> dict[str, Outcomes]:
         """Return the counts of outcomes for each class and group of classes, by its name; empty for soft labels."""
@@ -180,10 +183,8 @@ class ClassifierScores(Scores):
 
     def rate_shares(self, name: str) -> dict[str, Share]:
         """Return the rates of ``name`` (a class, or a group of classes) as shares of rows, by the name of the rate."""
-        weight, ends = (
-            torch.tensor(self.weight, dtype=torch.float64),
-            self.class_intervals.get(name, {}),
-        )
+        weight = torch.tensor(self.weight, dtype=torch.float64)
+        ends = self.class_intervals.get(name, {})
         rates = self.outcomes[name].rates(weight, refers=self.refers)
         return {
             rate: Share(part.item(), whole.item(), ends.get(rate))
@@ -192,17 +193,18 @@ class ClassifierScores(Scores):
 
     def per_class(self) -> dict[str, dict[str, float]]:
         """Return the number of samples and the rates of each class and group of classes; empty for soft labels."""
-        return {
-            name: {
-                "samples": of.true.item() if self.is_weighted else int(of.true),
-                **{rate: share.value for rate, share in self.rate_shares(name).items()},
-            }
-            for name, of in self.named_outcomes().items()
-        }
+        by_class = dict[str, dict[str, float]]()
+        for name, outcomes in self.named_outcomes().items():
+            number = outcomes.true.item()
+            by_class[name] = {"samples": number if self.is_weighted else int(number)}
+            for rate, share in self.rate_shares(name).items():
+                by_class[name][rate] = share.value
+        return by_class
 
     def outcome_cells(self, name: str) -> dict[str, str]:
         """Return the cells of the class (or group of classes) ``name`` in the table of outcomes, by column title."""
-        shares, of = self.rate_shares(name), self.outcomes[name]
+        shares = self.rate_shares(name)
+        of = self.outcomes[name]
         cells = dict[str, str]()
         if name in self.clusters:
             cells[self.cluster_name] = number_text(self.clusters[name].true.item())
@@ -248,16 +250,13 @@ class ClassifierScores(Scores):
         if self.confusion is None or name not in self.class_names:
             return ""
         true = self.class_names.index(name)
-        numbers = enumerate(self.confusion[true].tolist())
-        wrong = [(number, label) for label, number in numbers if number and label != true]
-        wrong.sort(key=lambda decided: (-decided[0], decided[1]))
-        return _listed(
-            [
-                f"{self.decision_names[label]}: {in_table(number)}"
-                for number, label in wrong
-            ],
-            MAX_WRONG_CLASSES,
-        )
+        numbers = self.confusion[true].tolist()
+        wrong = [label for label, number in enumerate(numbers) if number and label != true]
+        wrong.sort(key=lambda label: -numbers[label])  # keeps the order of equal numbers
+        texts = [
+            f"{self.decision_names[label]}: {in_table(numbers[label])}" for label in wrong
+        ]
+        return _listed(texts, MAX_WRONG_CLASSES)
 
     @property
     def confusion_is_shown(self) -> bool:
@@ -269,34 +268,37 @@ class ClassifierScores(Scores):
 
         The matrix comes first, under ``title`` if one is given. With a title, but without a matrix, the list is empty.
         """
-        parts, by_class = list[Table | str](), self.class_table()
+        parts = list[Table | str]()
+        by_class = self.class_table()
         if self.refers and self.confusion is not None and self.confusion_is_shown:
             rows = zip(self.class_names, self.confusion.tolist(), strict=True)
-            cells = [[name, *(in_table(number) for number in row)] for name, row in rows]
+            cells = [[name, *map(in_table, row)] for name, row in rows]
             if title:
                 parts.append(title)
             parts.append(Table(["true class", *self.decision_names], cells))
         elif title:
             return []
-        parts += [] if by_class is None else [by_class]
-        return [*parts, "\n".join(work)] if (work := self.remarks_of_referrals()) else parts
+        if by_class is not None:
+            parts.append(by_class)
+        remarks = self.remarks_of_referrals()
+        if remarks:
+            parts.append("\n".join(remarks))
+        return parts
 
     def remarks_of_referrals(self) -> list[str]:
         """Return sentences on how many rows are referred; if there are clusters, also on how many clusters."""
         if not self.refers or EVERY not in self.outcomes:
             return []
-        counted = [
-            (
-                "rows, weighted," if self.is_weighted else "rows",
-                self.outcomes,
-                "are referred",
-                "are of",
-            )
-        ]
+        rows = "rows, weighted," if self.is_weighted else "rows"
+        counted = [(rows, self.outcomes, "are referred", "are of")]
         if self.clusters:
-            counted.insert(
-                0, (self.cluster_name, self.clusters, "have a referred row", "have one of")
+            of_clusters = (
+                self.cluster_name,
+                self.clusters,
+                "have a referred row",
+                "have one of",
             )
+            counted.insert(0, of_clusters)
         sentences = list[str]()
         for units, outcomes, verb, whose in counted:
             referred, total = outcomes[EVERY].referred.item(), outcomes[EVERY].true.item()
@@ -309,8 +311,10 @@ class ClassifierScores(Scores):
 
     def value_range(self, metric: str) -> tuple[float, float] | None:
         """Return the lowest and highest possible value of ``metric`` (or of a rate); None if they are not known."""
-        entry = next((entry for entry in self.entries if entry.name == metric), None)
-        return (0.0, 1.0) if entry is None else entry.limits
+        for entry in self.entries:
+            if entry.name == metric:
+                return entry.limits
+        return (0.0, 1.0)  # of a rate of a class
 
     def to_dict(self) -> dict[str, Any]:
         """Return all values as dictionaries, lists, strings and numbers."""
@@ -322,18 +326,14 @@ class ClassifierScores(Scores):
         if self.outcomes:
             plain["per_class"] = {}
             for name, rates in self.per_class().items():
-                of_class = plain["per_class"][name] = dict[str, Any](rates)
-                if known := self.class_intervals.get(name):
-                    of_class["intervals"] = dict(known)
-                counts = {
-                    "counts": self.outcomes[name],
-                    self.cluster_name: self.clusters.get(name),
-                }
-                for key, of in counts.items():
-                    if of is not None:
-                        of_class[key] = {
-                            field: number.item() for field, number in of._asdict().items()
-                        }
+                of_class = dict[str, Any](rates)
+                intervals = self.class_intervals.get(name)
+                if intervals:
+                    of_class["intervals"] = dict(intervals)
+                of_class["counts"] = _plain_outcomes(self.outcomes[name])
+                if name in self.clusters:
+                    of_class[self.cluster_name] = _plain_outcomes(self.clusters[name])
+                plain["per_class"][name] = of_class
         return plain
 
     def _empty_classes(self, counts: Tensor, what: str) -> str:
@@ -344,12 +344,14 @@ class ClassifierScores(Scores):
         if not empty:
             return ""
         named = ", ".join(f"'{shown(name)}'" for name in empty[:3])
+        if len(empty) == 1:
+            return f"class {named} is {what}"
         more = f" and {len(empty) - 3} more" if len(empty) > 3 else ""
-        return (
-            f"class {named} is {what}"
-            if len(empty) == 1
-            else f"classes {named}{more} are {what}"
-        )
+        return f"classes {named}{more} are {what}"
+
+
+def _plain_outcomes(outcomes: Outcomes) -> dict[str, float]:
+    return {field: number.item() for field, number in outcomes._asdict().items()}
 
 
 def cluster_plural(column: str) -> str:
@@ -369,10 +371,8 @@ def _reason(entry: "MetricEntry", value: float, unpredicted: str, absent: str) -
         case "absent" if absent:
             return absent
         case "either":
-            return (
-                "; ".join(filter(None, (unpredicted, absent)))
-                or "precision and recall are 0"
-            )
+            reasons = [text for text in (unpredicted, absent) if text]
+            return "; ".join(reasons) or "precision and recall are 0"
         case "constant":
             return "a constant decision would cost nothing"
         case "probability 0" if math.isinf(value):

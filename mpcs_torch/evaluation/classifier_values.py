@@ -2,6 +2,7 @@
 
 from math import isnan
 
+import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.chosen import ChosenMetrics
@@ -18,41 +19,44 @@ def scores_of(
     of_units: UnitValues, *, confusion: Tensor | None = None, intervals: bool
 ) -> ClassifierScores:
     """Compute the values of metrics, and their intervals. Without ``confusion``, rates of classes are left out."""
-    chosen, units, is_whole = of_units.layout.chosen, of_units.units, confusion is not None
+    chosen = of_units.layout.chosen
+    units = of_units.units
     measured = of_units.measured(intervals=intervals)
     if "destructive_rate" in measured and chosen.concern is None:
         value, _ = measured["destructive_rate"]
-        measured["destructive_rate"] = (
-            value,
-            Reason("no_method", text="without a concern, every error is dangerous"),
-        )
+        reason = Reason("no_method", text="without a concern, every error is dangerous")
+        measured["destructive_rate"] = value, reason
     entries = tuple(entry for entry in chosen.entries if entry.name in measured)
-    values, ends, reasons = dict[str, float](), dict[str, Interval](), dict[str, Reason]()
+    values = dict[str, float]()
+    ends = dict[str, Interval]()
+    reasons = dict[str, Reason]()
     for entry in entries:
         value, interval = measured[entry.name]
-        values[entry.name] = (
-            round(value) if entry.is_count and units.weights is None else value
-        )
+        is_whole_number = entry.is_count and units.weights is None
+        values[entry.name] = round(value) if is_whole_number else value
         if not isinstance(interval, Reason):
             ends[entry.name] = interval
         elif intervals and not isnan(value):
             reasons[entry.name] = interval
     outcomes = of_units.outcomes()
-    class_groups = () if chosen.concern is None else chosen.concern.class_groups
-    counted = (
-        outcomes
-        if is_whole
-        else {name: outcomes[name] for name, _ in class_groups if name in outcomes}
-    )
-    summed = {
-        name: Outcomes(*(units.counts @ each for each in of))
-        for name, of in counted.items()
-    }
-    if (
-        confusion is not None and chosen.class_names[0] not in outcomes
-    ):  # too many classes to be counted in units
+    counted = dict[str, Outcomes]()
+    if confusion is not None:
+        counted |= outcomes
+    elif chosen.concern is not None:
+        for name, _ in chosen.concern.class_groups:
+            if name in outcomes:
+                counted[name] = outcomes[name]
+    summed = dict[str, Outcomes]()
+    for name, by_unit in counted.items():
+        summed[name] = by_unit.mapped(lambda numbers: units.counts @ numbers)
+    if confusion is not None and chosen.class_names[0] not in outcomes:
+        # There are too many classes to be counted in units.
         summed = {**_outcomes_from(confusion, chosen), **summed}
     named = {name: each for name, each in summed.items() if name not in (EVERY, AT_RISK)}
+    clusters = dict[str, Outcomes]()
+    if units.cluster is not None:
+        clusters = {name: each.clusters() for name, each in counted.items()}
+    counter = of_units.layout.outcomes
     return ClassifierScores(
         rows=round((units.counts @ units.rows).item()),
         entries=entries,
@@ -64,14 +68,8 @@ def scores_of(
         constant=None if confusion is None else _best_constant(chosen, confusion),
         class_intervals=of_units.class_intervals(named) if intervals else {},
         outcomes=summed,
-        without_danger=()
-        if of_units.layout.outcomes is None
-        else of_units.layout.outcomes.without_danger,
-        clusters={
-            name: each.clusters()
-            for name, each in counted.items()
-            if units.cluster is not None
-        },
+        without_danger=() if counter is None else counter.without_danger,
+        clusters=clusters,
         refers=chosen.refers,
         decision_names=chosen.decision_names,
         weight=(units.counts @ units.sizes).item(),
@@ -90,10 +88,11 @@ def _best_constant(chosen: ChosenMetrics, confusion: Tensor) -> tuple[str, float
 
 def _outcomes_from(confusion: Tensor, chosen: ChosenMetrics) -> dict[str, Outcomes]:
     """Count the correct, missed, referred and dangerously decided rows of each class, given a confusion matrix."""
-    size, counts = len(confusion), confusion.double()
+    size = len(confusion)
+    counts = confusion.double()
     severity = severity_matrix(chosen.concern, size)[:, : counts.shape[1]]
     true = counts.sum(1)
-    columns = Outcomes(
+    of_classes = Outcomes(  # (C,) each
         true=true,
         right=counts.diagonal(),
         predicted=counts.sum(0)[:size],
@@ -101,8 +100,8 @@ def _outcomes_from(confusion: Tensor, chosen: ChosenMetrics) -> dict[str, Outcom
         missed=(counts * (severity > 0)).sum(1),
         dangerous=(counts * (severity == DANGEROUS)).sum(1),
     )
-    by_class = zip(*columns, strict=True)
+    by_class = torch.stack([*of_classes], dim=1)
     return {
-        name: Outcomes(*numbers)
+        name: Outcomes(*numbers.unbind())
         for name, numbers in zip(chosen.class_names, by_class, strict=True)
     }

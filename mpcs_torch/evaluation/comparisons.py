@@ -5,8 +5,9 @@ from itertools import combinations
 
 from mpcs_torch.evaluation.outcomes import group_rate
 from mpcs_torch.evaluation.paired_differences import NotCompared, adjusted
+from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.unit_values import SumsOfUnits, UnitValues
-from mpcs_torch.functional import Comparison
+from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.significance import ComparedBy
 from mpcs_torch.metrics.metric_entry import FAMILIES
 
@@ -24,24 +25,25 @@ def compare(
     measures = list(_metrics(first, is_default=is_default))
     if is_default:
         measures += _rates_of_groups(first)
-    pairs = list(combinations(models.items(), 2))
-    return adjusted(
-        (a, b, by, one.difference(other, by.metric))
-        for by in measures
-        for (a, one), (b, other) in pairs
-    )
+    differences = list[tuple[str, str, ComparedBy, PairedDifference | Reason]]()
+    for by in measures:
+        for a, b in combinations(models, 2):
+            change = models[a].difference(models[b], by.metric)
+            differences.append((a, b, by, change))
+    return adjusted(differences)
 
 
 def _metrics(first: UnitValues, *, is_default: bool) -> Iterator[ComparedBy]:
     chosen = first.layout.chosen
     names = {entry.name for entry in chosen.entries}
     has_errors = bool({"accuracy", "misclassification_rate"} & names)
-    by_family = sorted(chosen.entries, key=lambda entry: FAMILIES.index(entry.family))
-    for entry in by_family if is_default else chosen.entries:
+    entries = list(chosen.entries)
+    if is_default:
+        entries.sort(key=lambda entry: FAMILIES.index(entry.family))
+    for entry in entries:
         is_repeated = has_errors and chosen.concern is None and entry.family == "concern"
-        is_wanted = (
-            entry.compared_as if is_default else entry.direction and not entry.is_count
-        )
+        is_directed = entry.direction is not None and not entry.is_count
+        is_wanted = bool(entry.compared_as) if is_default else is_directed
         if is_wanted and not is_repeated and entry.repeats not in names:
             measured = first.metrics[entry.name]
             yield ComparedBy(
@@ -57,12 +59,15 @@ def _rates_of_groups(first: UnitValues) -> Iterator[ComparedBy]:
 
     A group is left out if it has no rows, or if this rate is one of the chosen metrics.
     """
-    chosen, outcomes = first.layout.chosen, first.outcomes()
+    chosen = first.layout.chosen
+    outcomes = first.outcomes()
     rate = group_rate(refers=chosen.refers)
     measured = {
         entry.of_class for entry in chosen.entries if entry.settings.get("rate") == rate
     }
-    for group, _ in () if chosen.concern is None else chosen.concern.class_groups:
+    if chosen.concern is None:
+        return
+    for group, _ in chosen.concern.class_groups:
         if group not in measured and outcomes[group].true.any():
             name = f"{rate}[{group}]"
             yield ComparedBy(

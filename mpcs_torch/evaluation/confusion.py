@@ -26,7 +26,10 @@ from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.sum_layout import SumLayout
 from mpcs_torch.evaluation.unit_values import UnitValues
-from mpcs_torch.functional.inputs.evaluation_warnings import rare_classes
+from mpcs_torch.functional.inputs.evaluation_warnings import (
+    EvaluationWarning,
+    rare_classes,
+)
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.metric_entry import MetricEntry
 
@@ -52,23 +55,24 @@ def evaluate_confusion(
     """
     is_default = metrics is None
     chosen = choose_metrics(class_names, concern, metrics, is_decided=is_default)
-    layout, concern = SumLayout(chosen), chosen.concern
+    layout = SumLayout(chosen)
+    concern = chosen.concern
     cells = confusion.nonzero()
     counts = confusion[cells[:, 0], cells[:, 1]].double()
     step = max(1, MAX_OF_CELLS // (4 * len(class_names)))  # a cell has about 4 C sums
     is_whole = len(cells) <= step
-    intervals, notes = intervals and is_whole, [independence("rows")] if intervals else []
+    notes = [independence("rows")] if intervals else []
     parts = list[Tensor]()
     for start in range(0, len(cells), step):
         true, predicted = cells[start : start + step].unbind(1)
         bins = Bins(torch.arange(len(true)), len(true))
-        numbers = layout.sums(
-            MetricInputs(Rows(predicted.unsqueeze(1), true, bins.codes), set()), bins
-        )
-        parts.append(
-            numbers if is_whole else (counts[start : start + step] @ numbers).unsqueeze(0)
-        )
+        rows = Rows(predicted.unsqueeze(1), true, bins.codes)
+        numbers = layout.sums(MetricInputs(rows, set()), bins)
+        if not is_whole:  # all cells of a step are one unit
+            numbers = (counts[start : start + step] @ numbers).unsqueeze(0)
+        parts.append(numbers)
     if not is_whole:
+        intervals = False
         notes = ["No intervals: the matrix has too many pairs of classes."]
         counts = torch.ones(len(parts), dtype=torch.float64)
     numbers = torch.cat(parts)
@@ -76,11 +80,10 @@ def evaluate_confusion(
     scores = scores_of(
         UnitValues(layout, numbers, units), confusion=confusion, intervals=intervals
     )
-    cautions = (
-        []
-        if concern is None
-        else rare_classes(class_names, confusion.sum(1), concern.dangerous_pairs())
-    )
+    cautions = list[EvaluationWarning]()
+    if concern is not None:
+        dangerous = concern.dangerous_pairs()
+        cautions += rare_classes(class_names, confusion.sum(1), dangerous)
     over_costs = None
     if chosen.ranges is not None and concern is not None:
         further = concern.costs().shape[1] - len(class_names)
@@ -110,11 +113,10 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
     table = open_table(path)
     if table.counts_from_0:
         raise PredictionsError(path, Rule("table_of_classes"))
-    texts = [
-        [to_text(value) for value in each.tolist()]
-        for each in table.read(table.names).columns.values()
+    columns_of_texts = [
+        map(to_text, values.tolist()) for values in table.read(table.names).columns.values()
     ]
-    rows = list(zip(*texts, strict=True))
+    rows = list(zip(*columns_of_texts, strict=True))
     if not table.has_names or all(to_number(cell) is not None for cell in table.names):
         line = table.names if table.has_names else rows[0]
         raise PredictionsError(path, Rule("header_of_classes", line=line))
@@ -153,15 +155,15 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
             path, Rule("counted_samples", maximum=MAX_SAMPLES, number=total)
         )
     is_transposed = _rows_are_predicted(path, corner)
-    kinds = (
-        "rows predicted classes, columns true"
-        if is_transposed
-        else "rows true classes, columns predicted"
-    )
-    how = f"{path.name}{f' ({table.dialect})' if table.dialect else ''}: {kinds} classes {listed(names)}"
+    kinds = "rows true classes, columns predicted"
+    if is_transposed:
+        kinds = "rows predicted classes, columns true"
+        inner = inner.T
+    dialect = f" ({table.dialect})" if table.dialect else ""
+    how = f"{path.name}{dialect}: {kinds} classes {listed(names)}"
     if total_columns or total_rows:
         how += f"; sums left out: {listed([*{*total_columns, *total_rows}])}"
-    return names, inner.T if is_transposed else inner, how
+    return names, inner, how
 
 
 def _count(path: Path, cell: str, row: str, column: str) -> int:
@@ -176,9 +178,15 @@ def _rows_are_predicted(path: Path, corner: str) -> bool:
     words = [
         plain(SEPARATOR.split(part.strip())[0]) for part in re.split(r"[\\/|]", corner)
     ]
-    kinds = [word in DECISIONS if word in (*DECISIONS, *LABELS) else None for word in words]
-    if kinds[0] is not None and (len(kinds) == 1 or kinds[-1] is not kinds[0]):
-        return kinds[0]
+    # Rows are named first, and columns last, as in "true / predicted"; both must not be of one kind.
+    is_decision = words[0] in DECISIONS
+    is_label = words[0] in LABELS and not is_decision
+    last_is_decision = words[-1] in DECISIONS
+    last_is_label = words[-1] in LABELS and not last_is_decision
+    if is_decision and (len(words) == 1 or not last_is_decision):
+        return True
+    if is_label and (len(words) == 1 or not last_is_label):
+        return False
     if corner.lower() in (
         "",
         "class",
@@ -207,7 +215,8 @@ def score_confusion(
         )
     if concern is not None:  # sort the classes as the concern does
         order = torch.tensor([names.index(name) for name in concern.classes])
-        names, counts = list(concern.classes), counts[order][:, order]
+        names = list(concern.classes)
+        counts = counts[order][:, order]
     others = [entry.name for entry in entries or () if entry.takes != "decisions"]
     if others:
         raise PredictionsError(path, Rule("no_probabilities_of_counts", metrics=others))

@@ -25,12 +25,17 @@ def crossed_interval(value: float, intervals: Sequence[Ends]) -> Ends:
     A single interval is returned as it is. If there is no interval by the first column, or by the second, the reason is
     returned.
     """
-    missing = [each for each in intervals[:2] if isinstance(each, Reason)]
-    if missing or len(intervals) == 1:
-        return [*missing, *intervals][0]
-    ends = [(value, value) if isinstance(each, Reason) else each for each in intervals]
-    low, high = _around(value, *ends)
-    is_rate = all(lowest >= 0 and highest <= 1 for lowest, highest in ends[:2])
+    if len(intervals) == 1:
+        return intervals[0]
+    first, second, both = intervals
+    if isinstance(first, Reason):
+        return first
+    if isinstance(second, Reason):
+        return second
+    if isinstance(both, Reason):  # nothing is subtracted
+        both = (value, value)
+    low, high = _around(value, first, second, both)
+    is_rate = all(lowest >= 0 and highest <= 1 for lowest, highest in (first, second))
     return (max(0.0, low), min(1.0, high)) if is_rate else (low, high)
 
 
@@ -41,17 +46,18 @@ def crossed_difference(
 
     The p-value is at most 0.05 exactly if the interval excludes 0. A single difference is returned as it is.
     """
-    first, *others = differences
-    if isinstance(first, Reason) or not others:
+    if len(differences) == 1:
+        return differences[0]
+    first, second, both = differences
+    if isinstance(first, Reason):
         return first
+    if isinstance(second, Reason):
+        return second
     change = first.difference
-    ends = [
-        (change, change) if isinstance(each, Reason) else (each.low, each.high)
-        for each in differences
-    ]
-    if isinstance(others[0], Reason):
-        return others[0]
-    low, high = _around(change, *ends)
+    of_both = (change, change)  # subtracts nothing
+    if not isinstance(both, Reason):
+        of_both = (both.low, both.high)
+    low, high = _around(change, (first.low, first.high), (second.low, second.high), of_both)
     return first._replace(low=low, high=high, p_value=p_of_interval(change, low, high))
 
 
@@ -59,13 +65,14 @@ def _around(value: float, first: Interval, second: Interval, both: Interval) -> 
     """Combine three intervals of ``value``, for which rows are clustered by the first column, the second, and both."""
     distances = list[float]()
     for end in (0, 1):
-        one, other, pair = (
-            abs(value - first[end]),
-            abs(value - second[end]),
-            abs(value - both[end]),
-        )
-        square = one**2 + other**2 - (pair**2 if isfinite(pair) else 0)
-        distances.append(
-            sqrt(max(square, one**2, other**2)) if isfinite(one + other) else inf
-        )
+        one = abs(value - first[end])
+        other = abs(value - second[end])
+        pair = abs(value - both[end])
+        if not isfinite(one + other):
+            distances.append(inf)
+            continue
+        square = one**2 + other**2
+        if isfinite(pair):
+            square -= pair**2
+        distances.append(sqrt(max(square, one**2, other**2)))
     return value - distances[0], value + distances[1]

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from math import log, nan
 from typing import Any, NamedTuple
 
@@ -18,8 +17,10 @@ from mpcs_torch.metrics.metric_entry import MetricEntry
 from mpcs_torch.metrics.register import OF_CLASS
 from mpcs_torch.tables import in_digits
 
-THRESHOLDS, WIDER = 13, log(4)
-"""The number of thresholds of a curve, and how far their log-odds go beyond those that costs imply."""
+THRESHOLDS = 13
+"""The number of thresholds of a curve."""
+WIDER = log(4)
+"""How far the log-odds of the thresholds go beyond those that costs imply."""
 
 
 class CurveScale(NamedTuple):
@@ -36,18 +37,18 @@ class CurveScale(NamedTuple):
     def thresholds(self) -> list[float]:
         """The thresholds, in ascending order: those that the costs imply, and some beyond."""
         first, last = torch.tensor(self.implied, dtype=torch.float64).logit().tolist()
-        return (
-            torch.linspace(first - WIDER, last + WIDER, THRESHOLDS, dtype=torch.float64)
-            .sigmoid()
-            .tolist()
+        log_odds = torch.linspace(
+            first - WIDER, last + WIDER, THRESHOLDS, dtype=torch.float64
         )
+        return log_odds.sigmoid().tolist()
 
     def metrics(self) -> list[MetricEntry]:
         """Return, for each threshold, the net benefit of acting on the classes, and that of acting on the others.
 
         The second, at the opposite threshold and times the odds of the threshold, is the benefit over acting on all.
         """
-        entry, metrics = OF_CLASS["net_benefit"], list[MetricEntry]()
+        entry = OF_CLASS["net_benefit"]
+        metrics = list[MetricEntry]()
         for threshold in self.thresholds:
             for classes, at in ((self.classes, threshold), (self.others, 1 - threshold)):
                 settings = {"classes": classes, "threshold": at}
@@ -88,30 +89,35 @@ class DecisionCurves(NamedTuple):
         """Draw the curves of all rows, with intervals, into axes or an empty figure, ``on``; return the figure."""
         from mpcs_torch.plots.decisions import decision_curve_figure
 
+        thresholds = self.scale.thresholds
         curves = {name: _values(scores)[::2] for name, scores in self.models.items()}
-        both, at = _values(next(iter(self.models.values()))), self.scale.thresholds
-        act_on_all = [
-            one[0] - t / (1 - t) * other[0]
-            for t, one, other in zip(at, both[::2], both[1::2], strict=True)
-        ]
+        # Acting on all is the same for each model: its benefit, minus its benefit over acting on all.
+        act_on_all = list[float]()
+        values = _values(next(iter(self.models.values())))
+        for place, threshold in enumerate(thresholds):
+            benefit, _, _ = values[2 * place]
+            of_others, _, _ = values[2 * place + 1]
+            act_on_all.append(benefit - threshold / (1 - threshold) * of_others)
         return decision_curve_figure(
-            self.scale.of, at, curves, act_on_all, self.scale.implied, on=on
+            self.scale.of, thresholds, curves, act_on_all, self.scale.implied, on=on
         )
 
     def _better(self, scores: Scores) -> str:
         """Return at which thresholds a model is significantly better than both, such as "thresholds of 1 to 2 %"."""
         lows = [low for _, low, _ in _values(scores)]
-        are_better = [min(both) > 0 for both in zip(lows[::2], lows[1::2], strict=True)]
-        runs = groupby(
-            zip(are_better, self.scale.thresholds, strict=True), lambda pair: pair[0]
-        )
-        ranges = [
-            [in_digits(100 * threshold, 2) for _, threshold in run]
-            for is_better, run in runs
-            if is_better
-        ]
-        texts = [" to ".join(dict.fromkeys((run[0], run[-1]))) for run in ranges]
-        return f"thresholds of {', '.join(texts)} %" if texts else "no threshold"
+        runs = list[list[str]]()
+        was_better = False
+        for place, threshold in enumerate(self.scale.thresholds):
+            is_better = min(lows[2 * place], lows[2 * place + 1]) > 0
+            if is_better and not was_better:
+                runs.append([])
+            if is_better:
+                runs[-1].append(in_digits(100 * threshold, 2))
+            was_better = is_better
+        if not runs:
+            return "no threshold"
+        texts = [run[0] if run[0] == run[-1] else f"{run[0]} to {run[-1]}" for run in runs]
+        return f"thresholds of {', '.join(texts)} %"
 
 
 def _values(scores: Scores) -> list[tuple[float, float, float]]:
@@ -124,17 +130,21 @@ def _values(scores: Scores) -> list[tuple[float, float, float]]:
 
 def curve_scale(of: str, concern: ConcernSpec | ConcernRange) -> CurveScale:
     """Return the thresholds that costs imply for acting on a class or group of classes; raise a ValueError for none."""
-    ranges = (
-        concern if isinstance(concern, ConcernRange) else ConcernRange([concern], [concern])
-    )
+    ranges = concern
+    if not isinstance(ranges, ConcernRange):
+        ranges = ConcernRange([ranges], [ranges])
     known = known_classes(ranges.classes, ranges.middle)
     require(of in known, "one_of", "of", of, choices=list(known))
     others = [label for label in range(len(ranges.classes)) if label not in known[of]]
     low, high = ranges.bounds()
     lowest, highest = low.amin(0), high.amax(0)
-    # Of pairs of a class to act on and another: the cost of missing it, and that of acting needlessly.
-    pairs = torch.cartesian_prod(torch.tensor(known[of]), torch.tensor(others)).T
-    missed, needless = pairs.unbind(), pairs.flip(0).unbind()
+    # Each pair is a class to act on and another class. A miss decides the first as the second; acting needlessly is the
+    # reverse. The implied threshold is the cost of acting needlessly, divided by the sum of both costs.
+    targets, non_targets = torch.cartesian_prod(
+        torch.tensor(known[of]), torch.tensor(others)
+    ).unbind(1)
+    missed = (targets, non_targets)
+    needless = (non_targets, targets)
     first = (lowest[needless] / (lowest[needless] + highest[missed])).amin().item()
     last = (highest[needless] / (highest[needless] + lowest[missed])).amax().item()
     require(0 < first <= last < 1, "implied_thresholds", "concern", [first, last])
@@ -154,7 +164,8 @@ def scale_at_risk(concern: ConcernSpec | ConcernRange | None) -> CurveScale:
     spec = concern.middle if isinstance(concern, ConcernRange) else concern
     dangerous = spec.dangerous_pairs()
     at_risk = (dangerous & ~dangerous.T).any(1).nonzero().squeeze(1).tolist()
-    names = [*dict(spec.class_groups), *(spec.classes[label] for label in at_risk)]
+    names = [name for name, _ in spec.class_groups]
+    names += [spec.classes[label] for label in at_risk]
     if not names:
         raise InvalidValueError("class_at_risk", "the concern")
     return curve_scale(names[0], concern)

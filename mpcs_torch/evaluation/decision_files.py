@@ -97,11 +97,9 @@ class UnitRows(NamedTuple):
         columns: Iterable[str],
     ) -> Self:
         """Return `UnitRows` of ``rows`` and the groups in ``columns``; if there are units, combine the rows of each."""
-        unit, size, names = (
-            predictions.reading.unit,
-            len(rows.numbers),
-            predictions.class_names,
-        )
+        unit = predictions.reading.unit
+        size = len(rows.numbers)
+        names = predictions.class_names
         target = rows.target if rows.target.ndim == 1 else torch.full((size,), NO_LABEL)
         groups = {name: rows.others.groups(name) for name in columns}
         costs = costs_of_rows(rows.others, predictions.reading, len(names))
@@ -110,9 +108,8 @@ class UnitRows(NamedTuple):
         if costs is not None:
             is_labelled = target != NO_LABEL
             of_labelled = rows.others.where(is_labelled.numpy())
-            with of_labelled.naming(
-                {"costs": columns_of_costs(predictions.reading, len(names))}
-            ):
+            sources = {"costs": columns_of_costs(predictions.reading, len(names))}
+            with of_labelled.naming(sources):
                 valid_values("costs", costs[is_labelled])
         if unit is None:
             return cls(rows.scores, target, groups, torch.arange(size), "", costs)
@@ -152,26 +149,26 @@ def rows_to_fit(
 
     If the file has units of decision, the rows of each unit are combined. If not, the sentence is "".
     """
-    read, cluster, weight = (
-        predictions.logits(),
-        predictions.reading.cluster,
-        predictions.reading.weight,
-    )
+    read = predictions.logits()
+    cluster = predictions.reading.cluster
+    weight = predictions.reading.weight
     advance(len(read.scores))
     by = {limit.by for limit in rule.limits if limit.by is not None}
-    columns = {*by, *(name for name in (cluster, weight) if name is not None)}
+    columns = set(by)
+    if cluster is not None:
+        columns.add(cluster)
+    if weight is not None:
+        columns.add(weight)
     logits, target, groups, _, note, costs = UnitRows.of(
         read, predictions, rule.concern, columns
     )
     by_group = {name: groups[name].of_rows() for name in by}
     arguments = {"preds": logits, "target": target, "groups": by_group, "costs": costs}
-    arguments |= {} if cluster is None else {"clusters": groups[cluster].of_rows()}
-    with naming_file(predictions.path):
-        arguments |= (
-            {}
-            if weight is None
-            else {"weights": [float(text) for text in groups[weight].of_rows()]}
-        )
+    if cluster is not None:
+        arguments["clusters"] = groups[cluster].of_rows()
+    if weight is not None:
+        with naming_file(predictions.path):
+            arguments["weights"] = [float(text) for text in groups[weight].of_rows()]
     return arguments, note
 
 
@@ -223,11 +220,11 @@ def apply_rule(
     from pyarrow import array
 
     check_copy(predictions.table, out)
-    read, cluster = predictions.logits(), predictions.reading.cluster
+    read = predictions.logits()
+    cluster = predictions.reading.cluster
     advance(len(read.scores))
-    rows = UnitRows.of(
-        read, predictions, rule.concern, [] if cluster is None else [cluster]
-    )
+    columns = [] if cluster is None else [cluster]
+    rows = UnitRows.of(read, predictions, rule.concern, columns)
     is_labelled = rows.target != NO_LABEL
     with torch.no_grad(), naming_file(predictions.path):
         if rows.costs is not None:
@@ -239,10 +236,8 @@ def apply_rule(
         IS_CHEAPER: "it costs less",
         IS_UNSOUND: "its scores are not sound",
     }
-    reasons |= {
-        IS_LIMITED + j: f"its risk is too high for '{limit}'"
-        for j, limit in enumerate(rule.limits)
-    }
+    for place, limit in enumerate(rule.limits):
+        reasons[IS_LIMITED + place] = f"its risk is too high for '{limit}'"
     of_units: dict[str, list[Any]] = {
         "decision": [names[decision] for decision in assessed.decision.tolist()],
         "risk": _short(assessed.risk),
@@ -250,22 +245,18 @@ def apply_rule(
         "reason": [reasons[reason] for reason in assessed.reason.tolist()],
         "best": [names[label] for label in assessed.best.tolist()],
     }
+    unit_of_row = rows.units.int().numpy()
     added = {
-        name: take_rows(array(values), rows.units.int().numpy())
-        for name, values in of_units.items()
+        name: take_rows(array(values), unit_of_row) for name, values in of_units.items()
     }
-    roles, table = (
-        predictions.roles,
-        replace(predictions.table, classes=rule.concern.classes),
-    )
+    roles = predictions.roles
+    table = replace(predictions.table, classes=rule.concern.classes)
 
     def change(copied: ReadColumns) -> dict[str, Any]:
-        labels = (
-            {}
-            if roles.label is None or not roles.called
-            else {roles.label: named_labels(copied, roles)}
-        )
-        return labels | read.spread(added, copied)
+        changed = dict[str, Any]()
+        if roles.label is not None and roles.called:
+            changed[roles.label] = named_labels(copied, roles)
+        return changed | read.spread(added, copied)
 
     copy_table(table, out, change, has_names=True, names=roles.usual_names())
     result = _evaluated(rule, rows, assessed.decision, predictions, out.name)
@@ -288,16 +279,16 @@ def _evaluated(
     name: str,
 ) -> Result[ClassifierScores] | None:
     """Evaluate the decisions (M,) of the rows that have a label; return None if no row has a label."""
-    is_labelled, cluster = rows.target != NO_LABEL, predictions.reading.cluster
-    decided, target = decisions[is_labelled].unsqueeze(1), rows.target[is_labelled]
+    is_labelled = rows.target != NO_LABEL
+    cluster = predictions.reading.cluster
+    decided = decisions[is_labelled].unsqueeze(1)
+    target = rows.target[is_labelled]
     if not len(target):
         return None
     rule.warn_of_fitted(rows.logits[is_labelled])
-    ids = (
-        torch.arange(len(target))
-        if cluster is None
-        else ids_of_names(rows.groups[cluster].of_rows())[is_labelled]
-    )
+    ids = torch.arange(len(target))
+    if cluster is not None:
+        ids = ids_of_names(rows.groups[cluster].of_rows())[is_labelled]
     refers = not is_class(decided, len(rule.concern.classes)).all()
     paid = None if rows.costs is None else costs_by_label(rows.costs[is_labelled], target)
     evaluation = Evaluation(

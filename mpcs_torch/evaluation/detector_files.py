@@ -67,34 +67,27 @@ def score_detectors(
     """
     tables = _matched(paths, options, advance, named=len(paths) > 1)
     learning = options._replace(by=(), cluster=None, labels=development_labels)
-    together = [development] if is_fused else [[path] for path in development]
-    others = [
-        table
-        for files in together
-        for table in _matched(files, learning, advance, named=is_fused)
-    ]
-    names, prior = file_names(paths), points[0].effective_prior
+    # A fusion needs files with the same trials; without one, each file is read alone.
+    others = list[TrialTable]()
+    for files in [development] if is_fused else [[path] for path in development]:
+        others += _matched(files, learning, advance, named=is_fused)
+    names = file_names(paths)
+    prior = points[0].effective_prior
     trials = {name: table.trials for name, table in zip(names, tables, strict=True)}
-    learned = {
-        name: table.trials for name, table in zip(names, others, strict=False)
-    }  # without development: empty
+    # Without development, there are no others.
+    learned = {name: table.trials for name, table in zip(names, others, strict=False)}
     further = list[tuple[str, Calibration | LogisticFusion, Path, list[str]]]()
     if calibration is not None:
         for name, path in zip(names, development, strict=True):
-            further.append(
-                (
-                    f"{name}, calibrated",
-                    new_calibration(calibration, 0, prior),
-                    path,
-                    [name],
-                )
-            )
+            unfitted = new_calibration(calibration, 0, prior)
+            further.append((f"{name}, calibrated", unfitted, path, [name]))
     if is_fused:
         further.append(("fusion", LogisticFusion(len(names), prior), development[0], names))
     limits: dict[str, Any] = {"p_fa": p_fa, "p_miss": p_miss, "at_minimum": at_minimum}
     for name, module, path, sources in further:
         trials[name], learned[name] = _converted(module, path, sources, trials, learned)
-    of_ratios, fixed = [name for name, *_ in further], dict[str, list[FixedThreshold]]()
+    of_ratios = [name for name, *_ in further]
+    fixed = dict[str, list[FixedThreshold]]()
     for name in trials:
         fixed[name] = [] if threshold is None else given_threshold(threshold, points)
         if name in learned:
@@ -117,12 +110,9 @@ def score_detectors(
             compared=list(trials) if calibration is None else of_ratios,
             intervals=intervals,
         )
-    cautions, is_apart = list(result.cautions), options.cluster is None
-    cautions += (
-        shared(units_in_table(open_table(paths[0]), tables[0].unread))
-        if intervals and is_apart
-        else []
-    )
+    cautions = list(result.cautions)
+    if intervals and options.cluster is None:
+        cautions += shared(units_in_table(open_table(paths[0]), tables[0].unread))
     for name, scores in result.models.items() if intervals else ():
         way = (
             "without --lower-is-target" if options.lower_is_target else "--lower-is-target"
@@ -167,10 +157,11 @@ def _matched(
     """Read files with the same trials, in the order of the first file. The groups are read only from the first file."""
     first = read_trials(paths[0], options, advance, named=named)
     others = [
-        (read_trials(path, options.alone(), advance, named=named), (paths[0], path))
-        for path in paths[1:]
+        read_trials(path, options.alone(), advance, named=named) for path in paths[1:]
     ]
-    tables = [first, *(_align(first, *other) for other in others)]
+    tables = [first]
+    for path, other in zip(paths[1:], others, strict=True):
+        tables.append(_align(first, other, (paths[0], path)))
     if options.unit is None:
         return tables
     with naming_file(paths[0]):
@@ -196,11 +187,13 @@ def _align(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> Tr
 
     Raise a PredictionsError if a trial is missing in one of the two files ``paths``, or if its labels differ.
     """
-    trials, how = other.trials, "row by row"
+    trials = other.trials
+    how = "row by row"
     if first.names is not None and other.names is not None:
         ids = RowIds(paths[0], first.names, has_rows=False)
         others = RowIds(paths[1], other.names, has_rows=False)
-        in_order, how = ids.order_among(others), "by name"
+        in_order = ids.order_among(others)
+        how = "by name"
         trials = Trials(trials.scores[in_order], trials.labels[in_order])
     elif (first.names is None) != (other.names is None):
         unnamed = paths[0] if first.names is None else paths[1]

@@ -166,10 +166,8 @@ class DetectorScores(Scores):
     def table_remarks(self) -> list[str]:
         """Return sentences that explain the rates in the table of values."""
         remarks = []
-        at, equal = (
-            self.errors[EQUAL_ERROR.name].cost,
-            in_digits(self.values[EQUAL_ERROR.name], 3),
-        )
+        at = self.errors[EQUAL_ERROR.name].cost
+        equal = in_digits(self.values[EQUAL_ERROR.name], 3)
         if any(in_digits(rate.item(), 3) != equal for rate in (at.p_miss, at.p_fa)):
             remarks.append(
                 "The equal error rate is read off the convex hull of the ROC (ROCCH), whose points mix two thresholds "
@@ -203,10 +201,8 @@ class DetectorScores(Scores):
         if at is None:
             return ["", "", ""]
         cells = [in_digits(at.cost.threshold.item(), 5)]
-        rates, intervals = (
-            (at.cost.p_miss.item(), at.cost.p_fa.item()),
-            (at.miss_rate, at.false_alarm_rate),
-        )
+        rates = (at.cost.p_miss.item(), at.cost.p_fa.item())
+        intervals = (at.miss_rate, at.false_alarm_rate)
         for rate, trials, ends in zip(rates, self.sizes().values(), intervals, strict=True):
             mark = "" if round(rate * trials) >= MIN_ERRORS else "*"
             cells.append(with_ends(f"{in_digits(rate, 3)}{mark}", ends, 3))
@@ -228,13 +224,12 @@ class Detector:
         limits: tuple[Sequence[float], Sequence[float]],
         partial_area: PartialAUC | None,
     ) -> None:
-        self.scores, self.labels, self.clusters, self.points = (
-            scores,
-            labels,
-            clusters,
-            points,
-        )
-        self.is_llr, self._partial_area = is_llr, partial_area
+        self.scores = scores
+        self.labels = labels
+        self.clusters = clusters
+        self.points = points
+        self.is_llr = is_llr
+        self._partial_area = partial_area
         thresholds = bayes_thresholds(points) if is_llr else []
         self.fixed = {each.name: each for each in [*thresholds, *fixed]}
         self._codes = torch.arange(len(labels)) if clusters is None else clusters
@@ -245,12 +240,11 @@ class Detector:
 
     def compute_scores(self, *, intervals: bool) -> DetectorScores:
         """Compute the values, and their intervals if requested."""
-        entries, values, errors = (
-            list[DetectorMetric](),
-            dict[str, float](),
-            dict[str, ErrorsAt](),
-        )
-        ends, reasons = dict[str, Interval](), dict[str, Reason]()
+        entries = list[DetectorMetric]()
+        values = dict[str, float]()
+        errors = dict[str, ErrorsAt]()
+        ends = dict[str, Interval]()
+        reasons = dict[str, Reason]()
         for metric, value, interval_or_reason, at in self._measured(intervals=intervals):
             entries.append(metric)
             values[metric.name] = float(value)
@@ -258,15 +252,14 @@ class Detector:
                 errors[metric.name] = at
             if not intervals:
                 continue
-            known = (
-                interval_or_reason
-                if isinstance(interval_or_reason, Reason)
-                else interval_or_reason()
-            )
-            if isinstance(known, Reason):
-                reasons[metric.name] = known
+            if isinstance(interval_or_reason, Reason):
+                reasons[metric.name] = interval_or_reason
+                continue
+            computed = interval_or_reason()
+            if isinstance(computed, Reason):
+                reasons[metric.name] = computed
             else:
-                ends[metric.name] = known
+                ends[metric.name] = computed
         return DetectorScores(
             rows=len(self.scores),
             entries=entries,
@@ -280,7 +273,8 @@ class Detector:
         )
 
     def _measured(self, *, intervals: bool) -> Iterator[MetricRow]:
-        counts, summary = self.summary.counts, self.summary
+        counts = self.summary.counts
+        summary = self.summary
         rate, threshold = self._equal_error
         at = cost_at(counts, EVEN, threshold)
         yield MetricRow(
@@ -302,7 +296,8 @@ class Detector:
         yield MetricRow(H_MEASURE, HMeasure().from_counts(summary.hull))
         yield MetricRow(BREAK_EVEN, PrecisionRecallBreakEven().from_counts(summary.hull))
         for point, cost in zip(self.points, summary.min_costs, strict=True):
-            name, title = f"min_cost[{point_key(point)}]", f"minimum cost, {point.label()}"
+            name = f"min_cost[{point_key(point)}]"
+            title = f"minimum cost, {point.label()}"
             metric = DetectorMetric(
                 name,
                 title,
@@ -319,11 +314,12 @@ class Detector:
             )
         for fixed in self.fixed.values():
             at = cost_at(counts, fixed.point, fixed.threshold)
-            rates = (
-                [mean.interval(CONFIDENCE) for mean in self._errors(fixed.threshold)]
-                if intervals
-                else []
-            )
+            errors = ErrorsAt(at)
+            if intervals:
+                misses, false_alarms = self._errors(fixed.threshold)
+                errors = ErrorsAt(
+                    at, misses.interval(CONFIDENCE), false_alarms.interval(CONFIDENCE)
+                )
             metric = DetectorMetric(
                 fixed.name,
                 fixed.title,
@@ -335,7 +331,7 @@ class Detector:
                 metric,
                 fixed.cost_value(at),
                 partial(self._fixed_interval, fixed),
-                ErrorsAt(at, *rates),
+                errors,
             )
 
     def _hull_ends(self) -> Interval:
@@ -352,10 +348,10 @@ class Detector:
     def _equal_error(self) -> tuple[float, float]:
         """The equal error rate, interpolated between points of the curve, and a threshold with nearly equal rates."""
         counts = self.summary.counts
+        interpolated = equal_error_from_counts(counts, "interpolated")
         nearest = equal_error_from_counts(counts, "nearest")
-        return equal_error_from_counts(counts, "interpolated").rate.item(), midpoint(
-            nearest.low, nearest.high
-        ).item()
+        threshold = midpoint(nearest.low, nearest.high)
+        return interpolated.rate.item(), threshold.item()
 
     @cached_property
     def _ends(self) -> tuple[Interval, tuple[float, float]]:
@@ -386,12 +382,16 @@ class Detector:
         ``kinds`` are the indices of the trials of each kind; by default, targets and non-targets. ``of_trials`` are the
         values of the trials of each kind, and ``possible`` their lowest and highest possible values.
         """
-        of_units, added = torch.zeros(2, len(self.units.rows), dtype=torch.float64)
-        of_rows, sizes = list[list[float]](), list[Tensor]()
+        of_units = torch.zeros(len(self.units.rows), dtype=torch.float64)
+        added = torch.zeros_like(of_units)
+        of_rows = list[list[float]]()
+        sizes = list[Tensor]()
         for values, ends, places in zip(
             of_trials, possible, kinds or self._kinds, strict=True
         ):
-            mean, number, codes = values.mean(), len(values), self._codes[places]
+            mean = values.mean()
+            number = len(values)
+            codes = self._codes[places]
             of_units.index_add_(0, codes, (values - mean) / number)
             added.index_add_(0, codes, values / number)
             of_rows.append([(end - mean.item()) / number for end in ends])
@@ -412,7 +412,7 @@ class Detector:
     def bits(self) -> Influences:
         """Cllr, the cost of log-likelihood ratios in bits, from 0 to infinity; and each trial's influence on it."""
         targets, nontargets = self._by_kind(self.scores)
-        nothing = self.scores.new_zeros(())
+        nothing = self.scores.new_zeros(())  # the cost of the other kind of trials
         costs = [
             cllr_from_means(softplus(ratios), nothing) for ratios in (-targets, nontargets)
         ]
@@ -434,7 +434,8 @@ class Detector:
         self, threshold: float, weights: tuple[float, float], value: float | Tensor
     ) -> Influences:
         """Return each trial's influence on ``value``, the sum of ``weights`` times error rates at ``threshold``."""
-        possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))
+        possible = [(0.0, weight) for weight in weights]
+        limits = (0.0, sum(weights))
         return self.influences(
             float(value), self._errors_of_trials(threshold, weights), possible, limits
         )
@@ -448,19 +449,17 @@ class Detector:
     ) -> list[Tensor]:
         """Return the errors of targets and of non-targets at ``threshold``, (N_k,) each, times ``weights``."""
         is_rejected = self._by_kind(self.scores < threshold)
-        return [
-            weights[0] * is_rejected[0].double(),
-            weights[1] * (~is_rejected[1]).double(),
-        ]
+        misses = is_rejected[0].double()
+        false_alarms = (~is_rejected[1]).double()
+        return [weights[0] * misses, weights[1] * false_alarms]
 
     def compared(
         self, costs: Sequence[str], *, has_cllr: bool
     ) -> dict[ComparedBy, Influences]:
         """Return the measures for comparing detectors, with the influences here. ``costs`` are keys of ``fixed``."""
         equal, threshold = self._equal_error
-        errors = self.at(threshold, self._ends[1], equal)._replace(
-            limits=RATE, is_chosen=True
-        )
+        _, slopes = self._ends
+        errors = self.at(threshold, slopes, equal)._replace(limits=RATE, is_chosen=True)
         measures = {
             ComparedBy(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name): errors,
             ComparedBy(AREA.title, lower_is_better=False, metric=AREA.name): self.area,
@@ -470,15 +469,15 @@ class Detector:
         fixed = [self.fixed[name] for name in costs]
         for each in fixed:
             measures[ComparedBy(each.title, metric=each.name)] = self.at_fixed(each)
-        for each in fixed[:1]:
-            wrong = ((self.scores < each.threshold) == self.labels).double()
-            title = f"rate of wrong decisions in these trials, {each.point.label()}"
-            measure = ComparedBy(
-                title, is_rate=True, metric=f"wrong_decisions[{point_key(each.point)}]"
-            )
-            rate = self.influences(
-                wrong.mean().item(), [wrong], [RATE], kinds=[slice(None)]
-            )
+        if fixed:
+            point = fixed[0].point
+            is_rejected = self.scores < fixed[0].threshold
+            wrong = (is_rejected == self.labels).double()
+            title = f"rate of wrong decisions in these trials, {point.label()}"
+            name = f"wrong_decisions[{point_key(point)}]"
+            all_trials = [slice(None)]
+            rate = self.influences(wrong.mean().item(), [wrong], [RATE], kinds=all_trials)
+            measure = ComparedBy(title, is_rate=True, metric=name)
             measures[measure] = rate._replace(usual_error=None)
         return measures
 
@@ -489,34 +488,29 @@ class Detector:
         counts = self.summary.counts
         at = cost_at(counts, EVEN, threshold)
         if self.clusters is None:
-            errors = at.p_miss * counts.targets, at.p_fa * counts.nontargets
-            trials = counts.targets, counts.nontargets
+            misses = round((at.p_miss * counts.targets).item())
+            false_alarms = round((at.p_fa * counts.nontargets).item())
             return [
-                error_mean(round(e.item()), int(n), w)
-                for e, n, w in zip(errors, trials, weights, strict=True)
+                error_mean(misses, int(counts.targets), weights[0]),
+                error_mean(false_alarms, int(counts.nontargets), weights[1]),
             ]
-        rows = zip(
-            self._errors_of_trials(threshold, weights),
-            weights,
-            self._by_kind(self.clusters),
-            strict=True,
-        )
+        errors = self._errors_of_trials(threshold, weights)
+        clusters = self._by_kind(self.clusters)
         return [
-            estimate_mean(errors, (0.0, weight), clusters)
-            for errors, weight, clusters in rows
+            estimate_mean(errors[0], (0.0, weights[0]), clusters[0]),
+            estimate_mean(errors[1], (0.0, weights[1]), clusters[1]),
         ]
 
     def _fixed_interval(self, fixed: FixedThreshold) -> Interval | Reason:
         if fixed.shown in ("miss rate", "false-alarm rate"):
-            return self._errors(fixed.threshold)[
-                fixed.shown == "false-alarm rate"
-            ].interval(CONFIDENCE)
+            misses, false_alarms = self._errors(fixed.threshold)
+            rate = misses if fixed.shown == "miss rate" else false_alarms
+            return rate.interval(CONFIDENCE)
         if self.clusters is not None:  # clusters make the two rates depend on each other
             return interval(self.at_fixed(fixed))
-        value = self._cost_at(fixed).item()
-        return combined(
-            value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights))
-        )
+        errors = self._errors(fixed.threshold, fixed.weights)
+        limits = (0.0, sum(fixed.weights))
+        return combined(self._cost_at(fixed).item(), errors, limits)
 
     def _cost_at(self, fixed: FixedThreshold) -> Tensor:
         return fixed.cost_value(cost_at(self.summary.counts, fixed.point, fixed.threshold))
@@ -531,6 +525,11 @@ def det_points(detectors: Mapping[str, DetectorScores]) -> Table:
     rows = list[list[str]]()
     for name, scores in detectors.items():
         rates = scores.summary.counts.rates()
-        columns = (rates.thresholds.tolist(), rates.p_miss.tolist(), rates.p_fa.tolist())
-        rows += [[name, *map(repr, point)] for point in zip(*columns, strict=True)]
+        points = zip(
+            rates.thresholds.tolist(),
+            rates.p_miss.tolist(),
+            rates.p_fa.tolist(),
+            strict=True,
+        )
+        rows += [[name, *map(repr, point)] for point in points]
     return Table(["detector", "threshold", "miss_rate", "false_alarm_rate"], rows)

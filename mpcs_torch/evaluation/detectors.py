@@ -109,10 +109,12 @@ def evaluate_detectors(
         raise InvalidValueError("not_empty", "preds")
     points = as_points(points)
     partial_area = None if max_p_fa is None else PartialAUC(max_p_fa=max_p_fa)
-    labels, scores = _labels(target, target_label), dict[str, Tensor]()
+    labels = _labels(target, target_label)
+    scores = dict[str, Tensor]()
     for name, each in by_name.items():
         numbers = as_tensor(each, "preds").cpu()
-        numbers = numbers if numbers.is_floating_point() else numbers.double()
+        if not numbers.is_floating_point():
+            numbers = numbers.double()
         scores[str(name)], is_target = checked_scores(numbers, labels)
     if len(scores) < len(by_name):
         raise InvalidValueError("different_names", "preds", list(by_name))
@@ -126,22 +128,19 @@ def evaluate_detectors(
         column: group_codes(column, names, len(labels))
         for column, names in (groups or {}).items()
     }
-    of_clusters = (
-        None if clusters is None else group_codes("clusters", clusters, len(labels))
-    )
+    of_clusters: Groups | None = None
+    if clusters is not None:
+        of_clusters = group_codes("clusters", clusters, len(labels))
     if unit is not None:
         units = DecisionUnits.of(unit, combine, None, 2, len(labels))
-        for name, each in scores.items():
-            scores[name], combined = units.trials(each, is_target)
+        for name, of_trials in scores.items():
+            scores[name], combined = units.trials(of_trials, is_target)
         is_target = combined
         check_both_occur(is_target)
-        columns = {
-            column: units.combined_groups(each, f"groups[{column!r}]")
-            for column, each in columns.items()
-        }
-        of_clusters = (
-            None if of_clusters is None else units.combined_groups(of_clusters, "clusters")
-        )
+        for column, of_rows in columns.items():
+            columns[column] = units.combined_groups(of_rows, f"groups[{column!r}]")
+        if of_clusters is not None:
+            of_clusters = units.combined_groups(of_clusters, "clusters")
         notes.append(units.note(("non-target", "target")))
 
     def detector(name: str, places: Tensor | slice) -> Detector:
@@ -169,12 +168,10 @@ def evaluate_detectors(
     }
     by_group = list[GroupScores]()
     for column, (names, codes) in columns.items():
-        places_of = {names[code]: places for code, places in places_by_code(codes).items()}
-        complete = {
-            name: at
-            for name, at in places_of.items()
-            if missing_kind(is_target[at]) is None
-        }
+        complete = dict[str, Tensor]()
+        for code, places in places_by_code(codes).items():
+            if missing_kind(is_target[places]) is None:
+                complete[names[code]] = places
         if len(complete) < len(names):
             left_out = ", ".join(name for name in names if name not in complete)
             notes.append(
@@ -182,11 +179,12 @@ def evaluate_detectors(
             )
         for model in scores:
             of_groups = {
-                name: detector(model, at).compute_scores(intervals=intervals)
-                for name, at in complete.items()
+                name: detector(model, places).compute_scores(intervals=intervals)
+                for name, places in complete.items()
             }
             by_group.append(GroupScores(model, column, values[model], of_groups))
-    comparisons, without = list[Comparison](), list[NotCompared]()
+    comparisons = list[Comparison]()
+    without = list[NotCompared]()
     if intervals:
         kind = "units" if has_units or unit is not None else "trials"
         notes.append(_about_units(of_clusters, kind, are_compared=len(scores) > 1))
@@ -210,7 +208,7 @@ def _about_units(clusters: Groups | None, kind: str, *, are_compared: bool) -> s
     if number == 1:
         return ONE_CLUSTER
     note = f"{CONFIDENCE_TEXT} intervals: {number} clusters are independent, the trials of a cluster are not."
-    return note + ABOUT_DIFFERENCES if are_compared else note
+    return f"{note}{ABOUT_DIFFERENCES}" if are_compared else note
 
 
 def _labels(target: Any, target_label: str | None) -> Tensor:
@@ -226,9 +224,9 @@ def _labels(target: Any, target_label: str | None) -> Tensor:
 
 
 def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:
-    unknown = (
-        [names] if isinstance(names, str) else [name for name in names if name not in known]
-    )
+    unknown = [name for name in names if name not in known]
+    if isinstance(names, str):  # a single name is no list of names
+        unknown = [names]
     if unknown:
         raise InvalidValueError("names_among", argument, unknown[0], known=list(known))
 

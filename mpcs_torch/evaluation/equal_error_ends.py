@@ -4,7 +4,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import hypot
-from operator import ge
 
 from mpcs_torch.functional.comparison.means import Interval, Mean
 from mpcs_torch.functional.detection.errors import ErrorCounts
@@ -22,7 +21,8 @@ def combined(
     below = above = 0.0
     for mean in means:
         low, high = mean.interval(confidence)
-        below, above = hypot(below, mean.value - low), hypot(above, high - mean.value)
+        below = hypot(below, mean.value - low)
+        above = hypot(above, high - mean.value)
     return max(limits[0], value - below), min(limits[1], value + above)
 
 
@@ -39,7 +39,8 @@ def equal_error_ends(
     rate, interpolated between thresholds. ``errors_at`` returns the miss rate and the false-alarm rate at a threshold;
     at ``threshold``, they are nearly equal.
     """
-    rates, last = counts.rates(), len(counts.thresholds) - 1
+    rates = counts.rates()
+    last = len(counts.thresholds) - 1
 
     @cache
     def end_of_rate(place: int, kind: int, end: int) -> float:
@@ -54,28 +55,31 @@ def equal_error_ends(
                 alarm = end_of_rate(place, 1, end)
             return miss, alarm
 
-        first = bisect_left(range(last), True, key=lambda place: ge(*rates_at(place)))
+        def is_crossed(place: int) -> bool:
+            miss, alarm = rates_at(place)
+            return miss >= alarm
+
+        # Misses rise and false alarms fall with the threshold. If they cross nowhere before the last, it is the last.
+        first = bisect_left(range(last), True, key=is_crossed)
         miss, alarm = rates_at(first)
         if first == 0 or miss == alarm:
             return miss
-        before, alarm_before = rates_at(first - 1)
-        span = (
-            alarm_before - before + miss - alarm
-        )  # 0 if infinite scores move neither rate
-        return before + (alarm_before - before) / span * (miss - before) if span else before
+        miss_before, alarm_before = rates_at(first - 1)
+        gap_before = alarm_before - miss_before
+        span = gap_before + miss - alarm
+        if span == 0:  # infinite scores move neither rate
+            return miss_before
+        return miss_before + gap_before / span * (miss - miss_before)
 
     of_miss = [crossing(end, shifts_misses=True, shifts_alarms=False) for end in (0, 1)]
     of_alarm = [crossing(end, shifts_misses=False, shifts_alarms=True) for end in (0, 1)]
     of_both = [crossing(end, shifts_misses=True, shifts_alarms=True) for end in (0, 1)]
     below = hypot(rate - of_miss[0], rate - of_alarm[0])
     above = hypot(rate - of_miss[1], rate - of_alarm[1])
-    widths = [
-        high - low
-        for low, high in (mean.interval(CONFIDENCE) for mean in errors_at(threshold))
-    ]
-    slopes = [
-        (of[1] - of[0]) / width
-        for of, width in zip((of_miss, of_alarm), widths, strict=True)
-    ]
+    slopes = list[float]()
+    for ends, mean in zip((of_miss, of_alarm), errors_at(threshold), strict=True):
+        low, high = mean.interval(CONFIDENCE)
+        slopes.append((ends[1] - ends[0]) / (high - low))
     weights = slopes[0] / sum(slopes), slopes[1] / sum(slopes)
-    return (max(rate - below, of_both[0]), min(rate + above, of_both[1])), weights
+    interval = max(rate - below, of_both[0]), min(rate + above, of_both[1])
+    return interval, weights

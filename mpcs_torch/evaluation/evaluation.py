@@ -28,13 +28,14 @@ from mpcs_torch.evaluation.comparisons import compare
 from mpcs_torch.evaluation.decision_numbers import decision_numbers
 from mpcs_torch.evaluation.model_sums import ALL, CLASS_ROWS, ModelSums
 from mpcs_torch.evaluation.outcomes import OverCosts
-from mpcs_torch.evaluation.paired_differences import ABOUT_DIFFERENCES
+from mpcs_torch.evaluation.paired_differences import ABOUT_DIFFERENCES, NotCompared
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, as_numbers, in_class_order
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.sum_layout import SumLayout
 from mpcs_torch.evaluation.unit_sums import ids_of_names, join_alike
 from mpcs_torch.evaluation.unit_values import UnitValues
+from mpcs_torch.functional import Comparison
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import (
@@ -129,46 +130,33 @@ class Evaluation:
             raise InvalidValueError("list_of_names", "class_names", class_names)
         if concern is not None and not isinstance(concern, ConcernSpec | ConcernRange):
             raise InvalidValueError("spec", "concern", concern)
-        names = (
-            [str(label) for label in range(class_names)]
-            if isinstance(class_names, int)
-            else list(class_names)
-        )
+        if not isinstance(class_names, int):
+            names = list(class_names)
+        elif concern is not None and len(concern.classes) == class_names:
+            names = list(concern.classes)
+        else:
+            names = [str(label) for label in range(class_names)]
         if len(set(names)) < len(names):
             raise InvalidValueError("different_names", "class_names", names)
-        if (
-            concern is not None
-            and isinstance(class_names, int)
-            and len(concern.classes) == class_names
-        ):
-            names = list(concern.classes)
         if concern is not None and list(concern.classes) != names:
             raise InvalidValueError(
                 "predicted_classes", "concern", list(concern.classes), classes=names
             )
         self.class_names = names
         entries = None if metrics is None else as_entries(metrics)
-        of_measures = {
-            name
-            for entry in ENTRIES
-            if entry.is_measure
-            for name in entry.accepted_settings
-        }
-        for name in (settings or {}).keys() - of_measures:
-            known = {
-                name for entry in ENTRIES for name in entry.accepted_settings
-            }  # imports torchmetrics
-            if name not in known:
-                meant = did_you_mean(name, known)
-                raise InvalidValueError("known_setting", "settings", name, hint=meant)
-        kinds = {"is_soft": is_soft, "is_decided": is_decided, "refers": refers}
-        kinds |= {
-            "is_weighted": is_weighted,
-            "has_costs": has_costs,
-            "has_positions": has_positions,
-        }
+        for name in settings or {}:
+            _check_setting(name)
         self.chosen: ChosenMetrics = choose_metrics(
-            names, concern, entries, settings, **kinds
+            names,
+            concern,
+            entries,
+            settings,
+            is_soft=is_soft,
+            is_decided=is_decided,
+            refers=refers,
+            is_weighted=is_weighted,
+            has_costs=has_costs,
+            has_positions=has_positions,
         )
         answers = () if self.chosen.concern is None else self.chosen.concern.answers
         self._decisions = decision_numbers(names, answers)
@@ -255,23 +243,22 @@ class Evaluation:
                 ignore_index,
             )
             is_left_out = labels == ignore_index
-        labels = labels.masked_fill(
-            is_left_out, 0
-        )  # any class, so that the labels are valid
+        # Rows that will be left out get any class, so that all labels are valid.
+        labels = labels.masked_fill(is_left_out, 0)
         checked = dict[str, tuple[Tensor, Tensor]]()
-        for name, each in by_model.items():
+        for name, of_model in by_model.items():
             try:
-                preds = (
-                    as_numbers("preds", each, self._decisions)
-                    if self.chosen.is_decided
-                    else as_tensor(in_class_order("preds", each, names), "preds")
-                )
+                if self.chosen.is_decided:
+                    preds = as_numbers("preds", of_model, self._decisions)
+                else:
+                    preds = as_tensor(in_class_order("preds", of_model, names), "preds")
                 checked[str(name)] = self.chosen.checked(preds, labels)
             except InvalidValueError as error:
                 if len(by_model) > 1 and error.argument == "preds":
                     error.argument = f"preds[{name!r}]"
                 raise
-        number, (probs, flat_labels) = len(labels), next(iter(checked.values()))
+        number = len(labels)
+        probs, flat_labels = next(iter(checked.values()))
         positions = len(probs) // max(1, number)
         if positions > 1 and not self.chosen.has_positions:
             raise InvalidValueError("needs_positions", "has_positions")
@@ -285,24 +272,33 @@ class Evaluation:
         elif clusters is not None:
             ids = ids_of_names(row_names("clusters", clusters, number))
         if costs is not None:
-            shape = (number, len(names), *labels.shape[1 + self.chosen.is_soft :])
+            before_positions = 2 if self.chosen.is_soft else 1  # dimensions of the labels
+            shape = (number, len(names), *labels.shape[before_positions:])
             costs = row_costs(in_class_order("costs", costs, names), flat_labels, shape)
         weights = None if weights is None else row_weights(weights, number)
         frequencies = None if frequencies is None else row_frequencies(frequencies, number)
         codes = {
             column: self.assign_codes(column, each) for column, each in of_rows.items()
         }
-        of_samples = Rows(ids, ids, ids, codes, weights, None, frequencies)
-        spread = of_samples.at(torch.arange(number).repeat_interleave(positions))
+        # What is known of samples is repeated for each position; predictions and labels are of positions already.
+        of_samples = Rows(
+            probs=ids,  # is replaced below, as the target is
+            target=ids,
+            ids=ids,
+            groups=codes,
+            weights=weights,
+            frequencies=frequencies,
+        )
+        of_positions = of_samples.at(torch.arange(number).repeat_interleave(positions))
         rows = {
-            name: spread._replace(probs=pair[0], target=pair[1], costs=costs)
-            for name, pair in checked.items()
+            name: of_positions._replace(probs=probs, target=target, costs=costs)
+            for name, (probs, target) in checked.items()
         }
         if not is_left_out.any():
             return rows
         kept = ~is_left_out.flatten().cpu()
-        ids = spread.ids[kept]
-        if clusters is None:  # ids count up to at most the number of rows
+        ids = of_positions.ids[kept]
+        if clusters is None:  # identifiers are the places of samples, without gaps
             ids = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
         return {name: each.at(kept)._replace(ids=ids) for name, each in rows.items()}
 
@@ -354,7 +350,9 @@ class Evaluation:
         for column, kind in (("weights", "is_weighted"), ("costs", "has_costs")):
             if getattr(self.chosen, kind) != (getattr(rows, column) is not None):
                 raise InvalidValueError("given_for_every_batch", column)
-        self._cluster, self._crossed, self._is_numbered = cluster, crossed, are_numbered
+        self._cluster = cluster
+        self._crossed = crossed
+        self._is_numbered = are_numbered
         if are_numbered:
             of_batch = torch.arange(len(rows.ids)) if cluster is None else rows.ids
             rows = rows._replace(ids=sums.rows + of_batch)
@@ -362,10 +360,12 @@ class Evaluation:
         clusterings = [rows]
         if crossed:
             clusterings = [rows._replace(ids=ids) for ids in rows.ids.unbind(1)]
-        for place, each in enumerate(clusterings[:2] if cluster is not None else []):
-            self._count_clusters(place, each)
-        for each, of_clustering in zip(clusterings, self._models[model], strict=True):
-            of_clustering.add(each)
+        if cluster is not None:
+            # The third of crossed clusterings has the pairs of clusters, which are not counted.
+            for place, clustered in enumerate(clusterings[:2]):
+                self._count_clusters(place, clustered)
+        for clustered, of_clustering in zip(clusterings, self._models[model], strict=True):
+            of_clustering.add(clustered)
 
     def _new_sums(self, columns: Sequence[str], clusterings: int) -> list[ModelSums]:
         return [
@@ -375,19 +375,15 @@ class Evaluation:
 
     def _count_clusters(self, place: int, rows: Rows) -> None:
         """Count the clusters with rows of each class, as many as the warning needs; ``place`` is that of the column."""
-        if rows.target.ndim == 1 or self.chosen.has_shares:
-            places, classes, _ = rows.by_class()
-            for label in set(classes.tolist()):
-                if (
-                    len(known := self._clusters_by_class[place, label])
-                    < MIN_OF_DANGEROUS_CLASS
-                ):
-                    known.update(
-                        islice(
-                            set(rows.ids[places][classes == label].tolist()),
-                            MIN_OF_DANGEROUS_CLASS,
-                        )
-                    )
+        if rows.target.ndim != 1 and not self.chosen.has_shares:
+            return
+        places, classes, _ = rows.by_class()
+        clusters = rows.ids[places]
+        for label in set(classes.tolist()):
+            known = self._clusters_by_class[place, label]
+            if len(known) < MIN_OF_DANGEROUS_CLASS:
+                further = set(clusters[classes == label].tolist())
+                known.update(islice(further, MIN_OF_DANGEROUS_CLASS))
 
     def assign_codes(self, column: str, names: Sequence[str]) -> Tensor:
         """Return the codes (n,) of rows whose groups in ``column`` are ``names`` (n,). A new group gets a new code."""
@@ -411,9 +407,8 @@ class Evaluation:
             further = other._models.keys() - self._models.keys() if self._models else ()
             if further and other._is_numbered and (self._is_merged or other._is_merged):
                 raise InvalidValueError("no_further_models", "other", sorted(further))
-            self._is_merged |= (
-                bool(other._models.keys() & self._models.keys()) or other._is_merged
-            )
+            if other._is_merged or other._models.keys() & self._models.keys():
+                self._is_merged = True
             self._repeats.merge(other._repeats)
             self._cluster, self._is_numbered = other._cluster, other._is_numbered
         codes = {
@@ -428,6 +423,7 @@ class Evaluation:
                 raise InvalidValueError("same_groups", "other")
             first = known.rows if self._is_numbered else 0
             known.merge(sums, codes, first=first)
+        # All models have the same rows, so ``first`` is that of each model.
         for place, clusters in other._clusters_by_class.items():
             self._clusters_by_class[place] |= {first + cluster for cluster in clusters}
 
@@ -444,10 +440,13 @@ class Evaluation:
             sums.flush()
         is_compared = self._intervals and len(self._models) > 1
         if is_compared:
-            for same_clusters in zip(*self._models.values(), strict=True):
-                join_alike([sums.tables[ALL] for sums in same_clusters])
-        groups, notes = list[GroupScores](), list[str]()
-        concern, has_concern = self.chosen.concern, self.chosen.concern is not None
+            # All models are joined alike, for each way in which their rows are clustered.
+            for of_models in zip(*self._models.values(), strict=True):
+                join_alike([sums.tables[ALL] for sums in of_models])
+        groups = list[GroupScores]()
+        notes = list[str]()
+        concern = self.chosen.concern
+        has_concern = self.chosen.concern is not None
         measures_danger = any(each.family == "concern" for each in self.chosen.entries)
         if (
             concern is not None
@@ -474,19 +473,17 @@ class Evaluation:
             notes.append(SHARES if self.chosen.has_shares else DEGREES)
         if self.chosen.is_weighted:
             notes.append(WEIGHTED.format(every[0].effective_rows))
-        comparisons, without = (
-            compare(values, is_default=self._is_default) if is_compared else ([], [])
-        )
-        is_repeated = not has_concern and measures_danger
+        comparisons = list[Comparison]()
+        without = list[NotCompared]()
+        if is_compared:
+            comparisons, without = compare(values, is_default=self._is_default)
         notes += map(str, without)
-        if comparisons and is_repeated:
+        if comparisons and measures_danger and not has_concern:
             notes.append(REPEATED)
         over_costs = None
         if self.chosen.ranges is not None:
-            over_costs = OverCosts(
-                self.chosen.ranges,
-                {name: dict(sums[0].decided) for name, sums in self._models.items()},
-            )
+            decided = {name: dict(sums[0].decided) for name, sums in self._models.items()}
+            over_costs = OverCosts(self.chosen.ranges, decided)
         cautions = self._cautions(models)
         return Result(
             models,
@@ -522,13 +519,11 @@ class Evaluation:
                 "units" if self.has_units else "rows", *self.unread_units[:1]
             )
         table = next(iter(self._models.values()))[0].tables[ALL]
-        number = (
-            f"{len(table.ids)} {_clusters(self._cluster)}"
-            if table.bits is None
-            else _clusters(self._cluster)
-        )
-        note = f"{CONFIDENCE_TEXT} intervals: {number} are independent, the rows of a cluster are not."
-        return note + (ABOUT_DIFFERENCES if len(self._models) > 1 else "")
+        clusters = _clusters(self._cluster)
+        if table.bits is None:  # clusters were not joined, so their number is known
+            clusters = f"{len(table.ids)} {clusters}"
+        note = f"{CONFIDENCE_TEXT} intervals: {clusters} are independent, the rows of a cluster are not."
+        return f"{note}{ABOUT_DIFFERENCES}" if len(self._models) > 1 else note
 
     def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
         first, *further = next(iter(self._models.values()))
@@ -539,34 +534,35 @@ class Evaluation:
         if self.chosen.concern is None:
             return cautions
         columns_of_clusters = [self._cluster, *self._crossed[1:]]
-        for place, (cluster, sums) in enumerate(
-            zip(columns_of_clusters, (first, *further), strict=False)
-        ):
-            cautions += self._about_calibration(
-                models, 1.0 if cluster is None else len(sums.tables[ALL].ids) / sums.rows
-            )
+        clusterings = zip(columns_of_clusters, [first, *further], strict=False)
+        for place, (cluster, sums) in enumerate(clusterings):
+            independent = 1.0 if cluster is None else len(sums.tables[ALL].ids) / sums.rows
+            cautions += self._about_calibration(models, independent)
             cautions += self._about_rare_classes(place, cluster, sums)
-        return list({str(each): each for each in cautions}.values())
+        # Crossed clusters may give a warning twice.
+        return list({str(caution): caution for caution in cautions}.values())
 
     def _about_calibration(
         self, models: Mapping[str, ClassifierScores], independent: float
     ) -> list[EvaluationWarning]:
-        concern, warnings = self.chosen.concern, list[EvaluationWarning]()
+        concern = self.chosen.concern
+        warnings = list[EvaluationWarning]()
         is_used = any(entry.name == "least_concern_cost" for entry in self.chosen.entries)
         # With very many classes, the metric is left out, and a matrix of all costs would be too large.
         if concern is None or not is_used or not _costs_differ(concern):
             return warnings
         for name, scores in models.items():
             if scores.measured is not None:
-                warnings += uncalibrated(
-                    scores.measured, independent, f"{name}: " if len(models) > 1 else ""
-                )
+                start = f"{name}: " if len(models) > 1 else ""
+                warnings += uncalibrated(scores.measured, independent, start)
         return warnings
 
     def _about_rare_classes(
         self, place: int, cluster: str | None, sums: ModelSums
     ) -> list[EvaluationWarning]:
-        concern, units, counts = self.chosen.concern, "samples", sums.totals.get(CLASS_ROWS)
+        concern = self.chosen.concern
+        units = "samples"
+        counts = sums.totals.get(CLASS_ROWS)
         if cluster is not None and self._clusters_by_class:
             units = f"{_clusters(cluster)} with samples"
             known = [
@@ -581,9 +577,9 @@ class Evaluation:
         )
 
     def _arguments(self) -> tuple[object, ...]:
-        names = tuple(
-            entry.name for entry in self.chosen.entries
-        )  # not their settings, which may be tensors
+        """Return what must be the same for two evaluations to be merged."""
+        # The first field, the metrics, is compared by name, because their settings may be tensors.
+        names = tuple(entry.name for entry in self.chosen.entries)
         return names, self.chosen[1:], self._intervals
 
     def _scores(self, model: str, column: str, units: UnitValues) -> ClassifierScores:
@@ -593,12 +589,9 @@ class Evaluation:
         scores = scores_of(
             units, confusion=sums.confusion if is_all else None, intervals=self._intervals
         )
-        clusters = (
-            scores.clusters if sums.tables[column].bits is None else {}
-        )  # a folded unit has several clusters
-        scores = replace(
-            scores, clusters=clusters, cluster_name=cluster_plural(self._cluster or "")
-        )
+        if sums.tables[column].bits is not None:  # a folded unit has several clusters
+            scores = replace(scores, clusters={})
+        scores = replace(scores, cluster_name=cluster_plural(self._cluster or ""))
         if not is_all:
             return scores
         means = {} if units.wide is None else self._layout.probability_means(units.wide)
@@ -625,5 +618,20 @@ def _clusters(column: str) -> str:
 
 
 def _costs_differ(concern: ConcernSpec) -> bool:
+    """Return whether some errors cost more than others."""
     costs = concern.mpcs_weights()
-    return bool((costs.fill_diagonal_(float(costs[0, 1])) != costs[0, 1]).any())
+    cost = float(costs[0, 1])
+    costs.fill_diagonal_(cost)  # right decisions are no errors
+    return bool((costs != cost).any())
+
+
+def _check_setting(name: str) -> None:
+    """Raise a ValueError if no metric has the setting ``name``."""
+    measures = [entry for entry in ENTRIES if entry.is_measure]
+    for entry in (*measures, *ENTRIES):  # the other metrics import torchmetrics
+        if name in entry.accepted_settings:
+            return
+    known = {setting for entry in ENTRIES for setting in entry.accepted_settings}
+    raise InvalidValueError(
+        "known_setting", "settings", name, hint=did_you_mean(name, known)
+    )

@@ -67,12 +67,10 @@ def _cost(name: str, title: str, threshold: float, point: OperatingPoint) -> Fix
 
 def point_key(point: OperatingPoint) -> str:
     """Return an operating point as text for the names of metrics, such as ``p=0.5``."""
-    costs = (
-        ""
-        if point.c_miss == point.c_fa == 1
-        else f",c_miss={point.c_miss:.15g},c_fa={point.c_fa:.15g}"
-    )
-    return f"p={point.p_target:.15g}{costs}"
+    key = f"p={point.p_target:.15g}"
+    if point.c_miss == point.c_fa == 1:
+        return key
+    return f"{key},c_miss={point.c_miss:.15g},c_fa={point.c_fa:.15g}"
 
 
 def given_threshold(
@@ -84,13 +82,9 @@ def given_threshold(
         _cost(f"cost[{key},", f"cost at {threshold:g}", threshold, point)
         for point in points
     ]
-    half = f"half total error rate at {threshold:g}"
-    return [
-        *costs,
-        FixedThreshold(
-            f"half_total_error_rate[{key}]", half, threshold, "half total error rate"
-        ),
-    ]
+    name = f"half_total_error_rate[{key}]"
+    title = f"half total error rate at {threshold:g}"
+    return [*costs, FixedThreshold(name, title, threshold, "half total error rate")]
 
 
 def learned_thresholds(
@@ -121,25 +115,17 @@ def learned_thresholds(
     thresholds = list[FixedThreshold]()
     for point in points:
         threshold = min_cost_from_counts(counts, point).threshold.item()
-        thresholds.append(
-            _cost(
-                "cost[development,", "cost at the development threshold", threshold, point
-            )
-        )
+        title = "cost at the development threshold"
+        thresholds.append(_cost("cost[development,", title, threshold, point))
     nearest = equal_error_from_counts(counts, "nearest")
-    ways = {
-        "development": ("development threshold", midpoint(nearest.low, nearest.high).item())
-    }
+    equal = midpoint(nearest.low, nearest.high).item()
+    ways = {"development": ("development threshold", equal)}
     if at_minimum:
-        ways["development_minimum"] = (
-            "development minimum",
-            min_cost_from_counts(counts, EVEN).threshold.item(),
-        )
+        minimum = min_cost_from_counts(counts, EVEN).threshold.item()
+        ways["development_minimum"] = ("development minimum", minimum)
     for key, (place, threshold) in ways.items():
-        name, title = (
-            f"half_total_error_rate[{key}]",
-            f"half total error rate at the {place}",
-        )
+        name = f"half_total_error_rate[{key}]"
+        title = f"half total error rate at the {place}"
         thresholds.append(FixedThreshold(name, title, threshold, "half total error rate"))
     return [*thresholds, *limiting_thresholds(counts, p_fa, p_miss, are_learned=True)]
 
@@ -156,25 +142,21 @@ def limiting_thresholds(
     Limits in ``p_fa`` are on the false-alarm rate, limits in ``p_miss`` on the miss rate. ``counts`` are the errors of
     some trials at each threshold. With ``are_learned``, names and titles call these trials development trials.
     """
-    key, where = (
-        ("development,", "the development threshold of ") if are_learned else ("", "")
-    )
-    shown: tuple[Shown, Shown] = ("miss rate", "false-alarm rate")
-    kinds = (
-        ("p_fa", p_fa, lowest_miss, "false alarms"),
-        ("p_miss", p_miss, lowest_false_alarm, "misses"),
-    )
-    thresholds = []
-    for rate, (argument, limits, best, limited) in zip(shown, kinds, strict=True):
-        for limit in limits:
-            check_rate(argument, limit)
-            name = f"{rate.replace(' ', '_').replace('-', '_')}[{key}{argument}={limit:g}]"
-            title = f"{rate} at {where}{100 * limit:g} % {limited}"
-            thresholds.append(
-                FixedThreshold(
-                    name, title, _middle_threshold(counts, *best(counts, limit)), rate
-                )
-            )
+    key = "development," if are_learned else ""
+    where = "the development threshold of " if are_learned else ""
+    thresholds = list[FixedThreshold]()
+    for limit in p_fa:
+        check_rate("p_fa", limit)
+        name = f"miss_rate[{key}p_fa={limit:g}]"
+        title = f"miss rate at {where}{100 * limit:g} % false alarms"
+        threshold = _middle_threshold(counts, *lowest_miss(counts, limit))
+        thresholds.append(FixedThreshold(name, title, threshold, "miss rate"))
+    for limit in p_miss:
+        check_rate("p_miss", limit)
+        name = f"false_alarm_rate[{key}p_miss={limit:g}]"
+        title = f"false-alarm rate at {where}{100 * limit:g} % misses"
+        threshold = _middle_threshold(counts, *lowest_false_alarm(counts, limit))
+        thresholds.append(FixedThreshold(name, title, threshold, "false-alarm rate"))
     return thresholds
 
 

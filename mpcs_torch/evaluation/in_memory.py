@@ -113,57 +113,52 @@ def evaluate(
     if isinstance(preds, Mapping) and not preds:
         raise InvalidValueError("not_empty", "preds")
     by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
-    check_order(first := next(iter(by_model.values())), target)
-    is_decided, has_positions = is_decisions(first), dimensions(first) > 2
+    first = next(iter(by_model.values()))
+    check_order(first, target)
+    is_decided = is_decisions(first)
+    has_positions = dimensions(first) > 2
     if class_names is None and is_decided and concern is None:
         raise InvalidValueError("names_of_decisions", "class_names")
+    if class_names is None and is_decided and concern is not None:
+        class_names = concern.classes
     if class_names is None:
-        class_names = (
-            concern.classes
-            if is_decided and concern is not None
-            else _guess_classes(first, concern)
-        )
+        class_names = _guess_classes(first, concern)
     refers = False
     if is_decided:
-        names = (
-            [str(label) for label in range(class_names)]
-            if isinstance(class_names, int)
-            else class_names
-        )
+        names = class_names
+        if isinstance(names, int):
+            names = [str(label) for label in range(names)]
         spec = concern.middle if isinstance(concern, ConcernRange) else concern
         numbers = decision_numbers(names, () if spec is None else spec.answers)
-        decided = {
-            name: as_numbers("preds", decisions, numbers)
-            for name, decisions in by_model.items()
-        }
-        refers = not all(is_class(each, len(names)).all() for each in decided.values())
+        decided = dict[str, Tensor]()
+        for name, decisions in by_model.items():
+            decided[name] = as_numbers("preds", decisions, numbers)
+            refers = refers or not is_class(decided[name], len(names)).all()
         by_model = decided
+    # Labels are soft if they have a number for each class.
+    dimensions_of_soft = dimensions(first) if has_positions and not is_decided else 2
     evaluation = Evaluation(
         class_names,
         concern=concern,
         metrics=metrics,
         settings=settings,
         refers=refers,
-        is_soft=dimensions(target)
-        == (dimensions(first) if has_positions and not is_decided else 2),
+        is_soft=dimensions(target) == dimensions_of_soft,
         is_decided=is_decided,
         is_weighted=weights is not None or prevalence is not None,
         has_costs=costs is not None,
         has_positions=has_positions,
         intervals=intervals,
     )
-    is_clustered, classes, notes = (
-        clusters is not None or has_positions,
-        len(evaluation.class_names),
-        list[str](),
-    )
+    is_clustered = clusters is not None or has_positions
+    classes = len(evaluation.class_names)
+    notes = list[str]()
     rows = evaluation._checked_rows(
         by_model, target, groups, clusters, weights, costs, frequencies, ignore_index
     )
     if unit is not None:
-        units = DecisionUnits.of(
-            unit, combine, concern, classes, len(next(iter(rows.values())).ids)
-        )
+        size = len(next(iter(rows.values())).ids)
+        units = DecisionUnits.of(unit, combine, concern, classes, size)
         rows = {
             name: units.combined(each, classes, is_clustered=is_clustered)
             for name, each in rows.items()
@@ -174,11 +169,11 @@ def evaluate(
         repeated = next(iter(rows.values())).repeated(is_clustered=is_clustered)
         of_classes = class_weights(repeated, prevalence, evaluation.class_names)
         rows = {name: each.weighted_by(of_classes) for name, each in rows.items()}
+    cluster = evaluation.default_cluster if clusters is None else "clusters"
     crossed = [*map(str, clusters)] if isinstance(clusters, Mapping) else []
-    evaluation._add_all(
-        rows, evaluation.default_cluster if clusters is None else "clusters", crossed
-    )
+    evaluation._add_all(rows, cluster, crossed)
     result = evaluation.result()
+    # The weights of class shares are known, so only those of rows are open.
     return replace(
         result, notes=[*notes, *result.notes], has_open_weights=weights is not None
     )
@@ -235,4 +230,6 @@ def _guess_classes(
 ) -> list[str] | int:
     """Return a data frame's column names if there is no concern and not all are numbers, else the number of columns."""
     names = column_names(preds) if concern is None else []
-    return as_tensor(preds, "preds").shape[1] if all(map(str.isdigit, names)) else names
+    if all(name.isdigit() for name in names):
+        return as_tensor(preds, "preds").shape[1]
+    return names

@@ -38,12 +38,13 @@ Pair = tuple[float, float]
 MAX_SEARCHED_CLASSES = 2000
 """The largest number of classes of which all pairs are searched for the worst error."""
 RARELY = 1 / 3
-"""The share of the distance to its limit at which a further row of an interval is, if hardly any row is at the limit:
-for means such as MPCS, whose surely wrong rows add 20 times as much as usual ones, and for areas. At the limit itself,
-intervals of 300 rows would be up to four times as wide as those of a bootstrap."""
-MAX_BIAS, HALVES = 0.1, 8
-"""The maximum bias of an average over classes, divided by the width of its interval; and the number of random halves of
-the units from which the bias is estimated."""
+"""How far from the mean to its limit a further row of an interval is assumed, if hardly any row is at the limit: so for
+areas and for means such as MPCS, to which a surely wrong row adds 20 times as much as a usual row. With a row at the
+limit, intervals of 300 rows would be up to four times as wide as those of a bootstrap."""
+MAX_BIAS = 0.1
+"""The maximum bias of an average over classes, divided by the width of its interval."""
+HALVES = 8
+"""The number of pairs of random halves of the units from which the bias is estimated."""
 RATE = [(0, 1), (1, 1)]
 """The pairs that a row may add to a rate: 0 or 1 to the numerator, and 1 to the denominator."""
 
@@ -53,7 +54,7 @@ class End(NamedTuple):
 
     is_upper: bool
     confidence: float = CONFIDENCE
-    """That of the interval with both ends: a bound is wrong in half of the other cases."""
+    """The confidence of the interval with both ends. A bound is only one of them, so it is wrong half as often."""
     max_weight: float = 0.0
     """The largest weight that a further row, or cluster, may have, if it is larger than those seen."""
 
@@ -110,9 +111,8 @@ class Units(NamedTuple):
         units have most of the weight, it is nearly theirs.
         """
         of_further = sizes
-        if self.cluster is None and bool(
-            (self.rows > 1).any()
-        ):  # rows that were added up: a further one is one row
+        if self.cluster is None and bool((self.rows > 1).any()):
+            # Independent rows were added up to units, but a further unit is a single row, of their mean weight.
             weight = self.sizes / self.rows
             of_further = weight.reshape(-1, *[1] * (sizes.ndim - 1)).expand_as(sizes)
         squares = sizes * of_further
@@ -124,14 +124,12 @@ class Units(NamedTuple):
         """Return the reason if there are fewer than ``least`` units, by their number or by their effective number."""
         if self.number < least:
             return Reason("few_units", self.name, least)
-        effective = (self.counts @ self.sizes).square() / (
-            self.counts @ self.sizes.square()
-        ).clamp(min=1e-300)
-        return (
-            Reason("few_effective", self.name, least)
-            if self.weights is not None and effective < least
-            else None
-        )
+        if self.weights is None:
+            return None
+        # Kish's effective sample size
+        squares = self.counts @ self.sizes.square()
+        effective = (self.counts @ self.sizes).square() / squares.clamp(min=1e-300)
+        return Reason("few_effective", self.name, least) if effective < least else None
 
 
 class Ratio(NamedTuple):
@@ -178,7 +176,7 @@ class Influences(NamedTuple):
     has_bound: bool = True
     """Whether ``of_rows`` holds for any row, not only for usual ones."""
     further_share: float = 1.0
-    """The share of ``of_rows`` that the further unit of an interval has, where the worst row is rarely met."""
+    """The factor of ``of_rows`` for the further unit of an interval: below 1 if hardly any row is the worst one."""
     bias: float = 0.0
     """The mean value on random halves of the units, minus the value."""
     is_chosen: bool = False
@@ -223,10 +221,10 @@ def of_sums(measure: Measure, sums: Any, units: Units) -> Estimate:
     if measure.interval_rule != "smooth":
         return _of_ratio(measure, sums, whole, units, value)
     by_class = measure.averaged_classes(sums)
-    if by_class is not None and bool(
-        (torch.tensordot(units.counts, by_class, 1) == 0).any()
-    ):
-        return Unknown(value, Reason("absent_class"))
+    if by_class is not None:
+        of_classes = torch.tensordot(units.counts, by_class, 1)
+        if bool((of_classes == 0).any()):
+            return Unknown(value, Reason("absent_class"))
     slopes = slopes_of(measure, whole)
     influences = Influences(
         value,
@@ -237,18 +235,19 @@ def of_sums(measure: Measure, sums: Any, units: Units) -> Estimate:
         scale=scale_of(measure.limits),
         bias=0.0 if by_class is None else bias(measure, sums, units),
     )
+    # (T, D): the influence of a row of weight 1, by its true class and its decision.
     if isinstance(slopes, PairCounts):
-        cells, of_class = slopes.confusion, sums.confusion.sum(-1)
-    elif not isinstance(slopes, ClassCounts):
-        return influences
-    elif len(slopes.true) > MAX_SEARCHED_CLASSES:
-        return Unknown(value, Reason("many_classes", number=MAX_SEARCHED_CLASSES))
+        cells = slopes.confusion
+        of_class = sums.confusion.sum(-1)
+    elif isinstance(slopes, ClassCounts):
+        if len(slopes.true) > MAX_SEARCHED_CLASSES:
+            return Unknown(value, Reason("many_classes", number=MAX_SEARCHED_CLASSES))
+        cells = slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag()
+        of_class = sums.true
     else:
-        cells, of_class = (
-            slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag(),
-            sums.true,
-        )
-    # The value is one by convention, such as an MCC of 0 if all decisions are of one class: it would change at once.
+        return influences
+    # A value that no row changes is one by convention, such as an MCC of 0 if all decisions are of one class. A further
+    # row would change it much more than to first order.
     if not bool(cells.any()):
         return Unknown(value, Reason("by_convention"))
     right = cells.diagonal()
@@ -267,11 +266,11 @@ def _of_ratio(
     total = (units.counts @ per).item()
     if not total > 0:
         return Unknown(value, Reason("by_convention"))
-    at = (units.counts @ numerator).item() / total
-    slope = slope_of_ratio(measure, whole, at)
+    ratio = (units.counts @ numerator).item() / total
+    slope = slope_of_ratio(measure, whole, ratio)
     influences = Influences(
         value,
-        slope * (numerator - at * per) / total,
+        slope * (numerator - ratio * per) / total,
         units,
         measured=(measure, sums),
         limits=measure.limits,
@@ -281,7 +280,7 @@ def _of_ratio(
     pairs = measure.row_ratios(whole) or measure.seen_ratios(sums)
     if not pairs:
         return influences
-    of_pairs = [slope * (top - at * of) / total for top, of in pairs]
+    of_pairs = [slope * (num - ratio * den) / total for num, den in pairs]
     of_rows = torch.tensor([[min(of_pairs), max(of_pairs)]], dtype=torch.float64)
     is_mean = measure.interval_rule == "mean"
     return influences._replace(
@@ -292,7 +291,7 @@ def _of_ratio(
             numerator,
             per,
             pairs,
-            to_value=lambda each: measure.value_from_ratio(each, whole),
+            to_value=lambda changed: measure.value_from_ratio(changed, whole),
             is_rising=slope >= 0,
             is_mean=is_mean,
         ),
@@ -301,29 +300,26 @@ def _of_ratio(
 
 def slopes_of(measure: Measure, whole: Any) -> Any:
     """Return the derivatives of the value by each of the sums ``whole``, in the type of these."""
-    leaves = [each.detach().clone().requires_grad_() for each in whole]
+    leaves = [total.detach().clone().requires_grad_() for total in whole]
     value = measure.value(type(whole)(*leaves))
-    return type(whole)(
-        *torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
-    )
+    slopes = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
+    return type(whole)(*slopes)
 
 
 def applied(slopes: Any, sums: Any) -> Tensor:
     """Return, for each unit, the sum of its ``sums``, each times its slope: (U,)."""
-    pairs = zip(sums, slopes, strict=True)
-    return torch.stack(
-        [
-            (each * slope.nan_to_num(0.0)).reshape(len(each), -1).sum(1)
-            for each, slope in pairs
-        ]
-    ).sum(0)
+    by_field = list[Tensor]()
+    for of_units, slope in zip(sums, slopes, strict=True):
+        changes = of_units * slope.nan_to_num(0.0)
+        by_field.append(changes.reshape(len(changes), -1).sum(1))
+    return torch.stack(by_field).sum(0)
 
 
-def slope_of_ratio(measure: Measure, whole: Any, at: float) -> float:
-    """Return the derivative of the metric's value by the ratio numerator / denominator."""
+def slope_of_ratio(measure: Measure, whole: Any, ratio: float) -> float:
+    """Return the derivative of the metric's value by the ``ratio`` numerator / denominator."""
     step = 1e-5
-    low = measure.value_from_ratio(at - step, whole)
-    high = measure.value_from_ratio(at + step, whole)
+    low = measure.value_from_ratio(ratio - step, whole)
+    high = measure.value_from_ratio(ratio + step, whole)
     return (high - low) / (2 * step)
 
 
@@ -332,23 +328,19 @@ def bias(measure: Measure, sums: Any, units: Units) -> float:
 
     This is its bias for all units, if the bias falls as 1 / their number.
     """
-    whole, generator = total_sums(sums, units), torch.Generator().manual_seed(0)
+    whole = total_sums(sums, units)
+    generator = torch.Generator().manual_seed(0)
     signs = (
         torch.randint(2, (HALVES, len(units.counts)), generator=generator).double() * 2 - 1
     )
-    # Of n equal units, about as many as the square root of n are too many or too few in a half.
+    # A half counts a unit twice or not at all: its sums are those of all units, plus or minus those of each unit. Of n
+    # equal units, a half has about the square root of n too many or too few.
     changes = [torch.tensordot(signs * units.counts.sqrt(), each, 1) for each in sums]
-    halves = [
-        measure.value(
-            type(whole)(
-                *(
-                    total + sign * change
-                    for total, change in zip(whole, changes, strict=True)
-                )
-            )
-        )
-        for sign in (-1, 1)
-    ]
+    halves = list[Tensor]()
+    for sign in (-1, 1):
+        totals = zip(whole, changes, strict=True)
+        of_half = [total + sign * change for total, change in totals]
+        halves.append(measure.value(type(whole)(*of_half)))
     return (torch.cat(halves).nanmean() - measure.value(whole)).nan_to_num(0.0).item()
 
 
@@ -358,7 +350,7 @@ def interval(estimate: Estimate) -> Interval | Reason:
         return estimate.reason
     if not isfinite(estimate.value) or not bool(estimate.of_units.isfinite().all()):
         return NOT_FINITE
-    # Of rates and costs, whose rows are bounded by definition, the interval is valid for any number of units.
+    # The intervals of rates and costs, whose rows are bounded by definition, are valid for any number of units.
     is_sum = estimate.added is not None and estimate.has_bound
     is_valid = is_sum or (estimate.ratio is not None and not estimate.ratio.is_mean)
     reason = None if is_valid else estimate.units.too_few(MIN_UNITS)
@@ -393,11 +385,11 @@ def _end(influences: Influences, end: End, *, is_bound: bool = False) -> float:
         sizes = influences.further_share * units.usual(units.sizes)
     else:
         sizes = influences.further_share * influences.class_sizes
-    low, high = (sizes.unsqueeze(-1) * of_rows).unbind(1)
-    further = high.amax() if end.is_upper else low.amin()
-    return influences.clipped(
-        influences.value + mean_end(influences.of_units, further.item(), units, end)
-    )
+    # These are the influences of a further unit of each class.
+    lowest, highest = (sizes.unsqueeze(-1) * of_rows).unbind(1)
+    further = highest.amax() if end.is_upper else lowest.amin()
+    change = mean_end(influences.of_units, further.item(), units, end)
+    return influences.clipped(influences.value + change)
 
 
 def mean_end(of_units: Tensor, further: float, units: Units, end: End) -> float:
@@ -405,9 +397,9 @@ def mean_end(of_units: Tensor, further: float, units: Units, end: End) -> float:
     number = units.number
     if not isfinite(number * further):
         return inf if end.is_upper else -inf
-    values, counts, _ = histogram(
-        number * of_units, torch.ones_like(of_units), [(number * further, 1.0)], units
-    )
+    ones = torch.ones_like(of_units)
+    possible = [(number * further, 1.0)]
+    values, counts, _ = histogram(number * of_units, ones, possible, units)
     return bounded_mean_bound(
         values, counts, per=None, confidence=end.confidence, is_upper=end.is_upper
     )
@@ -417,31 +409,28 @@ def _end_of_ratio(ratio: Ratio, units: Units, end: End, *, is_bound: bool) -> fl
     """Return an end of a ratio as a value; the ratio is not linearized, so that it is exact for rates."""
     if not (units.counts @ ratio.per > 0):
         return inf if end.is_upper else -inf
-    is_upper = end.is_upper == ratio.is_rising
+    # If the value falls with the ratio, its upper end is at the lower end of the ratio.
+    is_upper = end.is_upper if ratio.is_rising else not end.is_upper
     is_rate = list(ratio.of_rows) == RATE
     if is_rate and units.are_rows and end.max_weight <= 1:
-        ends = clopper_pearson_ends(
-            *(
-                torch.dot(units.counts, each).round()
-                for each in (ratio.numerator, ratio.per)
-            ),
-            confidence=end.confidence,
-        )
-        return ratio.to_value(ends[int(is_upper)].item())
+        counted = torch.dot(units.counts, ratio.numerator).round()
+        rows = torch.dot(units.counts, ratio.per).round()
+        low, high = clopper_pearson_ends(counted, rows, confidence=end.confidence)
+        return ratio.to_value((high if is_upper else low).item())
     sizes = ratio.per if is_rate else units.sizes
-    size = (
-        max(sizes.max().item(), end.max_weight) if is_bound else units.usual(sizes).item()
-    )
-    pairs = [(size * top, size * of) for top, of in ratio.of_rows]
+    largest = max(sizes.max().item(), end.max_weight)
+    size = largest if is_bound else units.usual(sizes).item()
     if ratio.is_mean and not is_bound:
         pairs = _rarely_worst(ratio, units, size)
+    else:
+        pairs = [(size * num, size * den) for num, den in ratio.of_rows]
     values, counts, per = histogram(ratio.numerator, ratio.per, pairs, units)
-    at = bounded_mean_bound(
+    end_of_ratio = bounded_mean_bound(
         values, counts, per=per, confidence=end.confidence, is_upper=is_upper
     )
     if is_rate:
-        at = min(max(at, 0.0), 1.0)
-    return ratio.to_value(at)
+        end_of_ratio = min(max(end_of_ratio, 0.0), 1.0)
+    return ratio.to_value(end_of_ratio)
 
 
 def _rarely_worst(ratio: Ratio, units: Units, size: float) -> list[Pair]:
@@ -450,19 +439,18 @@ def _rarely_worst(ratio: Ratio, units: Units, size: float) -> list[Pair]:
     A row may add much in one direction, where its limit is farther from the mean. In this direction, a further row is
     `RARELY` at the limit; a cluster is as the worst seen, with one such row.
     """
-    lowest, highest = sorted(top / of for top, of in ratio.of_rows)
+    lowest, highest = sorted(num / den for num, den in ratio.of_rows)
     mean = ((units.counts @ ratio.numerator) / (units.counts @ ratio.per)).item()
     seen = (ratio.numerator / ratio.per)[ratio.per > 0]
-    of_row = 1.0 if units.cluster is None else min(1.0, units.mean_weight / size)
+    share_of_row = 1.0 if units.cluster is None else min(1.0, units.mean_weight / size)
     is_above = highest - mean > mean - lowest
+    limit = highest if is_above else lowest
     worst_seen = seen.max() if is_above else seen.min()
-    of_limit = mean + RARELY * ((highest if is_above else lowest) - mean)
-    worst = (1 - of_row) * worst_seen.item() + of_row * of_limit
+    of_row = mean + RARELY * (limit - mean)
+    worst = (1 - share_of_row) * worst_seen.item() + share_of_row * of_row
     if is_above:
-        highest = worst
-    else:
-        lowest = worst
-    return [(size * lowest, size), (size * highest, size)]
+        return [(size * lowest, size), (size * worst, size)]
+    return [(size * worst, size), (size * highest, size)]
 
 
 def _student_interval(influences: Influences) -> Interval | Reason:
@@ -474,13 +462,16 @@ def _student_interval(influences: Influences) -> Interval | Reason:
     forward, backward = SCALES[influences.scale]
     on_scale = forward(at)
     half = quantile(units.number - 1) * spread
-    if not isfinite(on_scale.item()):  # at a limit, the scale has no room
-        return influences.clipped(influences.value - half), influences.clipped(
-            influences.value + half
-        )
+    # A value at a limit, such as 0, is infinite on the scale.
+    if not isfinite(on_scale.item()):
+        low = influences.clipped(influences.value - half)
+        high = influences.clipped(influences.value + half)
+        return low, high
     [slope] = torch.autograd.grad(on_scale, at)
-    middle, to_end = on_scale.detach(), half * slope
-    low, high = backward(middle - to_end).item(), backward(middle + to_end).item()
+    middle = on_scale.detach()
+    to_end = half * slope
+    low = backward(middle - to_end).item()
+    high = backward(middle + to_end).item()
     return influences.clipped(low), influences.clipped(high)
 
 
@@ -524,15 +515,12 @@ def rate_intervals(
     if units.are_rows:
         ends = clopper_pearson_ends(numerators.round(), wholes.round()).tolist()
     else:
-        ratios = [
-            Ratio(part, total, RATE, float)
-            for part, total in zip(parts.T, totals.T, strict=True)
-        ]
-        sides = End(is_upper=False), End(is_upper=True)
-        ends = [
-            [_end_of_ratio(each, units, end, is_bound=False) for end in sides]
-            for each in ratios
-        ]
+        ends = list[list[float]]()
+        for part, total in zip(parts.T, totals.T, strict=True):
+            rate = Ratio(part, total, RATE, to_value=float)
+            low = _end_of_ratio(rate, units, End(is_upper=False), is_bound=False)
+            high = _end_of_ratio(rate, units, End(is_upper=True), is_bound=False)
+            ends.append([low, high])
     values = (numerators / wholes).tolist()
     return [
         (value, NO_VALUE if isnan(value) else (low, high))
@@ -542,7 +530,8 @@ def rate_intervals(
 
 def total_sums(sums: Any, units: Units) -> Any:
     """Return the sums over all units, in the type of ``sums``; each element stands for ``units.counts`` equal units."""
-    return type(sums)(*(torch.tensordot(units.counts, each, 1) for each in sums))
+    totals = [torch.tensordot(units.counts, of_units, 1) for of_units in sums]
+    return type(sums)(*totals)
 
 
 def histogram(
@@ -555,9 +544,6 @@ def histogram(
     """
     pairs, counts = distinct_pairs(torch.stack([numerator, per], 1), units.counts)
     bounds = torch.tensor(possible, dtype=torch.float64)
-    values, weights = torch.cat([pairs, bounds]).unbind(1)
-    return (
-        values,
-        torch.cat([counts, torch.zeros(len(bounds), dtype=torch.float64)]),
-        weights,
-    )
+    numerators, denominators = torch.cat([pairs, bounds]).unbind(1)
+    of_bounds = torch.zeros(len(bounds), dtype=torch.float64)
+    return numerators, torch.cat([counts, of_bounds]), denominators

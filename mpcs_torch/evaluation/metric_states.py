@@ -23,12 +23,16 @@ from mpcs_torch.evaluation.unit_sums import in_bits, places_by_code
 from mpcs_torch.functional.comparison.confidence_intervals import MIN_UNITS
 from mpcs_torch.metrics.base import SumMetric
 
-BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
-"""The number of parts as exponents of 2. The maximum is 128 parts, or 64 if samples are collected, which are slow to
-join. The minimum is 32, which is also the maximum for groups of rows."""
+BITS = 7
+"""The maximum number of parts as an exponent of 2: 128."""
+BITS_OF_SAMPLES = 6
+"""The maximum number of parts if samples are collected, as an exponent of 2: 64, because samples are slow to join."""
+MIN_BITS = 5
+"""The minimum number of parts as an exponent of 2: 32, which is also the maximum for groups of rows."""
 MAX_STATE_NUMBERS = 2**22
 """The maximum number of values (32 MiB) in the states of all parts of a metric, without collected samples."""
-WRAPS_METRICS, NOT_MERGEABLE = Reason("wraps_metrics"), Reason("not_mergeable")
+WRAPS_METRICS = Reason("wraps_metrics")
+NOT_MERGEABLE = Reason("not_mergeable")
 
 
 class PartStates:
@@ -58,11 +62,11 @@ class PartStates:
             self.reason = NOT_MERGEABLE
         self._whole: Metric | None = None
         """The metric after all rows, if its states do not merge; else None."""
-        self._max_bits = (
-            0
-            if self.reason
-            else min(bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS)
+        self._max_bits = min(
+            bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS
         )
+        if self.reason:
+            self._max_bits = 0
         self._bits: int | None = None if self._max_bits else 0
         """The number of bits of the hashes that identify parts; None while each row or cluster is a part."""
         self._parts = dict(parts)
@@ -81,10 +85,9 @@ class PartStates:
             )
             return
         if self._bits is None:
-            known: list[int] = ids.unique().tolist()  # type: ignore[no-untyped-call]
-            self._fold(
-                self._max_bits if len({*known, *self._parts}) > 2**self._max_bits else None
-            )
+            added: list[int] = ids.unique().tolist()  # type: ignore[no-untyped-call]
+            if len({*added, *self._parts}) > 2**self._max_bits:
+                self._fold(self._max_bits)
         parts = in_bits(ids, None, self._bits)
         further = {} if weights is None else {"sample_weight": weights}
         for code, states in states_by_part(self.metric, parts, inputs, further):
@@ -100,34 +103,37 @@ class PartStates:
             else:
                 self._whole.merge_state(other._whole)
         self._fold(other._bits)
-        codes = torch.tensor([*other._parts]) + (first if other._bits is None else 0)
-        for code, states in zip(
-            in_bits(codes, other._bits, self._bits).tolist(),
-            other._parts.values(),
-            strict=True,
-        ):
+        codes = torch.tensor([*other._parts])
+        if other._bits is None:  # codes are not hashed yet
+            codes = codes + first
+        codes_here = in_bits(codes, other._bits, self._bits).tolist()
+        for code, states in zip(codes_here, other._parts.values(), strict=True):
             self._join(code, states)
-        self._fold(self._max_bits if len(self._parts) > 2**self._max_bits else None)
+        if len(self._parts) > 2**self._max_bits:
+            self._fold(self._max_bits)
         self._limit()
 
     @property
     def numbers(self) -> int:
         """The number of values in the states of all parts; collected samples are not counted."""
-        states = [
-            state
-            for part in self._parts.values()
-            for state in part.values()
-            if isinstance(state, Tensor)
-        ]
-        return sum(
-            2 * each.values().numel() if each.is_sparse else each.numel() for each in states
-        )
+        number = 0
+        for states in self._parts.values():
+            for state in states.values():
+                if not isinstance(state, Tensor):
+                    continue
+                if state.is_sparse:
+                    number += 2 * state.values().numel()  # each value and its index
+                else:
+                    number += state.numel()
+        return number
 
     def loaded(self, parts: Sequence[int] | None = None) -> Metric:
         """Return the metric with the merged states of ``parts``, by default of all parts."""
         if self._whole is not None:
             return self._whole
-        chosen = [self._parts[part] for part in (self._parts if parts is None else parts)]
+        if parts is None:
+            parts = list(self._parts)
+        chosen = [self._parts[part] for part in parts]
         self.metric.reset()
         set_states(self.metric, chosen)
         return self.metric
@@ -141,31 +147,30 @@ class PartStates:
         if number < MIN_UNITS:
             none = whole.new_zeros(0, *whole.shape)
             return LeftOut(whole, none, none, none, whole)
-        shuffled = torch.randperm(
-            number, generator=torch.Generator().manual_seed(0)
-        )  # the same for all models
-        folds, of_folds = min(FOLDS, number), shuffled % FOLDS
+        # The same parts form a fold in all models.
+        generator = torch.Generator().manual_seed(0)
+        folds = min(FOLDS, number)
+        fold_of_part = torch.randperm(number, generator=generator) % FOLDS
 
         def without(is_left_out: Tensor) -> Tensor:
-            kept = [
-                part
-                for part, is_out in zip(parts, is_left_out.tolist(), strict=True)
-                if not is_out
-            ]
+            kept = [parts[place] for place in (~is_left_out).nonzero().flatten().tolist()]
             return compute_value(self.loaded(kept))
 
-        singles = torch.stack([without(of_folds == fold) for fold in range(folds)])
-        if folds == number:
-            alone = singles[of_folds]
+        singles = torch.stack([without(fold_of_part == fold) for fold in range(folds)])
+        if folds == number:  # each part is a fold
+            alone = singles[fold_of_part]
         else:
             alone = torch.stack(
                 [without(torch.arange(number) == place) for place in range(number)]
             )
-        following = (of_folds - 1) % folds
+        fold_before = (fold_of_part - 1) % folds
         pairs = torch.stack(
-            [without((of_folds == fold) | (following == fold)) for fold in range(folds)]
+            [
+                without((fold_of_part == fold) | (fold_before == fold))
+                for fold in range(folds)
+            ]
         )
-        quarters = torch.stack([without(of_folds % 4 != kept) for kept in range(4)])
+        quarters = torch.stack([without(fold_of_part % 4 != kept) for kept in range(4)])
         return LeftOut(whole, alone, singles, pairs, quarters.mean(0))
 
     def _join(self, code: int, states: Mapping[str, Any]) -> None:
@@ -193,7 +198,9 @@ class PartStates:
             codes = in_bits(
                 torch.tensor([*self._parts], dtype=torch.int64), self._bits, bits
             ).tolist()
-            states, self._parts, self._bits = list(self._parts.values()), {}, bits
+            states = list(self._parts.values())
+            self._parts = {}
+            self._bits = bits
             for code, state in zip(codes, states, strict=True):
                 self._join(code, state)
 
@@ -218,7 +225,8 @@ class OfRows(Metric):
         """Add a batch of rows."""
         self.probs.append(preds)
         self.target.append(target)
-        self.weights += [] if sample_weight is None else [sample_weight]
+        if sample_weight is not None:
+            self.weights.append(sample_weight)
 
     def compute(self) -> Tensor:
         """Return the value of the function for all rows so far."""
@@ -229,11 +237,12 @@ class OfRows(Metric):
         """Raise a ValueError if the value of ``function`` changes with the rows, but not with their weights."""
         if weights is None or len(weights) < 2:
             return
-        (probs, target), half = inputs, slice(None, None, 2)
+        probs, target = inputs
         value = self._value(probs, target, weights)
-        others = weights * torch.linspace(1, 2, len(weights), dtype=weights.dtype)
-        of_half = self._value(probs[half], target[half], weights[half])
-        if value.equal(self._value(probs, target, others)) and not value.equal(of_half):
+        other_weights = weights * torch.linspace(1, 2, len(weights), dtype=weights.dtype)
+        of_other_weights = self._value(probs, target, other_weights)
+        of_half = self._value(probs[::2], target[::2], weights[::2])
+        if value.equal(of_other_weights) and not value.equal(of_half):
             raise InvalidValueError("uses_weights", "a function of weighted rows")
 
     def _value(self, probs: Tensor, target: Tensor, weights: Tensor | None) -> Tensor:
@@ -295,9 +304,9 @@ def _states_after(
 
 def takes_weights(metric: Metric) -> bool:
     """Return whether the metric works with weights: its ``update`` takes them, or all its states are sums over rows."""
-    return "sample_weight" in signature(metric.update).parameters or {
-        *metric._reductions.values()
-    } == {dim_zero_sum}
+    if "sample_weight" in signature(metric.update).parameters:
+        return True
+    return set(metric._reductions.values()) == {dim_zero_sum}
 
 
 def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
@@ -319,13 +328,12 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
         return measured
 
     places = torch.arange(min(number, 1000))
-    is_third = places % 3 == 0  # unequal parts: a mean of means differs
+    is_third = places % 3 == 0  # unequal parts, so that a mean of means differs
+    parts = [updated(places[is_third]), updated(places[~is_third])]
     merged = deepcopy(metric)
-    set_states(
-        merged,
-        [updated(places[is_third]).metric_state, updated(places[~is_third]).metric_state],
-    )
-    whole, joined = updated(places).compute(), merged.compute()
+    set_states(merged, [part.metric_state for part in parts])
+    whole = updated(places).compute()
+    joined = merged.compute()
     if not isinstance(whole, dict):
         whole, joined = {"": whole}, {"": joined}
     return all(_is_close(whole[name], joined[name]) for name in whole)
@@ -355,25 +363,24 @@ def _dense(state: Any) -> Any:
 
 
 def _collected(states: Sequence[Any]) -> Any:
-    if all(isinstance(state, list) for state in states):
-        return [each for state in states for each in state]
-    return dim_zero_cat(
-        [
-            each
-            for state in states
-            for each in (state if isinstance(state, list) else [state])
-        ]
-    )
+    """Join collected samples: to a list of batches, or to one tensor if torchmetrics has joined some of them."""
+    batches = list[Tensor]()
+    for state in states:
+        if isinstance(state, list):
+            batches.extend(state)
+        else:
+            batches.append(state)
+    are_lists = all(isinstance(state, list) for state in states)
+    return batches if are_lists else dim_zero_cat(batches)
 
 
 def state_joins(metric: Metric) -> dict[str, Any]:
     """Return, by name of each state, the function that merges a list of its values; None if the state cannot merge."""
-    return {
-        name: _collected
-        if join is None and isinstance(metric._defaults[name], list)
-        else _JOINS.get(join)
-        for name, join in metric._reductions.items()
-    }
+    joins = {name: _JOINS.get(reduction) for name, reduction in metric._reductions.items()}
+    for name, reduction in metric._reductions.items():
+        if reduction is None and isinstance(metric._defaults[name], list):
+            joins[name] = _collected
+    return joins
 
 
 _JOINS: Mapping[Any, Callable[[Sequence[Any]], Any]] = {

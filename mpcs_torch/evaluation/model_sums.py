@@ -23,23 +23,30 @@ from mpcs_torch.evaluation.unit_sums import (
 )
 from mpcs_torch.evaluation.unit_values import UnitValues
 from mpcs_torch.functional.inputs.labels import Bins
-from mpcs_torch.metrics.metric_entry import MetricEntry
+from mpcs_torch.metrics.metric_entry import MetricEntry, Takes
 from mpcs_torch.metrics.shared_sums import SharedSums
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.evaluation.metric_states import PartStates
 
-PENDING, PENDING_ROWS, PENDING_STATES = 2**17, 2048, 2**21
-"""Rows are summed once they have ``PENDING`` scores or, if there are many classes, the scores of ``PENDING_ROWS`` rows.
-The states of other metrics are updated once there are ``PENDING_STATES`` scores (16 MiB)."""
+PENDING = 2**17
+"""The number of scores that rows must have before they are summed."""
+PENDING_ROWS = 2048
+"""The number of rows that are summed together if there are so many classes that fewer rows have ``PENDING`` scores."""
+PENDING_STATES = 2**21
+"""The number of scores (16 MiB) that rows must have before the states of other metrics are updated."""
 BUDGET_OF_GROUPS = 8 * BUDGET
 """The maximum number of sums of the units of all groups of a column (128 MiB)."""
 MAX_SUM_NUMBERS = 2**27
 """The maximum number of values (1 GiB) for all groups of a column; if there are more, rows are refused."""
 ALL = ""
 """The key for all rows, in dictionaries whose other keys are columns of groups."""
-CONFUSION, CLASS_ROWS, WEIGHT_SQUARES = "confusion", "class rows", "squares of weights"
-"""The names of totals: the confusion matrix; the number of rows of each class, (C,); and the sum of squared weights."""
+CONFUSION = "confusion"
+"""The name of a total: the confusion matrix."""
+CLASS_ROWS = "class rows"
+"""The name of a total: the number of rows of each class, (C,)."""
+WEIGHT_SQUARES = "squares of weights"
+"""The name of a total: the sum of squared weights."""
 
 
 class ModelSums:
@@ -51,7 +58,9 @@ class ModelSums:
     def __init__(
         self, layout: SumLayout, columns: Sequence[str], *, keeps_units: bool
     ) -> None:
-        self.layout, self._keeps_units, chosen = layout, keeps_units, layout.chosen
+        self.layout = layout
+        self._keeps_units = keeps_units
+        chosen = layout.chosen
         self.tables = {
             ALL: UnitSums(),
             **{column: UnitSums(BUDGET_OF_GROUPS) for column in columns},
@@ -101,14 +110,13 @@ class ModelSums:
 
     def _scores_in(self, parts: Sequence[Rows]) -> int:
         """Return the number of scores in some rows. A row of which k classes have shares counts as k rows."""
-        has_shares = self.layout.chosen.has_shares
-        rows = (
-            int(part.target.count_nonzero()) if has_shares else len(part.ids)
-            for part in parts
-        )
-        return sum(
-            number * part.probs.shape[1] for number, part in zip(rows, parts, strict=True)
-        )
+        scores = 0
+        for part in parts:
+            rows = len(part.ids)
+            if self.layout.chosen.has_shares:
+                rows = int(part.target.count_nonzero())
+            scores += rows * part.probs.shape[1]
+        return scores
 
     def flush(self) -> None:
         """Add the pending rows to sums and states."""
@@ -118,12 +126,11 @@ class ModelSums:
     def _flush_sums(self) -> None:
         if not self._pending:
             return
-        rows, self._pending = Rows.joined(self._pending), []
-        takes = {
-            "decisions",
-            "probabilities",
-            *(group.takes for group in (*self.layout.measures, *self.layout.wide)),
-        }
+        rows = Rows.joined(self._pending)
+        self._pending = []
+        groups_of_sums = [*self.layout.measures, *self.layout.wide]
+        takes: set[Takes] = {"decisions", "probabilities"}
+        takes |= {group.takes for group in groups_of_sums}
         inputs = MetricInputs(rows, takes)
         self._add_totals(inputs)
         self._add_sums(inputs)
@@ -134,16 +141,14 @@ class ModelSums:
         if self.layout.others:
             self._pending_states.append(rows)
         for column in rows.groups:
-            numbers = sum(
-                states.numbers
-                for of_group in self._states[column].values()
-                for states in of_group
-            )
+            numbers = 0
+            for of_group in self._states[column].values():
+                numbers += sum(states.numbers for states in of_group)
             tables = [each[column] for each in (self.tables, self._wide) if column in each]
             if numbers > MAX_SUM_NUMBERS or any(
                 table.exceeds(MAX_SUM_NUMBERS) for table in tables
             ):
-                limit = 8 * MAX_SUM_NUMBERS >> 30
+                limit = 8 * MAX_SUM_NUMBERS // 2**30  # in GiB of float64
                 raise InvalidValueError(
                     "fewer_groups", f"column {quoted(column)}", limit=limit
                 )
@@ -168,10 +173,9 @@ class ModelSums:
             self._ranks[name].merge(kept, codes, first=first)
         for column, by_code in other._states.items():
             for code, added in by_code.items():
-                here = int(codes[column][code]) if column in codes else code
-                for states, others in zip(
-                    self._group_states(column, here), added, strict=True
-                ):
+                code_here = int(codes[column][code]) if column in codes else code
+                here = self._group_states(column, code_here)
+                for states, others in zip(here, added, strict=True):
                     states.merge(others, first=first)
 
     @property
@@ -186,15 +190,15 @@ class ModelSums:
         ``cluster`` is the column of clusters; None if rows are independent. Call `flush` of all models first: models
         share the Metrics that compute the values of their states.
         """
-        wide = (
-            {code: sums[0] for code, _, sums in self._wide[column].by_group()}
-            if column in self._wide
-            else {}
-        )
+        wide = dict[int, Tensor]()
+        if column in self._wide:
+            for code, _, sums in self._wide[column].by_group():
+                wide[code] = sums[0]  # all rows of a group are one unit
         ranks = {name: kept.by_group(column, cluster) for name, kept in self._ranks.items()}
         values = dict[int, UnitValues]()
         for code, _, sums in self.tables[column].by_group():
-            units, of_all = self.layout.units(sums, cluster), wide.get(code)
+            units = self.layout.units(sums, cluster)
+            of_all = wide.get(code)
             others: dict[str, RankedUnits | ValueOfParts] = {
                 name: by_code[code] for name, by_code in ranks.items()
             }
@@ -209,29 +213,26 @@ class ModelSums:
     ) -> dict[str, ValueOfParts]:
         """Return the values of the metrics that are not functions of sums, for a group of rows."""
         values = dict[str, ValueOfParts]()
-        for group, states in zip(
-            self.layout.others, self._group_states(column, code), strict=True
-        ):
+        of_groups = self._group_states(column, code)
+        for group, states in zip(self.layout.others, of_groups, strict=True):
             computed = states.loaded().compute()
             # All at once, because a metric that gives several of them keeps what it has computed.
             numbers = {entry.name: entry.number(computed) for entry in group.entries}
             for entry in group.entries:
-                value, reason = (
-                    numbers[entry.name],
-                    self.layout.no_method(entry.name) or states.reason,
-                )
+                value = numbers[entry.name]
+                reason = self.layout.no_method(entry.name) or states.reason
                 if reason is not None:
                     values[entry.name] = ValueOfParts(value, reason, unit)
                     continue
                 whole = torch.tensor(value, dtype=torch.float64)
                 left_out = states.leave_out(partial(_number_of, entry), whole)
-                values[entry.name] = ValueOfParts(
-                    value, left_out, unit, limits_of(group.first)
-                )
+                limits = limits_of(group.first)
+                values[entry.name] = ValueOfParts(value, left_out, unit, limits)
         return values
 
     def _add_totals(self, inputs: MetricInputs) -> None:
-        rows, chosen = inputs.rows, self.layout.chosen
+        rows = inputs.rows
+        chosen = self.layout.chosen
         if self._has_decisions:
             _, decisions, target, weights = inputs.arguments("decisions")
             shape = chosen.num_classes, chosen.num_classes + chosen.further
@@ -245,9 +246,12 @@ class ModelSums:
                 _add(self.decided, way, _counted_pairs(rows.target, decisions, costs.shape))
 
     def _add_sums(self, inputs: MetricInputs) -> None:
-        rows, none = inputs.rows, torch.zeros_like(inputs.rows.ids)
-        all_bits = [table.bits for table in self.tables.values()]
-        bits = None if None in all_bits else max(each or 0 for each in all_bits)
+        rows = inputs.rows
+        none = torch.zeros_like(inputs.rows.ids)
+        # Identifiers have as many bits as the table that needs most of them; None means all.
+        bits: int | None = 0
+        for table in self.tables.values():
+            bits = None if bits is None or table.bits is None else max(bits, table.bits)
         ids = in_bits(rows.ids, None, bits) if self._keeps_units else none
         codes, places = _joint([ids, *rows.groups.values()])
         numbers = self.layout.sums(inputs, Bins(codes, len(places)))
@@ -265,15 +269,15 @@ class ModelSums:
     def _flush_states(self) -> None:
         if not self._pending_states:
             return
-        rows, self._pending_states = Rows.joined(self._pending_states), []
+        rows = Rows.joined(self._pending_states)
+        self._pending_states = []
         for column in self._states:
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             for code, places_of_group in places_by_code(groups).items():
                 part = rows.at(places_of_group) if column else rows
                 inputs = MetricInputs(part, {group.takes for group in self.layout.others})
-                for group, states in zip(
-                    self.layout.others, self._group_states(column, code), strict=True
-                ):
+                of_group = self._group_states(column, code)
+                for group, states in zip(self.layout.others, of_group, strict=True):
                     places, *arguments, weights = inputs.arguments(group.takes)
                     try:
                         states.add(part.ids[places], *arguments, weights=weights)
@@ -293,11 +297,10 @@ class ModelSums:
     def _new_states(self, group: SharedSums, column: str) -> "PartStates":
         from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, PartStates
 
-        has_intervals = self._keeps_units and not all(
-            entry.no_interval for entry in group.entries
-        )
         bits = MIN_BITS if column else BITS
-        return PartStates(group.first, bits=bits if has_intervals else 0)
+        if not self._keeps_units or all(entry.no_interval for entry in group.entries):
+            bits = 0
+        return PartStates(group.first, bits=bits)
 
 
 def _number_of(entry: MetricEntry, metric: Any) -> Tensor:
@@ -313,21 +316,18 @@ def _counted_pairs(
 ) -> Tensor:
     """Count rows, or add ``weights``, by true class and decision: a matrix of ``shape``; -1 is the last column."""
     rows, columns = shape
-    return (
-        (target * columns + decisions % columns)
-        .bincount(weights, rows * columns)
-        .view(rows, columns)
-    )
+    cells = target * columns + decisions % columns  # -1 % columns is the last column
+    return cells.bincount(weights, rows * columns).view(rows, columns)
 
 
 def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Number the combinations of ``keys``; return each row's number, (n,), and for each number, the index of a row."""
     codes = torch.zeros_like(keys[0])
     for key in keys:
+        # Numbered anew for each key, so that combinations of many keys are still small numbers.
         places_of_key = key.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        codes = (codes * (int(places_of_key.max()) + 1) + places_of_key).unique(
-            return_inverse=True
-        )[1]
+        combined = codes * (int(places_of_key.max()) + 1) + places_of_key
+        codes = combined.unique(return_inverse=True)[1]
     places = torch.empty(int(codes.max()) + 1, dtype=torch.int64)
     places[codes] = torch.arange(len(codes))
     return codes, places

@@ -1,6 +1,6 @@
 """Count the outcomes of decisions by class (correct, missed, or referred), and bound costs that are known as ranges."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import nan
@@ -18,14 +18,16 @@ from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.tables import Table, in_digits, in_percent
 
-EVERY, AT_RISK = "\0every", "\0at risk"
-"""The names of two groups of classes: all, and those that are dangerous to miss. No class can have such a name."""
-DANGEROUS_ERRORS, MISSED, REFERRALS = "dangerous errors", "missed", "referred"
-FALSE_ALARMS, PRECISION, DECIDED_RIGHT = (
-    "false alarms",
-    "precision",
-    "accuracy of the decided",
-)
+EVERY = "\0every"
+"""The name of the group of all classes. No class can have a name with such a character."""
+AT_RISK = "\0at risk"
+"""The name of the group of classes that are dangerous to miss."""
+DANGEROUS_ERRORS = "dangerous errors"
+MISSED = "missed"
+REFERRALS = "referred"
+FALSE_ALARMS = "false alarms"
+PRECISION = "precision"
+DECIDED_RIGHT = "accuracy of the decided"
 LEAST_COST = "least cost"
 """The name of a decision rule: decide for the lowest expected cost, at the middle costs."""
 COLUMNS = {
@@ -60,21 +62,17 @@ class Share(NamedTuple):
     @property
     def percent(self) -> str:
         """The share and its interval as text, such as ``40.7 % [25.1, 58.8]``."""
-        interval = (
-            ""
-            if self.ends is None
-            else f" [{100 * self.ends[0]:.3g}, {100 * self.ends[1]:.3g}]"
-        )
-        return f"{in_percent(self.value)}{interval}"
+        if self.ends is None:
+            return in_percent(self.value)
+        low, high = self.ends
+        return f"{in_percent(self.value)} [{100 * low:.3g}, {100 * high:.3g}]"
 
     @property
     def phrase(self) -> str:
         """The share and its interval as text for a sentence; if the share is 0, the upper end of the interval alone."""
-        return (
-            f"but up to {in_percent(self.ends[1])} may be"
-            if self.ends and not self.part
-            else self.percent
-        )
+        if self.ends is not None and self.part == 0:
+            return f"but up to {in_percent(self.ends[1])} may be"
+        return self.percent
 
     def __str__(self) -> str:
         return f"{self.counts}: {self.percent}" if self.whole else "no rows"
@@ -82,9 +80,8 @@ class Share(NamedTuple):
 
 def number_text(number: float) -> str:
     """Format a number of rows, or a sum of weights."""
-    return (
-        f"{number:.0f}" if number >= 1000 or float(number).is_integer() else f"{number:.4g}"
-    )
+    is_whole = number >= 1000 or float(number).is_integer()
+    return f"{number:.0f}" if is_whole else f"{number:.4g}"
 
 
 class Outcomes(NamedTuple):
@@ -103,9 +100,13 @@ class Outcomes(NamedTuple):
     dangerous: Tensor
     """The number of rows of the class or the group whose decision is a dangerous error."""
 
+    def mapped(self, function: Callable[[Tensor], Tensor]) -> "Outcomes":
+        """Apply ``function`` to each field, and return the results."""
+        return Outcomes(*map(function, self))
+
     def clusters(self) -> "Outcomes":
         """Count the clusters that have rows with each outcome. The fields must be (B, ...), for B clusters."""
-        return Outcomes(*((each > 0).sum(0).double() for each in self))
+        return self.mapped(lambda numbers: (numbers > 0).sum(0).double())
 
     @property
     def false_alarms(self) -> Tensor:
@@ -117,31 +118,21 @@ class Outcomes(NamedTuple):
 
         If rows may be referred (``refers``), rates of referrals replace recall and specificity.
         """
-        negatives = (rows - self.true).clamp(
-            min=0
-        )  # shares such as 1/3 and 2/3 leave a rounding error
+        # Shares such as 1/3 and 2/3 leave a rounding error, which may be below 0.
+        negatives = (rows - self.true).clamp(min=0)
         rejected = torch.minimum((negatives - self.false_alarms).clamp(min=0), negatives)
-        rates = {
-            "precision": (self.right, self.predicted),
-            "recall": (self.right, self.true),
-        }
-        rates |= {
-            "specificity": (rejected, negatives),
-            "error_rate": (self.missed, self.true),
-        }
-        rates |= {"dangerous_rate": (self.dangerous, self.true)}
+        rates = {"precision": (self.right, self.predicted)}
+        if not refers:  # these count a referral as a miss, or as correct
+            rates["recall"] = (self.right, self.true)
+            rates["specificity"] = (rejected, negatives)
+        rates["error_rate"] = (self.missed, self.true)
+        rates["dangerous_rate"] = (self.dangerous, self.true)
         if refers:
-            del (
-                rates["recall"],
-                rates["specificity"],
-            )  # they would count referrals as misses, or as correct
             decided = self.true - self.referred
-            rates |= {
-                "coverage": (decided, self.true),
-                "referral_rate": (self.referred, self.true),
-            }
-            rates |= {"selective_accuracy": (self.right, decided)}
-            rates |= {"selective_dangerous_rate": (self.dangerous, decided)}
+            rates["coverage"] = (decided, self.true)
+            rates["referral_rate"] = (self.referred, self.true)
+            rates["selective_accuracy"] = (self.right, decided)
+            rates["selective_dangerous_rate"] = (self.dangerous, decided)
         return rates
 
 
@@ -155,15 +146,13 @@ class OutcomeCounter:
         self._is_whole = refers or concern is not None
         """Whether all six fields of `Outcomes` are counted; without referrals and a concern, three are enough."""
         groups: list[tuple[str, tuple[int, ...]]] = []
-        groups += (
-            [(name, (label,)) for label, name in enumerate(class_names)]
-            if size <= MAX_READABLE_CLASSES
-            else []
-        )
-        groups += () if concern is None else concern.class_groups
-        members = {
-            name: torch.isin(torch.arange(size), torch.tensor(of)) for name, of in groups
-        }
+        if size <= MAX_READABLE_CLASSES:
+            groups += [(name, (label,)) for label, name in enumerate(class_names)]
+        if concern is not None:
+            groups += concern.class_groups
+        members = dict[str, Tensor]()
+        for name, labels in groups:
+            members[name] = torch.isin(torch.arange(size), torch.tensor(labels))
         self._severity = (
             severity_matrix(concern, size) if size <= MAX_MATRIX_CLASSES else None
         )
@@ -200,31 +189,29 @@ class OutcomeCounter:
         """Return 0 or 1 for each row and field of `Outcomes`, one group after the other: (n, `width`), float64."""
         decisions = decisions % self.decisions  # a referral becomes the last decision
         is_referred = decisions == self.decisions - 1
-        is_wrong = (
-            decisions != target
-            if self._severity is None
-            else self._severity[target, decisions] > 0
-        )
-        is_dangerous = (
-            is_wrong
-            if self._severity is None
-            else self._severity[target, decisions] == DANGEROUS
-        )
+        if self._severity is None:
+            is_wrong = decisions != target
+            is_dangerous = is_wrong
+        else:
+            severity = self._severity[target, decisions]
+            is_wrong = severity > 0
+            is_dangerous = severity == DANGEROUS
         columns = list[Tensor]()
         for name, (member, within, touches) in self._groups.items():
-            true, predicted = member[target], within[decisions]
+            true = member[target]
+            predicted = within[decisions]
             if name == EVERY:
-                right, missed = ~is_wrong & ~is_referred, is_wrong & ~is_referred
+                right = ~is_wrong & ~is_referred
+                missed = is_wrong & ~is_referred
             else:
-                right, missed = true & predicted, true & ~touches[decisions] & ~is_referred
+                right = true & predicted
+                missed = true & ~touches[decisions] & ~is_referred
             columns += [true, right, predicted]
             if self._is_whole:
                 columns += [true & is_referred, missed, true & is_dangerous]
-        return (
-            torch.stack(columns, dim=1).double()
-            if columns
-            else torch.zeros(len(target), 0, dtype=torch.float64)
-        )
+        if not columns:
+            return torch.zeros(len(target), 0, dtype=torch.float64)
+        return torch.stack(columns, dim=1).double()
 
     def named(self, counts: Tensor) -> Mapping[str, Outcomes]:
         """Return the outcomes by class or group of classes, given ``counts``, (..., `width`), sums of `flags`."""
@@ -232,9 +219,10 @@ class OutcomeCounter:
         outcomes = dict[str, Outcomes]()
         for name, part in zip(self._groups, parts, strict=True):
             true, right, predicted, *further = part.unbind(-1)
-            outcomes[name] = Outcomes(
-                true, right, predicted, *(further or (0 * true, true - right, true - right))
-            )
+            if not further:  # no row is referred, and each error is dangerous
+                wrong = true - right
+                further = [0 * true, wrong, wrong]
+            outcomes[name] = Outcomes(true, right, predicted, *further)
         return outcomes
 
 
@@ -271,17 +259,17 @@ class OverCosts:
         shares = dict[str, Tensor]()
         of_models = {name: _shares(by_rule) for name, by_rule in self.models.items()}
         for name, of_rules in of_models.items():
-            shares |= {self._name(name, rule): each for rule, each in of_rules.items()}
+            for rule in of_rules:
+                shares[self._name(name, rule)] = of_rules[rule]
         for (a, first), (b, second) in combinations(of_models.items(), 2):
-            shares |= {
-                self._name(f"{b} minus {a}", rule): second[rule] - first[rule]
-                for rule in first
-            }
-        middle, (low, high) = self.costs.middle.costs(), self.costs.bounds()
+            for rule in first:
+                shares[self._name(f"{b} minus {a}", rule)] = second[rule] - first[rule]
+        middle = self.costs.middle.costs()
+        low, high = self.costs.bounds()
         ranges = dict[str, tuple[float, float, float]]()
-        for name, each in shares.items():
-            ends = mean_cost_range(each, low, high)
-            ranges[name] = (each * middle).sum().item(), *ends.tolist()
+        for name, of_rows in shares.items():
+            lowest, highest = mean_cost_range(of_rows, low, high).tolist()
+            ranges[name] = (of_rows * middle).sum().item(), lowest, highest
         return ranges
 
     def table(self) -> Table:

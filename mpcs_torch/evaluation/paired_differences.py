@@ -50,7 +50,8 @@ def difference(one: Estimate, other: Estimate) -> PairedDifference | Reason:
         return one.reason
     if isinstance(other, Unknown):
         return other.reason
-    change, units = other.value - one.value, other.units
+    change = other.value - one.value
+    units = other.units
     of_units = other.of_units - one.of_units
     if not isfinite(change) or not bool(of_units.isfinite().all()):
         return NOT_FINITE
@@ -59,11 +60,13 @@ def difference(one: Estimate, other: Estimate) -> PairedDifference | Reason:
     if reason is not None:
         return reason
     number = units.number
-    of_each = of_units + change / number  # a pseudo-value divided by U
-    most = _largest_difference(one, other, of_each)
-    low = change + mean_end(of_units, -most - change / number, units, End(is_upper=False))
-    high = change + mean_end(of_units, most - change / number, units, End(is_upper=True))
-    p_value = sign_flip_test(_added(one, other, of_each), units.counts)
+    # An influence is what a unit adds to the difference, minus the mean of this over all units.
+    mean = change / number
+    added = of_units + mean
+    most = _largest_difference(one, other, added)
+    low = change + mean_end(of_units, -most - mean, units, End(is_upper=False))
+    high = change + mean_end(of_units, most - mean, units, End(is_upper=True))
+    p_value = sign_flip_test(_exactly_added(one, other, added), units.counts)
     if one.is_chosen or other.is_chosen:
         p_value = max(p_value, p_of_interval(change, low, high))
     return PairedDifference(one.value, other.value, change, low, high, p_value)
@@ -74,36 +77,37 @@ def p_of_interval(change: float, low: float, high: float) -> float:
     from scipy.special import ndtr  # scipy.stats takes longer to import
 
     half = change - low if change > 0 else high - change
-    if half == inf or not isfinite(change):
+    if not isfinite(change) or not 0 < half < inf:
         return 1.0
-    return 2 * float(ndtr(-quantile(inf) * abs(change) / half)) if half > 0 else 1.0
+    return 2 * float(ndtr(-quantile(inf) * abs(change) / half))
 
 
-def _added(one: Influences, other: Influences, of_each: Tensor) -> Tensor:
-    """Return what each unit adds to a difference, (U,): exactly nothing where the models agree, if that is known."""
+def _exactly_added(one: Influences, other: Influences, added: Tensor) -> Tensor:
+    """Return what each unit adds to a difference, (U,): 0 where the models agree; if that is not known, ``added``."""
     if one.measured is not None and other.measured is not None:
-        (measure, first), (_, second) = one.measured, other.measured
+        measure, first = one.measured
+        _, second = other.measured
         totals = zip(
             total_sums(first, one.units), total_sums(second, other.units), strict=True
         )
-        middle = type(first)(*((a + b) / 2 for a, b in totals))
-        changes = type(first)(*(b - a for a, b in zip(first, second, strict=True)))
-        return applied(slopes_of(measure, middle), changes)
+        middle = [(a + b) / 2 for a, b in totals]
+        changes = [b - a for a, b in zip(first, second, strict=True)]
+        return applied(slopes_of(measure, type(first)(*middle)), changes)
     if one.added is not None and other.added is not None:
         return other.added - one.added
-    return of_each
+    return added
 
 
-def _largest_difference(one: Influences, other: Influences, of_each: Tensor) -> float:
+def _largest_difference(one: Influences, other: Influences, added: Tensor) -> float:
     """Return the most that a further unit adds to a difference: as in the units seen, or half of a usual error.
 
     Units of a rare class, or heavy ones, may all agree by chance. So a unit in which one model alone is wrong counts,
     too; by half, because it may be either model.
     """
-    seen = of_each.abs().max().item()
-    sizes = (
-        torch.ones(1, dtype=torch.float64) if one.class_sizes is None else one.class_sizes
-    )
+    seen = added.abs().max().item()
+    sizes = one.class_sizes
+    if sizes is None:
+        sizes = torch.ones(1, dtype=torch.float64)
     if seen == 0 and one.of_rows is not None and other.of_rows is not None:
         # No unit differs: one could, as much as the definition allows.
         ends = other.of_rows.flip(1) - one.of_rows
@@ -129,11 +133,8 @@ def difference_bound(one: Estimate, other: Estimate, end: End) -> float | Reason
     else:
         worst = (other.of_rows[:, 0] - one.of_rows[:, 1]).amin()
     further = max(other.units.largest, end.max_weight) * worst.item()
-    return (
-        other.value
-        - one.value
-        + mean_end(other.of_units - one.of_units, further, other.units, end)
-    )
+    change = other.value - one.value
+    return change + mean_end(other.of_units - one.of_units, further, other.units, end)
 
 
 class NotCompared(NamedTuple):
@@ -152,13 +153,12 @@ def adjusted(
     rows: Iterable[tuple[str, str, ComparedBy, PairedDifference | Reason]],
 ) -> tuple[list[Comparison], list[NotCompared]]:
     """Split ``rows`` into comparisons, with p-values corrected for multiple tests, and pairs that were not compared."""
-    without, known = (
-        list[NotCompared](),
-        list[tuple[str, str, ComparedBy, PairedDifference]](),
-    )
+    without = list[NotCompared]()
+    known = list[tuple[str, str, ComparedBy, PairedDifference]]()
     for first, second, by, paired in rows:
         if isinstance(paired, Reason):
             without.append(NotCompared(first, second, by, paired))
         else:
             known.append((first, second, by, paired))
-    return (with_verdicts(known, CONFIDENCE) if known else []), without
+    comparisons = with_verdicts(known, CONFIDENCE) if known else []
+    return comparisons, without

@@ -30,13 +30,14 @@ from mpcs_torch.functional.comparison.confidence_intervals import MIN_UNITS
 
 FOLDS = 32
 """The maximum number of folds. A fold must be large enough for a median to change when the fold is left out."""
-MIN_EFFECTIVE, MAX_STEPS, MAX_BIAS = 0.25, 0.01, 1.0
-"""The limits of three checks: the minimum share of folds with an effect; the maximum squared error for pairs of folds,
-relative to the squared spread; and the maximum bias, in standard errors.
-
-Smooth metrics have about 0.6, 0.001 and 0.1 to 0.4. Beyond the limits, 95 % intervals of medians, thresholds, maxima
-and calibration errors contain the true value in only 0 to 90 % of cases (`benchmarks/any_metric.py`).
-"""
+# Beyond these three limits, 95 % intervals of medians, thresholds, maxima and calibration errors contain the true value
+# in only 0 to 90 % of cases (`benchmarks/any_metric.py`).
+MIN_EFFECTIVE = 0.25
+"""The minimum share of folds with an effect; about 0.6 for smooth metrics."""
+MAX_STEPS = 0.01
+"""The maximum squared error for pairs of folds, relative to the squared spread; about 0.001 for smooth metrics."""
+MAX_BIAS = 1.0
+"""The maximum bias, in standard errors; about 0.1 to 0.4 for smooth metrics."""
 Limits = tuple[float | None, float | None]
 
 
@@ -56,7 +57,8 @@ class LeftOut(NamedTuple):
 
     def mapped(self, function: Callable[..., Tensor], *others: "LeftOut") -> "LeftOut":
         """Apply ``function`` to each field of this `LeftOut` and the same field of ``others``; return the results."""
-        return LeftOut(*(function(*each) for each in zip(self, *others, strict=True)))
+        results = [function(*values) for values in zip(self, *others, strict=True)]
+        return LeftOut(*results)
 
 
 class ValueOfParts(NamedTuple):
@@ -95,7 +97,9 @@ class ValueOfParts(NamedTuple):
 
 def of_parts(left: LeftOut, unit: str, limits: Limits = (None, None)) -> Estimate:
     """Return the value with the influence of each part; ``unit`` is the word for rows or clusters in reasons."""
-    value, parts, folds = left.whole.item(), len(left.alone), len(left.singles)
+    value = left.whole.item()
+    parts = len(left.alone)
+    folds = len(left.singles)
     if parts < MIN_UNITS:
         return Unknown(value, Reason("few_units", unit, MIN_UNITS), has_range=False)
     if not all(bool(each.isfinite().all()) for each in left):
@@ -106,14 +110,14 @@ def of_parts(left: LeftOut, unit: str, limits: Limits = (None, None)) -> Estimat
     spread = standard_error(of_units, units)
     change = left.singles - left.singles.mean()
     alone = left.singles - left.whole
-    both = (
-        (alone + alone.roll(-1)) * (folds - 1) / (folds - 2)
-    )  # exact for means, where other rows gain weight
+    # The effect of leaving out two folds. The factor makes it exact for means, where the other rows gain weight.
+    both = (alone + alone.roll(-1)) * (folds - 1) / (folds - 2)
     unexplained = left.pairs - left.whole - both
+    # The square of the sum of G equal effects is G times the sum of their squares; that of one effect is their sum.
+    min_square = MIN_EFFECTIVE * folds * change.square().sum()
     checks: dict[Code, bool | Tensor] = {
         "all_agree": spread <= 1e-12 * max(1.0, abs(value)),
-        "few_dominate": change.abs().sum().square()
-        < MIN_EFFECTIVE * folds * change.square().sum(),
+        "few_dominate": change.abs().sum().square() < min_square,
         "in_steps": unexplained.square().sum() > 2 * MAX_STEPS * alone.square().sum(),
         "biased": (left.quarters - left.whole).abs() > MAX_BIAS * spread,
     }
@@ -142,6 +146,6 @@ def limits_of(metric: Any) -> Limits:
         for name, limits in TRUE_LIMITS.items():
             if kind.__name__.endswith(name):
                 return limits
-    return getattr(metric, "plot_lower_bound", None), getattr(
-        metric, "plot_upper_bound", None
-    )
+    lowest = getattr(metric, "plot_lower_bound", None)
+    highest = getattr(metric, "plot_upper_bound", None)
+    return lowest, highest

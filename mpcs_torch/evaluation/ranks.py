@@ -52,26 +52,19 @@ class KeptRanks:
     def merge(self, other: "KeptRanks", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the rows of ``other``, whose codes of groups ``codes`` translates; add ``first`` to its identifiers."""
         for rows, ids, groups in other._parts:
-            self.add(
-                rows,
-                ids + first,
-                {column: codes[column][each] for column, each in groups.items()},
-            )
+            groups_here = {column: codes[column][group] for column, group in groups.items()}
+            self.add(rows, ids + first, groups_here)
 
     def by_group(self, column: str, cluster: str | None) -> dict[int, RankedUnits]:
         """Return the rows of each group of a column by its code; without a column, all have code 0."""
-        parts, ids, groups = zip(*self._parts, strict=True)
-        rows, of_rows = RankedRows.joined(parts), torch.cat(ids)
-        codes = (
-            torch.cat([each[column] for each in groups])
-            if column
-            else torch.zeros_like(of_rows)
-        )
+        rows = RankedRows.joined([part for part, _, _ in self._parts])
+        ids = torch.cat([ids_of_part for _, ids_of_part, _ in self._parts])
+        codes = torch.zeros_like(ids)
+        if column:
+            codes = torch.cat([groups[column] for _, _, groups in self._parts])
         units = dict[int, RankedUnits]()
         for code, places in places_by_code(codes).items():
-            units[code] = RankedUnits(
-                self.measure, rows.at(places), of_rows[places], cluster
-            )
+            units[code] = RankedUnits(self.measure, rows.at(places), ids[places], cluster)
         return units
 
 
@@ -103,15 +96,17 @@ def influences_on_areas(
         of_numbers = units if places is None else units[places]
         return torch.zeros(number, dtype=torch.float64).index_add_(0, of_numbers, numbers)
 
-    # A row with shares of annotators is split into several, which are one unit.
-    rows = (
-        torch.ones(number, dtype=torch.float64)
-        if cluster is None
-        else by_unit(torch.ones_like(weights))
-    )
+    rows = torch.ones(number, dtype=torch.float64)
+    # Without clusters, a unit is one row, even if the shares of annotators split it into several.
+    if cluster is not None:
+        rows = by_unit(torch.ones_like(weights))
     sizes = by_unit(weights)
     of_all = Units(
-        rows, torch.ones_like(rows), cluster, None if sizes.equal(rows) else sizes, word
+        rows,
+        torch.ones_like(rows),
+        cluster,
+        weights=None if sizes.equal(rows) else sizes,
+        word=word,
     )
     of_units = torch.zeros(number, dtype=torch.float64)
     for area in areas:
@@ -119,6 +114,7 @@ def influences_on_areas(
             share = kind.weights / kind.weights.sum() / len(areas)
             of_units += by_unit(share * (kind.mean - kind.shares), kind.places)
     kinds = areas[0] if len(areas) == 1 else [area.of_group for area in areas]
+    sizes_of_kinds = [of_all.usual(by_unit(kind.weights, kind.places)) for kind in kinds]
     of_rows = _limits_of_rows(areas)
     return Influences(
         sum((1 - area.of_group.mean).item() for area in areas) / len(areas),
@@ -126,9 +122,7 @@ def influences_on_areas(
         of_all,
         of_rows=of_rows,
         usual_error=of_rows.flip(1),  # right is the best rank, and wrong the worst
-        class_sizes=torch.stack(
-            [of_all.usual(by_unit(kind.weights, kind.places)) for kind in kinds]
-        ),
+        class_sizes=torch.stack(sizes_of_kinds),
         limits=limits,
         further_share=RARELY,
     )
@@ -140,13 +134,11 @@ def _limits_of_rows(areas: list[Misranked]) -> Tensor:
     With one area, the kinds are the group and the others. With several, a row is of the group in the area of its class,
     and of the others in all other areas.
     """
+    # The highest and the lowest possible share of wrong comparisons of a row.
+    all_or_nothing = torch.tensor([1.0, 0.0], dtype=torch.float64)
 
     def limits(kind: Shares) -> Tensor:
-        return (
-            (kind.mean - torch.tensor([1.0, 0.0], dtype=torch.float64))
-            / kind.weights.sum()
-            / len(areas)
-        )
+        return (kind.mean - all_or_nothing) / kind.weights.sum() / len(areas)
 
     of_groups = torch.stack([limits(area[0]) for area in areas])
     of_others = torch.stack([limits(area[1]) for area in areas])

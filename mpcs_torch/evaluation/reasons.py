@@ -73,14 +73,10 @@ class Reason:
         )
 
 
-NO_VALUE, NOT_FINITE, NOT_REQUESTED = (
-    Reason("no_value"),
-    Reason("not_finite"),
-    Reason("not_requested"),
-)
-NO_INTERVAL, NO_RANGE, ONE_LOOK = (
-    Reason("no_interval"),
-    Reason("no_range"),
-    Reason("one_look"),
-)
+NO_VALUE = Reason("no_value")
+NOT_FINITE = Reason("not_finite")
+NOT_REQUESTED = Reason("not_requested")
+NO_INTERVAL = Reason("no_interval")
+NO_RANGE = Reason("no_range")
+ONE_LOOK = Reason("one_look")
 OPEN_WEIGHTS = Reason("open_weights")

@@ -33,9 +33,8 @@ def check_requirements(
     parsed = [
         Requirement.parse(each) if isinstance(each, str) else each for each in requirements
     ]
-    tested = [
-        name for name in result.models if name not in {each.reference for each in parsed}
-    ]
+    references = {each.reference for each in parsed}
+    tested = [name for name in result.models if name not in references]
     if not parsed or not tested:
         raise InvalidValueError("needs_requirements", "require", requirements)
     require(looks >= 1, "at_least", "looks", looks, minimum=1)
@@ -50,35 +49,29 @@ def check_requirements(
     outcomes = list[Outcome]()
     for requirement in parsed:
         end = End(
-            requirement.sign[0] == "<", 1 - (1 - CONFIDENCE) / looks, max_weight or 0.0
+            is_upper=requirement.sign[0] == "<",
+            confidence=1 - (1 - CONFIDENCE) / looks,
+            max_weight=max_weight or 0.0,
         )
-        is_as_tested = (
-            requirement.metric.startswith("precision[") and not result.first.is_weighted
-        )
+        is_precision = requirement.metric.startswith("precision[")
+        caution = AT_SHARES if is_precision and not result.first.is_weighted else ""
         try:
             for model in tested:
-                for group, (value, bound, ends) in _tested(
-                    result, requirement, model, end
-                ).items():
+                by_group = _tested(result, requirement, model, end)
+                for group, (value, bound, ends) in by_group.items():
                     if is_open and not isinstance(bound, Reason):
                         bound = OPEN_WEIGHTS
-                    if (
-                        bound in (NO_RANGE, OPEN_WEIGHTS)
-                        and approximate
-                        and ends is not None
-                    ):
+                    is_replaceable = bound in (NO_RANGE, OPEN_WEIGHTS)
+                    if approximate and is_replaceable and ends is not None:
                         bound = end_of_interval(ends, NO_RANGE, end)
                     outcome = requirement.check_bound(value, bound)
                     outcomes.append(
-                        outcome._replace(
-                            model=model, group=group, caution=AT_SHARES * is_as_tested
-                        )
+                        outcome._replace(model=model, group=group, caution=caution)
                     )
-            if (
-                requirement.reference is None
-                and (values := result.first.value_range(requirement.metric)) is not None
-            ):
-                requirement.check_range(*values)
+            if requirement.reference is None:
+                limits = result.first.value_range(requirement.metric)
+                if limits is not None:
+                    requirement.check_range(*limits)
         except ValueError as error:
             raise InvalidValueError(
                 "kept_requirement", requirement=str(requirement), error=error
@@ -95,13 +88,14 @@ def _tested(
         return {"": _tested_difference(result, metric, model, requirement.reference, end)}
     result.find(metric, model)  # raises an error with a hint if it was not measured
     by_group: dict[str, Scores] = {"": result.models[model]}
-    for column in (each for each in result.groups if each.model == model):
-        by_group |= {
-            f"{column.column} = {name}": scores for name, scores in column.groups.items()
-        }
+    for column in result.groups:
+        if column.model == model:
+            for name, scores in column.groups.items():
+                by_group[f"{column.column} = {name}"] = scores
     tested = dict[str, Tested]()
     for group, scores in by_group.items():
-        if (measured := scores.find(metric)) is None:
+        measured = scores.find(metric)
+        if measured is None:
             raise InvalidValueError("named_rate", "metric", metric)
         value, ends, _ = measured
         tested[group] = value, scores.bound(metric, end), ends
@@ -114,25 +108,29 @@ def _tested_difference(
     result.scores(reference)
     rows: list[Comparison | NotCompared] = [*result.comparisons, *result.without]
     metrics = list(dict.fromkeys(row.by.metric for row in rows))
-    metric = metric if metric in metrics else metric.replace("sensitivity[", "recall[", 1)
+    if metric not in metrics:
+        metric = metric.replace("sensitivity[", "recall[", 1)
     if metric not in metrics:
         code = "rates_compared_by" if "[" in metric else "compared_by"
         raise InvalidValueError(
             code, "models", metric, compared=", ".join(metrics) or "nothing"
         )
-    change = result.models[model].values.get(metric, nan) - result.models[
-        reference
-    ].values.get(metric, nan)
-    ends, reason = None, NO_RANGE
+    of_model = result.models[model].values.get(metric, nan)
+    of_reference = result.models[reference].values.get(metric, nan)
+    change = of_model - of_reference
+    ends: Interval | None = None
+    reason = NO_RANGE
     for row in rows:
         if row.by.metric != metric or {row.first, row.second} != {model, reference}:
             continue
         if isinstance(row, NotCompared):
             reason = row.reason
         elif row.second == model:
-            change, ends = row.paired.difference, (row.paired.low, row.paired.high)
-        else:
-            change, ends = -row.paired.difference, (-row.paired.high, -row.paired.low)
+            change = row.paired.difference
+            ends = (row.paired.low, row.paired.high)
+        else:  # the comparison is the reference minus the model
+            change = -row.paired.difference
+            ends = (-row.paired.high, -row.paired.low)
     if result.paired_units:
         bound = result.paired_units[model].difference_bound(
             result.paired_units[reference], metric, end

@@ -59,13 +59,14 @@ class Requirement:
 
     def __str__(self) -> str:
         """Return the requirement as text that `parse` reads."""
-        side = (
-            ""
-            if self.reference is None
-            else f"{self.reference} {'-' if self.limit < 0 else '+'} "
-        )
-        limit = abs(self.limit) if side else self.limit
-        return f"{self.metric} {self.sign} {side}{f'{100 * limit:.10g} %' if self.is_percent else limit}"
+        reference = ""
+        limit = self.limit
+        if self.reference is not None:
+            sign = "-" if limit < 0 else "+"
+            reference = f"{self.reference} {sign} "
+            limit = abs(limit)
+        number = f"{100 * limit:.10g} %" if self.is_percent else str(limit)
+        return f"{self.metric} {self.sign} {reference}{number}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -79,26 +80,28 @@ class Requirement:
             raise InvalidValueError(
                 "reads_like", f"requirement {quoted(text)}", example=RULE
             )
-        number = match["limit"] or f"{match['side'] or ''}{match['margin'] or 0}"
-        limit = float(number.rstrip("% ")) / (100 if "%" in number else 1)
+        number = match["limit"]
+        # If there is no limit, there is a reference, perhaps with a margin such as + 0.001.
+        if number is None:
+            number = f"{match['side'] or ''}{match['margin'] or 0}"
+        is_percent = "%" in number
+        limit = float(number.rstrip("% "))
         return cls(
             match["metric"],
             match["sign"],
-            limit,
+            limit / 100 if is_percent else limit,
             match["reference"],
-            is_percent="%" in number,
+            is_percent=is_percent,
         )
 
     def check_range(self, low: float, high: float) -> None:
         """Raise a ValueError if no value from ``low`` to ``high`` can keep the limit, or if none can violate it."""
-        is_upper = self.sign[0] == "<"
-        never_fails = (
-            self.limit == high if is_upper else (self.sign == ">=" and self.limit == low)
+        # At the ends of the range, some signs are met by all values or by none: no value is < the lowest one.
+        is_below = self.limit < low or (self.limit == low and self.sign in ("<", ">="))
+        is_above = self.limit > high or (
+            self.limit == high and self.sign in ("<", "<=", ">")
         )
-        never_holds = (self.sign == "<" and self.limit == low) or (
-            self.sign == ">" and self.limit == high
-        )
-        if never_fails or never_holds or not low <= self.limit <= high:
+        if is_below or is_above:
             is_share = self.limit >= 1 and not self.is_percent
             code = "limit_in_percent" if is_share else "limit_in_range"
             raise InvalidValueError(
@@ -112,10 +115,17 @@ class Requirement:
         self, value: Any, low: Any = nan, high: Any = nan, reason: Reason = NO_INTERVAL
     ) -> "Outcome":
         """Test a value or a difference by its interval, as in ``check(*WithInterval(...).compute().values())``."""
-        bound = float(high if self.sign[0] == "<" else low)
-        holds = isfinite(bound) and SIGNS[self.sign](bound, self.limit)
+        is_upper = self.sign in ("<", "<=")
+        bound = float(high if is_upper else low)
+        has_bound = isfinite(bound)
         return Outcome(
-            self, "", "", float(value), bound, holds, None if isfinite(bound) else reason
+            self,
+            model="",
+            group="",
+            value=float(value),
+            bound=bound,
+            holds=has_bound and SIGNS[self.sign](bound, self.limit),
+            reason=None if has_bound else reason,
         )
 
     def check_bound(self, value: float, bound: float | Reason) -> "Outcome":
@@ -190,16 +200,6 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
         if reason and not holds:
             verdict = f"no: {reason}"
         verdict += caution
-        rows.append(
-            [
-                printable(cell)
-                for cell in (
-                    str(requirement),
-                    verdict,
-                    *numbers,
-                    model,
-                    group or "all rows",
-                )
-            ]
-        )
+        cells = [str(requirement), verdict, *numbers, model, group or "all rows"]
+        rows.append([printable(cell) for cell in cells])
     return Table(["requirement", "holds", "value", "bound", "model", "group"], rows)

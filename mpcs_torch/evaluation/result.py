@@ -49,8 +49,10 @@ ABOUT_CLASSES = (
 )
 MAX_LINES = 18
 """The maximum number of table rows that a notebook or a console shows at first."""
-MAX_PANELS, MAX_GROUPS = 6, 20
-"""The maximum numbers of metrics, and of groups of each column, that a plot shows by default."""
+MAX_PANELS = 6
+"""The maximum number of metrics that a plot shows by default."""
+MAX_GROUPS = 20
+"""The maximum number of groups of each column that a plot shows."""
 ABOUT_RANGES = "Values are at the middle costs. The bounds are for these rows alone: other rows may differ by chance."
 
 
@@ -110,18 +112,15 @@ class Result(Generic[ScoresT]):
             raise InvalidValueError("one_of", "model", model, choices=list(self.models))
         if group is None:
             return self.models[model]
-        of_model = [each for each in self.groups if each.model == model]
-        known = {
-            (each.column, name): scores
-            for each in of_model
-            for name, scores in each.groups.items()
-        }
-        wanted = (
-            (group[0], str(group[1]))
-            if isinstance(group, tuple) and len(group) == 2
-            else None
-        )
-        if wanted not in known:
+        known = dict[tuple[str, str], Scores]()
+        for column in self.groups:
+            if column.model == model:
+                for name, scores in column.groups.items():
+                    known[column.column, name] = scores
+        wanted = None
+        if isinstance(group, tuple) and len(group) == 2:
+            wanted = (group[0], str(group[1]))  # a group may be named by a number
+        if wanted is None or wanted not in known:
             raise InvalidValueError("one_of", "group", group, choices=list(known))
         return known[wanted]
 
@@ -148,14 +147,15 @@ class Result(Generic[ScoresT]):
     ) -> Measured:
         """Return a value, its interval or None, and the reason if it has no interval; arguments are as in `value`."""
         scores = self.scores(model, group)
-        if (measured := scores.find(metric)) is not None:
+        measured = scores.find(metric)
+        if measured is not None:
             return measured
         known = [*scores.values, *scores.by_class()]
         base = metric.partition("[")[0]
-        is_of_known = base in {
-            name.partition("[")[0] for name in known
-        }  # then its class may be misspelled
-        hint = "" if is_of_known else self._way_to(base)
+        known_bases = {name.partition("[")[0] for name in known}
+        hint = None
+        if base not in known_bases:  # otherwise its class may be misspelled
+            hint = self._way_to(base)
         hint = hint or did_you_mean(metric, known) or self._way_to(base)
         raise InvalidValueError("measured", "metric", metric, known=known, hint=hint or "")
 
@@ -170,7 +170,8 @@ class Result(Generic[ScoresT]):
             and BY_NAME[metric].family == "concern"
             and not self.has_concern
         )
-        return f"add it to metrics (--metrics){', and give a concern (--concern)' if is_of_concern else ''}."
+        further = ", and give a concern (--concern)" if is_of_concern else ""
+        return f"add it to metrics (--metrics){further}."
 
     def require(
         self,
@@ -235,34 +236,31 @@ class Result(Generic[ScoresT]):
     @property
     def entries(self) -> "list[MetricEntry | DetectorMetric]":
         """The metrics of all models."""
-        return list(
-            {
-                entry.name: entry
-                for scores in self.models.values()
-                for entry in scores.entries
-            }.values()
-        )
+        by_name = dict[str, "MetricEntry | DetectorMetric"]()
+        for scores in self.models.values():
+            by_name |= {entry.name: entry for entry in scores.entries}
+        return list(by_name.values())
 
     @property
     def names_shown(self) -> list[str] | None:
         """The names of the metrics that texts show unless all are asked for; None if all are shown."""
+        if not self.is_default:
+            return None
         few = on_screen(self.entries)
-        return few if self.is_default and few and len(few) < len(self.entries) else None
+        return few if 0 < len(few) < len(self.entries) else None
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a table with a row for each metric in ``names`` (default: all), and a column for each model."""
         if len(self.models) == 1:
             return self.first.table(names)
         if names is None:
-            names = list(
-                dict.fromkeys(
-                    name for scores in self.models.values() for name in scores.values
-                )
-            )
-        rows = [
-            [name, *(_cell(scores, name) for scores in self.models.values())]
-            for name in names
-        ]
+            names = list[str]()
+            for scores in self.models.values():
+                names += [name for name in scores.values if name not in names]
+        rows = list[list[str]]()
+        for name in names:
+            cells = [_cell(scores, name) for scores in self.models.values()]
+            rows.append([name, *cells])
         return Table(["metric", *self.models], rows)
 
     def _about_hidden(self, shown: Collection[str]) -> str:
@@ -295,13 +293,12 @@ class Result(Generic[ScoresT]):
         for name, scores in self.models.items():
             for remark in scores.remarks(shown):
                 models.setdefault(remark, []).append(name)
-        notes = list[str](self.first.table_remarks() if len(self.models) == 1 else [])
+        notes = list[str]()
+        if len(self.models) == 1:
+            notes += self.first.table_remarks()
         for remark, names in models.items():
-            notes.append(
-                remark
-                if len(names) == len(self.models)
-                else f"{', '.join(names)}: {remark}"
-            )
+            is_of_all = len(names) == len(self.models)
+            notes.append(remark if is_of_all else f"{', '.join(names)}: {remark}")
         notes += self.notes
         if any(groups.has_intervals for groups in self.groups):
             notes.append(ABOUT_GROUPS)
@@ -309,13 +306,11 @@ class Result(Generic[ScoresT]):
 
     def warnings(self) -> list[str]:
         """Return the warnings with their codes, and each model's notes on metrics that were left out."""
-        start = "{}: " if len(self.models) > 1 else ""
-        left_out = (
-            f"{start.format(name)}{note}"
-            for name, scores in self.models.items()
-            for note in scores.notes
-        )
-        return [*map(str, self.cautions), *left_out]
+        warnings = [str(caution) for caution in self.cautions]
+        for name, scores in self.models.items():
+            start = f"{name}: " if len(self.models) > 1 else ""
+            warnings += [f"{start}{note}" for note in scores.notes]
+        return warnings
 
     def muted(self, *codes: str) -> Self:
         """Return the result without the warnings that have these codes, such as ``"E4"``."""
@@ -330,10 +325,13 @@ class Result(Generic[ScoresT]):
         Unless metrics were named, or ``everything`` is asked for, the table of values shows the most important metrics.
         """
         lines = "\n".join([*map(printable, self.read), self.first.headline()])
-        parts, shown = list[Table | str]([lines]), None if everything else self.names_shown
+        parts = list[Table | str]([lines])
+        shown = None if everything else self.names_shown
         if shown is None:
             for family, table in self.sections().items():
-                parts += [f"Metrics: {family}", table] if family else [table]
+                if family:
+                    parts.append(f"Metrics: {family}")
+                parts.append(table)
         else:
             parts += [self._explained(shown), self._about_hidden(shown)]
         if self.over_costs is not None:
@@ -343,27 +341,26 @@ class Result(Generic[ScoresT]):
             ]
         parts += map(printable, self.all_notes(shown))
         for name, scores in self.models.items():
-            of_classes = scores.class_parts(
-                printable(f"{name}, decisions by class") if len(self.models) > 1 else ""
-            )
-            many = [
+            title = f"{name}, decisions by class" if len(self.models) > 1 else ""
+            of_classes = scores.class_parts(printable(title))
+            large = [
                 part
                 for part in of_classes
                 if isinstance(part, Table) and len(part.rows) > MAX_CLASS_ROWS
             ]
-            if many and not everything:
-                of_classes = [ABOUT_CLASSES.format(len(many[-1].rows))]
+            if large and not everything:
+                of_classes = [ABOUT_CLASSES.format(len(large[-1].rows))]
             parts += of_classes
             if not of_classes and len(self.models) == 1 and scores.by_class():
                 parts.append(ABOUT_MANY_CLASSES)
         if self.comparisons:
             rows, others = leading(self.comparisons)
             parts.append(comparison_table(rows))
-            parts += (
-                [f"p-values are corrected for these rows and those of {', '.join(others)}."]
-                if others
-                else []
-            )
+            if others:
+                listed = ", ".join(others)
+                parts.append(
+                    f"p-values are corrected for these rows and those of {listed}."
+                )
             parts.append("\n".join(summarize_comparisons(self.comparisons)))
         for groups in self.groups:
             parts += [
@@ -394,29 +391,24 @@ class Result(Generic[ScoresT]):
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: the table of values, and everything else in a collapsed section."""
-        shown, whole = self.names_shown, self.table()
-        first = (
-            Table(whole.header, whole.rows[:MAX_LINES])
-            if shown is None
-            else self.table(shown)
-        )
-        rest = Table(whole.header, whole.rows[MAX_LINES:]) if shown is None else whole
-        warnings = [f"warning: {warning}" for warning in self.warnings()]
+        whole = self.table()
         head, *parts = self.parts()
-        parts = parts[1 if shown is None else 2 :]
+        if self.names_shown is None:
+            first = Table(whole.header, whole.rows[:MAX_LINES])
+            rest = Table(whole.header, whole.rows[MAX_LINES:])
+            parts = parts[1:]  # without the table of values
+        else:
+            first = self.table(self.names_shown)
+            rest = whole
+            # The first two parts are the table of values, and the sentence on hidden metrics.
+            parts = parts[2:]
         if rest.rows:
             parts.insert(0, rest)
-        head, *shown = [
-            part._repr_html_()
-            if isinstance(part, Table)
-            else f"<p>{escape(part)}</p>".replace("\n", "<br>")
-            for part in (head, *parts)
-        ]
-        alerts = "".join(
-            f"<p><strong>{escape(printable(each))}</strong></p>" for each in warnings
-        )
-        folded = f"<details><summary>groups, classes, comparisons, notes</summary>{''.join(shown)}</details>"
-        return f"{head}{first._repr_html_()}{alerts}{folded}"
+        warnings = [printable(f"warning: {warning}") for warning in self.warnings()]
+        alerts = "".join(f"<p><strong>{escape(text)}</strong></p>" for text in warnings)
+        content = "".join(map(_html, parts))
+        folded = f"<details><summary>groups, classes, comparisons, notes</summary>{content}</details>"
+        return f"{_html(head)}{first._repr_html_()}{alerts}{folded}"
 
     def plot(self, names: Sequence[str] | str | None = None) -> Any:
         """Plot values with their intervals, for all rows and each group, and the differences between models.
@@ -442,31 +434,38 @@ class Result(Generic[ScoresT]):
         with drawing_on(None) as on:
             from mpcs_torch.plots.forest import Panel, result_figure
 
-            rows, panels = self._rows_of_plot(), list[Panel]()
+            rows = self._rows_of_plot()
+            panels = list[Panel]()
             for name in names:
-                values = {"all rows": [*map(_effect, whole[name])]}
-                values |= {
-                    row: [
-                        _effect(None if each is None else each.find(name))
-                        for each in scores
+                values = {"all rows": [_effect(measured) for measured in whole[name]]}
+                for row, of_models in rows.items():
+                    values[row] = [
+                        _effect(None if scores is None else scores.find(name))
+                        for scores in of_models
                     ]
-                    for row, scores in rows.items()
-                }
-                compared = [row for row in self.comparisons if row.by.metric == name]
-                differences = {
-                    f"{row.second} - {row.first}": (*row.paired[2:5],) for row in compared
-                }
+                differences = dict[str, tuple[float, float, float]]()
+                for compared in self.comparisons:
+                    if compared.by.metric == name:
+                        paired = compared.paired
+                        effect = paired.difference, paired.low, paired.high
+                        differences[f"{compared.second} - {compared.first}"] = effect
                 panels.append(Panel(name, values, differences))
             figure = result_figure(panels, list(self.models), on=on)
-        return figure, figure.axes[0] if len(figure.axes) == 1 else figure.axes
+        axes = figure.axes
+        return figure, axes[0] if len(axes) == 1 else axes
 
     def _main_metrics(self) -> list[str]:
         """Return the metrics by which models are compared; without comparisons, the first metrics with intervals."""
-        compared = dict.fromkeys(row.by.metric for row in self.comparisons)
-        groups, whole = self.groups, GroupScores("", "", self.first, {})
-        names = list(compared or (groups[0].main_metrics() if groups else whole.directions))
-        sure = [name for name in names if name in compared or name in self.first.intervals]
-        return (sure or names)[:MAX_PANELS]
+        compared = list(dict.fromkeys(row.by.metric for row in self.comparisons))
+        if compared:
+            return compared[:MAX_PANELS]
+        if self.groups:
+            names = self.groups[0].main_metrics()
+        else:
+            all_rows = GroupScores("", "", self.first, {})
+            names = list(all_rows.directions)
+        with_interval = [name for name in names if name in self.first.intervals]
+        return (with_interval or names)[:MAX_PANELS]
 
     def _rows_of_plot(self) -> dict[str, list[Scores | None]]:
         """Return the models' scores by group to plot: up to 20 groups of each column, the first model's worst first."""
@@ -539,13 +538,17 @@ class Result(Generic[ScoresT]):
                 (groups.model, groups.column, name, scores)
                 for name, scores in groups.groups.items()
             ]
-        rows = [
-            (model, column, group, name, *_effect(scores.find(name)), nan, nan)
-            for are_of_classes in (False, True)
-            for model, column, group, scores in parts
-            for name in (scores.by_class() if are_of_classes else scores.values)
-            if not are_of_classes or name not in scores.values
-        ]
+        rows = list[tuple[Any, ...]]()
+        for model, column, group, scores in parts:
+            for name in scores.values:
+                rows.append(
+                    (model, column, group, name, *_effect(scores.find(name)), nan, nan)
+                )
+        for model, column, group, scores in parts:
+            for name in scores.by_class():
+                if name not in scores.values:
+                    ends = _effect(scores.find(name))
+                    rows.append((model, column, group, name, *ends, nan, nan))
         for each in self.comparisons:
             place = f"{each.second} - {each.first}", "difference", "", each.by.metric
             rows.append((*place, *each.paired[2:], each.adjusted_p_value))
@@ -555,14 +558,23 @@ class Result(Generic[ScoresT]):
 
 def _effect(measured: Measured | None) -> tuple[float, float, float]:
     """Return a value and the two ends of its interval, each NaN if missing."""
-    value, ends, _ = measured or (nan, None, "")
-    return (value, *(ends or (nan, nan)))
+    if measured is None:
+        return nan, nan, nan
+    value, ends, _ = measured
+    low, high = ends or (nan, nan)
+    return value, low, high
 
 
 def _cell(scores: Scores, name: str) -> str:
     if name not in scores.values:
         return ""
     return with_ends(in_digits(scores.values[name], 4), scores.intervals.get(name))
+
+
+def _html(part: Table | str) -> str:
+    if isinstance(part, Table):
+        return part._repr_html_()
+    return f"<p>{escape(part)}</p>".replace("\n", "<br>")
 
 
 def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
@@ -581,14 +593,16 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     """Return a table of comparisons, with a row for each metric and pair of models or detectors."""
     rows = []
     for row in comparisons:
-        paired, systems = row.paired, [row.measure, row.first, row.second]
-        p_values = [f"{value:.2g}" for value in (paired.p_value, row.adjusted_p_value)]
+        paired = row.paired
         rows.append(
             [
-                *systems,
+                row.measure,
+                row.first,
+                row.second,
                 in_digits(paired.difference, 4),
                 interval_text((paired.low, paired.high)),
-                *p_values,
+                f"{paired.p_value:.2g}",
+                f"{row.adjusted_p_value:.2g}",
             ]
         )
     return Table(["metric", "A", "B", "B - A", CONFIDENCE_TEXT, "p", "p, corrected"], rows)

@@ -40,10 +40,14 @@ class Rows(NamedTuple):
 
     def at(self, places: Tensor | slice) -> "Rows":
         """Return the rows at ``places``: indices, a slice, or a mask (n,) that is True for these rows."""
-        groups = {column: codes[places] for column, codes in self.groups.items()}
-        numbers = (None if each is None else each[places] for each in self[4:])
         return Rows(
-            self.probs[places], self.target[places], self.ids[places], groups, *numbers
+            probs=self.probs[places],
+            target=self.target[places],
+            ids=self.ids[places],
+            groups={column: codes[places] for column, codes in self.groups.items()},
+            weights=None if self.weights is None else self.weights[places],
+            costs=None if self.costs is None else self.costs[places],
+            frequencies=None if self.frequencies is None else self.frequencies[places],
         )
 
     def by_class(self) -> tuple[Tensor | slice, Tensor, Tensor | None]:
@@ -55,12 +59,10 @@ class Rows(NamedTuple):
         if self.target.ndim == 1:
             return slice(None), self.target, self.weights
         places, classes = self.target.nonzero(as_tuple=True)
-        shares = self.target[places, classes]
-        return (
-            places,
-            classes,
-            shares if self.weights is None else shares * self.weights[places],
-        )
+        weights = self.target[places, classes]
+        if self.weights is not None:
+            weights = weights * self.weights[places]
+        return places, classes, weights
 
     def repeated(self, *, is_clustered: bool) -> "Iterator[Rows]":
         """Repeat each row as often as its frequency says, and yield the copies in parts of 2**17 scores (`REPEATED`).
@@ -89,19 +91,14 @@ class Rows(NamedTuple):
     @staticmethod
     def joined(parts: "Sequence[Rows]") -> "Rows":
         """Concatenate one or more parts, which must have the same fields and the same columns of groups."""
-        columns = zip(*parts, strict=True)
-        joined = list[Any]()
-        for column in columns:
-            if isinstance(column[0], Mapping):
-                joined.append(
-                    {
-                        name: torch.cat([groups[name] for groups in column])
-                        for name in column[0]
-                    }
-                )
-            else:
-                joined.append(None if column[0] is None else torch.cat(column))
-        return Rows(*joined)
+        groups = dict[str, Tensor]()
+        for column in parts[0].groups:
+            groups[column] = torch.cat([part.groups[column] for part in parts])
+        joined = dict[str, Any]()
+        for name, value in parts[0]._asdict().items():
+            if isinstance(value, Tensor):
+                joined[name] = torch.cat([getattr(part, name) for part in parts])
+        return Rows(groups=groups, **joined)
 
 
 def checked_scores(
@@ -124,28 +121,28 @@ def checked_scores(
         soft = flatten_soft(
             preds, target, num_classes=num_classes, sample_weight=None, ignore=None
         )
-        raise_first(soft.find_faults()[: 1 if has_shares else None])
+        faults = soft.find_faults()
         if not has_shares:
+            raise_first(faults)
             return soft.predicted.double().cpu(), soft.actual.double().cpu()
+        # The first check is of the labels; the predictions are checked below, as probabilities.
+        raise_first(faults[:1])
         shares, fault = annotator_shares(soft.actual.double().cpu())
         raise_first([fault])
         preds = by_class(preds, num_classes)
-        target = shares.argmax(1).to(
-            preds.device
-        )  # any valid class: only probabilities are checked below
+        # Any valid class: only probabilities are checked below.
+        target = shares.argmax(1).to(preds.device)
     samples = flatten_samples(preds, target, num_classes, input_scale(False))
     raise_first(samples.find_faults())
-    return (
-        samples.scores.detach().double().cpu(),
-        samples.labels.target.cpu() if shares is None else shares,
-    )
+    probs = samples.scores.detach().double().cpu()
+    labels = samples.labels.target.cpu() if shares is None else shares
+    return probs, labels
 
 
 def names_in(values: Any) -> list[Any]:
     """Return labels or decisions as a list if they are names; an empty list if they are numbers."""
-    values = (
-        values.to_numpy() if hasattr(values, "to_numpy") else values
-    )  # a pandas frame would list its columns
+    if hasattr(values, "to_numpy"):  # a list of a pandas frame would be its columns
+        values = values.to_numpy()
     if isinstance(values, Tensor):
         return []
     plain = values.tolist() if hasattr(values, "tolist") else values
@@ -165,11 +162,9 @@ def as_numbers(argument: str, values: Any, numbers: Mapping[str, int]) -> Tensor
 def column_names(values: Any) -> list[str]:
     """Return the names of the columns of a data frame; an empty list for arrays."""
     columns = list(getattr(values, "columns", ()))
-    return (
-        [str(name) for name in columns]
-        if all(isinstance(name, str | int) for name in columns)
-        else []
-    )
+    if not all(isinstance(name, str | int) for name in columns):
+        return []
+    return [str(name) for name in columns]
 
 
 def in_class_order(argument: str, values: Any, class_names: Sequence[str]) -> Any:
@@ -213,10 +208,10 @@ def check_order(preds: Any, target: Any) -> None:
             raise InvalidValueError(
                 "both_classes" if is_of_one_class else "preds_first", "preds", scores
             )
-    elif not names_in(target) and (
-        (labels := as_tensor(target, "target")).ndim > 1 or labels.is_floating_point()
-    ):
-        raise InvalidValueError("classes_second", "target", labels)
+    elif not names_in(target):
+        labels = as_tensor(target, "target")
+        if labels.ndim > 1 or labels.is_floating_point():
+            raise InvalidValueError("classes_second", "target", labels)
 
 
 Prevalence = Mapping[str, float] | Sequence[float] | Tensor
@@ -252,16 +247,15 @@ def class_weights(
         raise InvalidValueError(
             "shares_with_sum_1", "prevalence", shares.tolist(), number=len(class_names)
         )
-    present, number = torch.zeros_like(shares), 0
+    present = torch.zeros_like(shares)
+    number = 0
     for part in rows:
         if part.target.ndim != 1:
             raise InvalidValueError("needs_classes", "prevalence")
         present += part.target.bincount(part.weights, len(class_names))
         number += len(part.ids)
-    lacking = [
-        class_names[label]
-        for label in ((shares > 0) & (present == 0)).nonzero().flatten().tolist()
-    ]
+    is_lacking = (shares > 0) & (present == 0)
+    lacking = [class_names[label] for label in is_lacking.nonzero().flatten().tolist()]
     if lacking:
         raise InvalidValueError("needs_rows_of", "prevalence", absent=lacking)
     return number * shares / present.clamp(min=1e-300)

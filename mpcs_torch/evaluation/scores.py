@@ -78,9 +78,8 @@ class Scores:
         """Return the value of a metric, or of the rate of a class, with its interval; None if it was not measured."""
         if metric not in self.values:
             return self.by_class().get(metric)
-        reason = self.undefined().get(metric) or self.without_interval.get(
-            metric, NOT_REQUESTED
-        )
+        without_interval = self.without_interval.get(metric, NOT_REQUESTED)
+        reason = self.undefined().get(metric, without_interval)
         return self.values[metric], self.intervals.get(metric), reason
 
     def bound(self, metric: str, end: End) -> float | Reason:
@@ -110,10 +109,9 @@ class Scores:
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a table with a row for each metric in ``names`` (default: all), with intervals if there are any."""
-        rows = [
-            [name, self.value_text(name)]
-            for name in (self.values if names is None else names)
-        ]
+        if names is None:
+            names = list(self.values)
+        rows = [[name, self.value_text(name)] for name in names]
         if not self.intervals:
             return Table(["metric", "value"], rows)
         return Table(
@@ -125,11 +123,9 @@ class Scores:
         """Return a value as text, with the digits of intervals."""
         value = self.values[name]
         counts = [entry.name for entry in self.entries if entry.is_count]
-        return (
-            in_table(value)
-            if name in counts or not isfinite(value)
-            else in_digits(value, 4)
-        )
+        if name in counts or not isfinite(value):
+            return in_table(value)
+        return in_digits(value, 4)
 
     def class_parts(self, title: str = "") -> list[Table | str]:  # noqa: ARG002  # for classifiers
         """Return an empty list; for classifiers, return tables and sentences by class."""
@@ -152,18 +148,20 @@ class Scores:
 
         If given, ``only`` are the names of the metrics that are shown.
         """
-        by_reason = defaultdict[tuple[str, Reason], list[str]](list)
+        undefined = defaultdict[Reason, list[str]](list)
         for name, reason in self.undefined().items():
             if only is None or name in only:
-                by_reason["", reason].append(f"{name} is {self.values[name]:g}")
+                undefined[reason].append(f"{name} is {self.values[name]:g}")
+        unsure = defaultdict[Reason, list[str]](list)
         for name, reason in self.without_interval.items():
             if only is None or name in only:
-                by_reason["No interval for ", reason].append(name)
-        missing = (
-            f"{start}{', '.join(names)}: {reason}."
-            for (start, reason), names in by_reason.items()
-        )
-        return [*self.file_notes, *missing]
+                unsure[reason].append(name)
+        remarks = list(self.file_notes)
+        for reason, values in undefined.items():
+            remarks.append(f"{', '.join(values)}: {reason}.")
+        for reason, names in unsure.items():
+            remarks.append(f"No interval for {', '.join(names)}: {reason}.")
+        return remarks
 
     def table_remarks(self) -> list[str]:
         """Return sentences that explain the table of values."""
@@ -187,7 +185,10 @@ def end_of_interval(ends: Interval | None, reason: Reason, end: End) -> float | 
     """Return the end of an interval as a bound; without an interval, the ``reason``."""
     if ends is None:
         return reason
-    return ends[end.is_upper] if end.confidence == CONFIDENCE else ONE_LOOK
+    if end.confidence != CONFIDENCE:
+        return ONE_LOOK
+    low, high = ends
+    return high if end.is_upper else low
 
 
 def undefined_reason(value: float) -> Reason:
@@ -227,9 +228,8 @@ class GroupScores(NamedTuple):
     @property
     def directions(self) -> dict[str, Direction | None]:
         """The better direction ("min", "max", None) of each metric. Counts are left out if there are other metrics."""
-        entries = [
-            entry for entry in self.pooled.entries if not entry.is_count
-        ] or self.pooled.entries
+        without_counts = [entry for entry in self.pooled.entries if not entry.is_count]
+        entries = without_counts or self.pooled.entries
         return {entry.name: entry.direction for entry in entries}
 
     @property
@@ -250,12 +250,11 @@ class GroupScores(NamedTuple):
             for entry in self.pooled.entries
             if entry.group_rank is not None
         ]
-        directed = (
-            name for name, direction in self.directions.items() if direction is not None
-        )
-        return [name for _, name in sorted(ranks)] or [
-            next(directed, next(iter(self.directions)))
-        ]
+        if ranks:
+            return [name for _, name in sorted(ranks)]
+        names = list(self.directions)
+        directed = [name for name in names if self.directions[name] is not None]
+        return [(directed or names)[0]]
 
     def order(self) -> str:
         """Return the order of the groups as text, such as "the worst mpcs first"."""
@@ -263,17 +262,17 @@ class GroupScores(NamedTuple):
 
     def worst_first(self) -> list[str]:
         """Return the names of groups, the worst value of `ranked_by` first; groups without a value come last."""
-        signs = {
-            name: 1 if self.directions.get(name) == "max" else -1 for name in self._ranking
-        }
 
-        def badness(group: str) -> list[float]:
-            values = (
-                sign * self.groups[group].values[name] for name, sign in signs.items()
-            )
-            return [inf if isnan(value) else value for value in values]
+        def goodness(group: str) -> list[float]:
+            ranks = list[float]()
+            for name in self._ranking:
+                value = self.groups[group].values[name]
+                is_better_high = self.directions.get(name) == "max"
+                rank = value if is_better_high else -value
+                ranks.append(inf if isnan(value) else rank)
+            return ranks
 
-        return sorted(self.groups, key=badness)
+        return sorted(self.groups, key=goodness)
 
     def may_be_worst(self) -> list[str]:
         """Return the groups that may be the worst by `ranked_by`, the worst value first.
@@ -288,41 +287,37 @@ class GroupScores(NamedTuple):
             Gupta: On Some Multiple Decision (Selection and Ranking) Rules, Technometrics 7, 1965. Zou, Donner:
             Construction of Confidence Limits About Effect Measures, Statistics in Medicine 27, 2008, Eq. 6.
         """
-        metric, is_min = self.ranked_by, self.directions[self.ranked_by] == "min"
-        measured = {
-            name: self.groups[name].find(metric) or (nan, None)
-            for name in self.worst_first()
-        }
-        known = {
-            name: (value, ends or (-inf, inf))
-            for name, (value, ends, *_) in measured.items()
-            if isfinite(value)
-        }
+        metric = self.ranked_by
+        is_min = self.directions[metric] == "min"
+        known = dict[str, tuple[float, Interval]]()
+        for name in self.worst_first():
+            measured = self.groups[name].find(metric)
+            if measured is not None and isfinite(measured[0]):
+                value, ends, _ = measured
+                known[name] = (value, ends or (-inf, inf))
         if self.directions[metric] is None or len(known) < 2 or not self.has_intervals:
             return []
         # The ends of 95 % intervals are moved to those of this test, as if they were of a normal distribution.
         quantile = NormalDist().inv_cdf
         ratio = quantile(1 - LEVEL / (len(known) - 1)) / quantile((1 + CONFIDENCE) / 2)
-        worst, ends = next(iter(known.values()))
-        to_first = abs(worst - ends[0 if is_min else 1])  # the ends that face each other
-        to_others = {
-            name: abs(value - ends[1 if is_min else 0])
-            for name, (value, ends) in known.items()
-        }
-        return [
-            name
-            for name, (value, _) in known.items()
-            if abs(worst - value) <= ratio * hypot(to_first, to_others[name])
-        ]
+        # Of the two intervals, the ends count that face each other. If lower is better, the worst value is the highest.
+        worst, (low_of_worst, high_of_worst) = next(iter(known.values()))
+        to_end_of_worst = abs(worst - (low_of_worst if is_min else high_of_worst))
+        names = list[str]()
+        for name, (value, (low, high)) in known.items():
+            to_end = abs(value - (high if is_min else low))
+            if abs(worst - value) <= ratio * hypot(to_end_of_worst, to_end):
+                names.append(name)
+        return names
 
     def about_worst(self) -> list[str]:
         """Return a sentence on how sure the worst group is, which was chosen for its value; nothing if unknown."""
         names = [shown(name, 40) for name in self.may_be_worst()]
         if not names:
             return []
-        listed = ", ".join(names[:MAX_NAMED]) + (
-            f" and {len(names) - MAX_NAMED} more" if names[MAX_NAMED:] else ""
-        )
+        listed = ", ".join(names[:MAX_NAMED])
+        if len(names) > MAX_NAMED:
+            listed += f" and {len(names) - MAX_NAMED} more"
         worst = listed if len(names) == 1 else f"one of {len(names)} groups: {listed}"
         start = f"{names[0]} has the worst {self.ranked_by}, but was chosen for it."
         return [f"{start} With {CONFIDENCE_TEXT} confidence, the worst is {worst}."]
@@ -352,16 +347,24 @@ class GroupScores(NamedTuple):
         """
         if len(self.groups) < 2:
             return {}
-        worst, mean, spread = dict[str, float](), dict[str, float](), dict[str, float]()
+        worst = dict[str, float]()
+        mean = dict[str, float]()
+        spread = dict[str, float]()
         for name, direction in (self.directions | self.pooled.class_group_rates).items():
-            measured = (scores.find(name) for scores in self.groups.values())
-            known = [
-                each[0] for each in measured if each is not None and not isnan(each[0])
-            ] or [nan]
-            low, high = min(known), max(known)
-            worst[name] = {"min": high, "max": low, None: nan}[direction]
-            mean[name] = sum(known) / len(known)
-            spread[name] = high - low
+            values = list[float]()
+            for scores in self.groups.values():
+                measured = scores.find(name)
+                if measured is not None and not isnan(measured[0]):
+                    values.append(measured[0])
+            if not values:
+                values = [nan]
+            worst[name] = nan
+            if direction == "min":
+                worst[name] = max(values)
+            elif direction == "max":
+                worst[name] = min(values)
+            mean[name] = sum(values) / len(values)
+            spread[name] = max(values) - min(values)
         return {"worst": worst, "mean of groups": mean, "spread": spread}
 
     def main_metrics(self) -> list[str]:
@@ -369,10 +372,9 @@ class GroupScores(NamedTuple):
         metrics = list(self.directions)
         if len(metrics) > MAX_COLUMNS:
             metrics = [entry.name for entry in self.pooled.entries if entry.in_group_tables]
-        return [
-            *(metrics or list(self.directions)[:MAX_COLUMNS]),
-            *self.pooled.class_group_rates,
-        ]
+        if not metrics:
+            metrics = list(self.directions)[:MAX_COLUMNS]
+        return [*metrics, *self.pooled.class_group_rates]
 
     def table(self, metrics: Sequence[str] | None = None) -> Table:
         """Return a table of the groups, the worst first, followed by the `summaries`, and by the values of all rows.
@@ -380,28 +382,20 @@ class GroupScores(NamedTuple):
         There is a column for each metric in ``metrics`` (default: `main_metrics`), with intervals.
         """
         metrics = self.main_metrics() if metrics is None else metrics
-        groups, sizes = self.worst_first(), self.pooled.sizes()
+        groups = self.worst_first()
+        sizes = self.pooled.sizes()
         rows = list[list[str]]()
         for name in groups[:MAX_SHOWN]:
             scores = self.groups[name]
-            rows.append(
-                [
-                    shown(name, 40),
-                    *map(str, scores.sizes().values()),
-                    *_cells(scores, metrics),
-                ]
-            )
+            numbers = map(str, scores.sizes().values())
+            rows.append([shown(name, 40), *numbers, *_cells(scores, metrics)])
+        without_sizes = [""] * len(sizes)
         if len(groups) > MAX_SHOWN:
-            rows.append(
-                [
-                    f"and {len(groups) - MAX_SHOWN} others",
-                    *[""] * (len(sizes) + len(metrics)),
-                ]
-            )
+            title = f"and {len(groups) - MAX_SHOWN} others"
+            rows.append([title, *without_sizes, *[""] * len(metrics)])
         for title, summary in self.summaries().items():
-            rows.append(
-                [title, *[""] * len(sizes), *(_cell(summary[metric]) for metric in metrics)]
-            )
+            cells = [_cell(summary[metric]) for metric in metrics]
+            rows.append([title, *without_sizes, *cells])
         rows.append(["pooled", *map(str, sizes.values()), *_cells(self.pooled, metrics)])
         return Table([shown(self.column, 40), *sizes, *metrics], rows)
 

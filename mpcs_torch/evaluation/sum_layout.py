@@ -22,7 +22,8 @@ class SumLayout:
     """The order of the K sums of a unit: rows, labels, weights, then each metric's sums, then outcome counts."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
-        self.chosen, groups = chosen, chosen.shared_sums()
+        self.chosen = chosen
+        groups = chosen.shared_sums()
         of_sums = [group for group in groups if isinstance(group.first, Measure)]
         of_ranks = [group for group in groups if isinstance(group.first, RocArea)]
         self.ranks = {
@@ -49,12 +50,13 @@ class SumLayout:
 
     def sums(self, inputs: MetricInputs, bins: Bins) -> Tensor:
         """Return the K sums of the rows in each of U ``bins``: (U, K), float64."""
-        rows, ones = inputs.rows, torch.ones(len(inputs.rows.ids), dtype=torch.float64)
+        rows = inputs.rows
+        ones = torch.ones(len(inputs.rows.ids), dtype=torch.float64)
         labels = rows.target.double()
+        # Soft labels become one number, which shows whether two models have the same labels.
         if rows.target.ndim == 2:
-            labels = labels @ (
-                1 + torch.arange(self.chosen.num_classes, dtype=torch.float64)
-            )
+            numbers_of_classes = 1 + torch.arange(labels.shape[1], dtype=torch.float64)
+            labels = labels @ numbers_of_classes
         weights = ones if rows.weights is None else rows.weights
         numbers = [
             bins.sum(torch.stack([ones, labels, weights], dim=1)),
@@ -63,11 +65,9 @@ class SumLayout:
         if self.outcomes is not None:
             places, decisions, target, of_classes = inputs.arguments("decisions")
             flags = self.outcomes.flags(decisions, target)
-            numbers.append(
-                bins.at(places).sum(
-                    flags if of_classes is None else flags * of_classes.unsqueeze(1)
-                )
-            )
+            if of_classes is not None:
+                flags = flags * of_classes.unsqueeze(1)
+            numbers.append(bins.at(places).sum(flags))
         return torch.cat(numbers, dim=1)
 
     def wide_sums(self, inputs: MetricInputs, bins: Bins) -> Tensor:
@@ -110,9 +110,8 @@ class SumLayout:
     def units(self, numbers: Tensor, cluster: str | None) -> Units:
         """Return the sizes and weights of units, given their sums ``numbers``, (U, K)."""
         rows, _, weights = numbers[:, :LEADING].unbind(1)
-        has_weights = self.chosen.has_shares or (
-            self.chosen.weighs and not weights.equal(rows)
-        )
+        are_unequal = self.chosen.weighs and not weights.equal(rows)
+        has_weights = self.chosen.has_shares or are_unequal
         return Units(rows, torch.ones_like(rows), cluster, weights if has_weights else None)
 
     def no_method(self, metric: str) -> Reason | None:
@@ -126,11 +125,8 @@ def _sums(groups: Sequence[SharedSums], inputs: MetricInputs, bins: Bins) -> lis
     for group in groups:
         places, preds, target, weights = inputs.arguments(group.takes)
         further = [] if weights is None else [weights]
-        numbers.append(
-            group.first.sums(
-                group.first.rows(preds, target, *further), bins.at(places)
-            ).double()
-        )
+        rows = group.first.rows(preds, target, *further)
+        numbers.append(group.first.sums(rows, bins.at(places)).double())
     return numbers
 
 

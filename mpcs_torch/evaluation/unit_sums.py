@@ -61,20 +61,16 @@ class UnitSums:
 
     def add(self, groups: Tensor, ids: Tensor, sums: Tensor) -> None:
         """Add row i of ``sums`` (n, K) to unit ``ids[i]`` (its identifier, `bits` bits) of group ``groups[i]``."""
-        if (
-            self.bits is not None
-            and len(self._ids)
-            and not bool(groups.any() | self._groups.any())
-        ):
+        is_folded = self.bits is not None and len(self._ids) > 0
+        if is_folded and not bool(groups.any() | self._groups.any()):  # all are of group 0
             places = torch.searchsorted(self._ids, ids).clamp_(max=len(self._ids) - 1)
             if self._ids[places].equal(ids):  # true for most batches after folding
                 self._sums.index_add_(0, places, sums)
                 return
         self._pending.append((groups, ids, sums))
         self._pending_values += sums.numel()
-        if self._pending_values > max(
-            2**17, self._sums.numel() // 4
-        ):  # joining few values takes as long as many
+        # Joining few values takes as long as joining many.
+        if self._pending_values > max(2**17, self._sums.numel() // 4):
             self._join_pending()
 
     def exceeds(self, most: int) -> bool:
@@ -87,8 +83,11 @@ class UnitSums:
         parts = list(self._pending)
         if len(self._ids):  # before the first rows, sums have no width
             parts.insert(0, (self._groups, self._ids, self._sums))
-        self._pending, self._pending_values = [], 0
-        self._join(*(torch.cat(each) for each in zip(*parts, strict=True)))
+        self._pending = []
+        self._pending_values = 0
+        groups = torch.cat([part[0] for part in parts])
+        ids = torch.cat([part[1] for part in parts])
+        self._join(groups, ids, torch.cat([part[2] for part in parts]))
         while self._sums.numel() > self._budget and self.bits != MIN_BITS:
             # Fold to a quarter of the units, so that they are not folded again soon.
             distinct = len(self._ids.unique())  # type: ignore[no-untyped-call]
@@ -109,18 +108,18 @@ class UnitSums:
         A group with the code c in ``other`` has the code ``groups[c]`` here; by default, the code c. ``first`` is added
         to the identifiers in ``other`` if they are positions of rows: the positions then continue those here.
         """
-        for each in (self, other):  # may fold units, which changes their bits
-            each._join_pending()
+        # This may fold units, which changes their bits.
+        self._join_pending()
+        other._join_pending()
         added = copy(other)
         if added.bits is None:
             added._ids = added._ids + first
-        bits = min(each.bits or BITS for each in (self, added))
+        bits = min(self.bits or BITS, added.bits or BITS)
         if bits < BITS:
             self.fold(bits)
             added.fold(bits)
-        self.add(
-            added.groups if groups is None else groups[added.groups], added.ids, added.sums
-        )
+        groups_here = added.groups if groups is None else groups[added.groups]
+        self.add(groups_here, added.ids, added.sums)
 
     def by_group(self) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Yield for each group: its code, the identifiers of its units, (U,), ascending, and their sums, (U, K)."""
@@ -152,10 +151,9 @@ def join_alike(tables: Sequence[UnitSums]) -> None:
         for table in tables:
             table.fold(bits)
     for other in others:
+        of_first = first.sums[:, :LEADING]
         is_same = first.ids.equal(other.ids)
-        if not is_same or not torch.allclose(
-            first.sums[:, :LEADING], other.sums[:, :LEADING]
-        ):
+        if not is_same or not torch.allclose(of_first, other.sums[:, :LEADING]):
             raise InvalidValueError("same_rows", "models")
 
 
@@ -163,16 +161,18 @@ def places_by_code(codes: Tensor) -> dict[int, Tensor]:
     """Return, for each distinct code in ``codes`` (n,), the ascending places of the rows that have it."""
     order = codes.argsort(stable=True)
     distinct, counts = codes[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
-    return dict(
-        zip(distinct.tolist(), order.split_with_sizes(counts.tolist()), strict=True)
-    )
+    places = order.split_with_sizes(counts.tolist())
+    return dict(zip(distinct.tolist(), places, strict=True))
 
 
 def in_bits(ids: Tensor, bits: int | None, wanted: int | None) -> Tensor:
     """Shorten identifiers (n,) from ``bits`` to ``wanted`` bits. None means identifiers that are not hashed yet."""
     if bits == wanted or wanted is None:
         return ids
-    return hashed(ids) >> (BITS - wanted) if bits is None else ids >> (bits - wanted)
+    if bits is None:
+        ids = hashed(ids)
+        bits = BITS
+    return ids >> (bits - wanted)  # keeps the first bits
 
 
 def ids_of_names(names: Sequence[str]) -> Tensor:

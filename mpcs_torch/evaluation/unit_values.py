@@ -103,10 +103,8 @@ class UnitValues:
         for name in self.metrics:
             estimates = [each.estimate(name) for each in self.clusterings]
             value = estimates[0].value
-            measured[name] = (
-                value,
-                crossed_interval(value, [interval(each) for each in estimates]),
-            )
+            intervals_by_way = [interval(estimate) for estimate in estimates]
+            measured[name] = value, crossed_interval(value, intervals_by_way)
         return measured
 
     def estimate(self, metric: str) -> Estimate:
@@ -120,11 +118,9 @@ class UnitValues:
         if name not in outcomes:
             return None
         counts = outcomes[name].rates(self.units.sizes, refers=self.layout.chosen.refers)
-        return (
-            SumsOfUnits(ClassRate(2), WeightedSum(*counts[rate]), self.units)
-            if rate in counts
-            else None
-        )
+        if rate not in counts:
+            return None
+        return SumsOfUnits(ClassRate(2), WeightedSum(*counts[rate]), self.units)
 
     def bound(self, metric: str, end: End) -> float | Reason:
         """Return the bound of a value for requirements, or the reason why it has none."""
@@ -142,14 +138,14 @@ class UnitValues:
         The units of both models must be the same.
         """
         differences = list[PairedDifference | Reason]()
-        for one, second in zip(self.clusterings, other.clusterings, strict=True):
-            first, further = one.others.get(metric), second.others.get(metric)
-            if isinstance(first, ValueOfParts) and isinstance(further, ValueOfParts):
-                differences.append(first.difference(further))
+        for mine, theirs in zip(self.clusterings, other.clusterings, strict=True):
+            my_value = mine.others.get(metric)
+            their_value = theirs.others.get(metric)
+            if isinstance(my_value, ValueOfParts) and isinstance(their_value, ValueOfParts):
+                change = my_value.difference(their_value)
             else:
-                differences.append(
-                    difference(one.estimate(metric), second.estimate(metric))
-                )
+                change = difference(mine.estimate(metric), theirs.estimate(metric))
+            differences.append(change)
         return crossed_difference(differences)
 
     def outcomes(self) -> Mapping[str, Outcomes]:
@@ -163,14 +159,13 @@ class UnitValues:
 
         ``summed`` are the outcomes of all rows.
         """
-        first, *others = [each._rates(summed) for each in self.clusterings]
+        of_clusterings = [each._rates(summed) for each in self.clusterings]
         intervals = dict[str, dict[str, Interval]]()
-        for name, rates in first.items():
+        for name, rates in of_clusterings[0].items():
             intervals[name] = {}
-            for rate, (value, by_first) in rates.items():
-                ends = crossed_interval(
-                    value, [by_first, *(other[name][rate][1] for other in others)]
-                )
+            for rate, (value, _) in rates.items():
+                ends_by_way = [by_name[name][rate][1] for by_name in of_clusterings]
+                ends = crossed_interval(value, ends_by_way)
                 if not isinstance(ends, Reason):
                     intervals[name][rate] = ends
         return intervals
@@ -178,21 +173,26 @@ class UnitValues:
     def _rates(
         self, summed: Mapping[str, Outcomes]
     ) -> dict[str, dict[str, tuple[float, Ends]]]:
-        units, sizes, outcomes = self.units, self.units.sizes, self.outcomes()
+        units = self.units
+        sizes = self.units.sizes
+        outcomes = self.outcomes()
         counted = {name: outcomes[name] for name in summed if name in outcomes}
-        if units.are_rows:  # their total counts are enough
+        if units.are_rows:
+            # The interval needs only the counts of all rows, which here are one unit.
             counted = {
-                name: Outcomes(*(number.unsqueeze(0) for number in of))
-                for name, of in summed.items()
+                name: of_rows.mapped(_as_one_unit) for name, of_rows in summed.items()
             }
             sizes = (units.counts @ sizes).unsqueeze(0)
             units = units._replace(counts=torch.ones_like(sizes))
         by_class = dict[str, dict[str, tuple[float, Ends]]]()
-        for name, of in counted.items():
-            rates = of.rates(sizes, refers=self.layout.chosen.refers)
+        for name, of_units in counted.items():
+            rates = of_units.rates(sizes, refers=self.layout.chosen.refers)
             parts = torch.stack([part for part, _ in rates.values()], dim=1)
             totals = torch.stack([total for _, total in rates.values()], dim=1)
-            by_class[name] = dict(
-                zip(rates, rate_intervals(parts, totals, units), strict=True)
-            )
+            intervals = rate_intervals(parts, totals, units)
+            by_class[name] = dict(zip(rates, intervals, strict=True))
         return by_class
+
+
+def _as_one_unit(number: Tensor) -> Tensor:
+    return number.unsqueeze(0)

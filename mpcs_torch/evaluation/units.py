@@ -37,11 +37,12 @@ def order_of_severity(
     places = torch.arange(num_classes)
     if concern is None:
         return places
-    costs = (
-        concern.middle if isinstance(concern, ConcernRange) else concern
-    ).mpcs_weights()
-    is_worse = (costs > costs.T) | ((costs == costs.T) & (places.unsqueeze(1) > places))
+    known = concern.middle if isinstance(concern, ConcernRange) else concern
+    costs = known.mpcs_weights()
+    is_later = places.unsqueeze(1) > places
+    is_worse = torch.where(costs == costs.T, is_later, costs > costs.T)
     severity = is_worse.sum(1).argsort()
+    # Without a cycle, the least severe class is worse than no other class, the next one than one class, and so on.
     if not is_worse.sum(1)[severity].equal(places):
         raise InvalidValueError("order_of_severity", "combine='worst'")
     return severity
@@ -76,14 +77,15 @@ class DecisionUnits(NamedTuple):
     def note(self, class_names: Sequence[str]) -> str:
         """Return a sentence with the numbers of rows and units, and the rule that combines rows."""
         how = str(self.combine) if isinstance(self.combine, str) else "a function"
-        order = [] if self.severity is None else self.severity.tolist()
-        names = [
-            class_names[label]
-            for label in (order if len(order) <= 10 else [*order[:3], *order[-3:]])
-        ]
-        how += f" (from the least severe: {', '.join(names)})" if names else ""
+        if self.severity is not None:
+            order = self.severity.tolist()
+            if len(order) > 10:
+                order = [*order[:3], *order[-3:]]
+            names = ", ".join(class_names[label] for label in order)
+            how += f" (from the least severe: {names})"
         kind = f" ({self.column})" if self.column else ""
-        number, rows = len(self.units.names), len(self.units.codes)
+        number = len(self.units.names)
+        rows = len(self.units.codes)
         return f"{number} units of decision{kind} of {rows} rows, combined by {how}: what follows calls a unit a row."
 
     def combined(self, rows: Rows, num_classes: int, *, is_clustered: bool) -> Rows:
@@ -93,32 +95,28 @@ class DecisionUnits(NamedTuple):
             ValueError: If rows of a unit differ in groups, clusters, weights, costs or frequencies, or if the rule
                 cannot combine their labels or decisions.
         """
-        columns = {
-            "weights": rows.weights,
-            "costs": rows.costs,
-            "frequencies": rows.frequencies,
-        }
         if rows.probs.is_floating_point():
             probs = self.probabilities(rows.probs)
         else:
             probs = self.classes(rows.probs[:, 0], num_classes, "decisions").unsqueeze(1)
-        return Rows(
-            probs,
-            self.classes(rows.target, num_classes)
-            if rows.target.ndim == 1
-            else self.probabilities(rows.target),
-            self.same(rows.ids, "clusters")
-            if is_clustered
-            else torch.arange(len(self.units.names)),
-            {
-                column: self.same(codes, f"groups[{column!r}]")
-                for column, codes in rows.groups.items()
-            },
-            **{
-                name: None if each is None else self.same(each, name)
-                for name, each in columns.items()
-            },
+        is_soft = rows.target.ndim == 2
+        target = (
+            self.probabilities(rows.target)
+            if is_soft
+            else self.classes(rows.target, num_classes)
         )
+        ids = torch.arange(len(self.units.names))
+        if is_clustered:
+            ids = self.same(rows.ids, "clusters")
+        groups = dict[str, Tensor]()
+        for column, codes in rows.groups.items():
+            groups[column] = self.same(codes, f"groups[{column!r}]")
+        others = dict[str, Any]()
+        for name in ("weights", "costs", "frequencies"):
+            values = getattr(rows, name)
+            if values is not None:
+                others[name] = self.same(values, name)
+        return Rows(probs, target, ids, groups, **others)
 
     def probabilities(self, probs: Tensor) -> Tensor:
         """Combine the probabilities or degrees of truth of N rows, (N, C), into those of U units, (U, C)."""
@@ -126,13 +124,11 @@ class DecisionUnits(NamedTuple):
             return self.mean(probs)
         if self.severity is not None:
             worst_first = self.severity.flip(0)
-            reached = self.highest(
-                probs[:, worst_first].cumsum(1)
-            )  # the probability of this class or a worse one
+            # The probability of each class or a worse one, and what a class adds to that of the next worse class.
+            reached = self.highest(probs[:, worst_first].cumsum(1))
+            nothing = torch.zeros_like(reached[:, :1])
             by_class = torch.empty_like(reached)
-            by_class[:, worst_first] = reached.diff(
-                dim=1, prepend=torch.zeros_like(reached[:, :1])
-            )
+            by_class[:, worst_first] = reached.diff(dim=1, prepend=nothing)
             return by_class
         places = places_by_code(self.units.codes)
         combined = [
@@ -148,20 +144,20 @@ class DecisionUnits(NamedTuple):
         taken. With ``"mean"``, or if one of them is a referral or a set of classes, a ValueError is raised instead.
         """
         low, high = self._reduced(labels, "amin"), self._reduced(labels, "amax")
-        if low.equal(high):
+        differs = low != high
+        if not differs.any():
             return low
-        is_class = (
-            self._reduced(((labels >= 0) & (labels < num_classes)).long(), "amin") == 1
-        )
-        self._refuse((low != high) & (~is_class | (self.combine == "mean")), what)
-        certain = torch.nn.functional.one_hot(
-            labels.clamp(0, num_classes - 1), num_classes
-        ).double()
-        by_class = self.probabilities(certain)
-        self._refuse(
-            (low != high) & ((by_class == by_class.amax(1, keepdim=True)).sum(1) > 1), what
-        )
-        return torch.where(low == high, low, highest_class(by_class)[1])
+        if self.combine == "mean":
+            self._refuse(differs, what)
+        are_classes = (low >= 0) & (high < num_classes)
+        self._refuse(differs & ~are_classes, what)
+        # A referral is left only in units whose rows all are referred, and which keep this: any class may stand for it.
+        classes = labels.clamp(0, num_classes - 1)
+        one_hot = torch.nn.functional.one_hot(classes, num_classes).double()
+        by_class = self.probabilities(one_hot)
+        is_highest = by_class == by_class.amax(1, keepdim=True)
+        self._refuse(differs & (is_highest.sum(1) > 1), what)
+        return torch.where(differs, highest_class(by_class)[1], low)
 
     def same(self, values: Tensor, what: str) -> Tensor:
         """Return the value of each unit, (U, ...); the ``values`` of rows, (N, ...), must be equal within a unit."""
@@ -184,9 +180,8 @@ class DecisionUnits(NamedTuple):
         """Return the mean of values (N, ...) over the rows of each unit: (U, ...), float64."""
         sums = torch.zeros(len(self.units.names), *values.shape[1:], dtype=torch.float64)
         sums.index_add_(0, self.units.codes, values.double())
-        return sums / self.units.codes.bincount(minlength=len(sums)).view(
-            -1, *[1] * (values.ndim - 1)
-        )
+        rows = self.units.codes.bincount(minlength=len(sums))
+        return sums / rows.view(-1, *[1] * (values.ndim - 1))
 
     def highest(self, values: Tensor) -> Tensor:
         """Return the highest of values (N, ...) over the rows of each unit: (U, ...)."""
@@ -206,12 +201,10 @@ class DecisionUnits(NamedTuple):
     def _by_function(self, rows: Tensor, name: str) -> Tensor:
         assert callable(self.combine)
         values = as_tensor(self.combine(rows), "combine").detach().double().cpu()
-        is_fit = values.shape == rows.shape[1:] and bool(
-            ((values >= 0) & (values <= 1 + SUM_TOLERANCE)).all()
-        )
-        if not is_fit or (
-            sums_to_1(rows) and not sums_to_1(values)
-        ):  # not all degrees of truth sum to 1
+        is_valid = (values >= 0) & (values <= 1 + SUM_TOLERANCE)
+        is_fit = values.shape == rows.shape[1:] and bool(is_valid.all())
+        # Degrees of truth need not sum to 1, but what is combined from probabilities must.
+        if not is_fit or (sums_to_1(rows) and not sums_to_1(values)):
             raise InvalidValueError(
                 "combined", "combine", values.tolist(), number=rows.shape[1], unit=name
             )

@@ -20,7 +20,7 @@ from mpcs_torch.evaluation.metric_states import (
     states_by_part,
     takes_weights,
 )
-from mpcs_torch.evaluation.parts import limits_of, of_parts
+from mpcs_torch.evaluation.parts import LeftOut, limits_of, of_parts
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.unit_sums import BUDGET, ids_of_names, in_bits
 from mpcs_torch.functional.comparison.means import Interval
@@ -35,8 +35,10 @@ from mpcs_torch.metrics.metric_entry import identity_of
 from mpcs_torch.metrics.register import WITHOUT_INTERVAL
 
 NO_CLUSTER = -1
-PARTS, MAX_UPDATES = 2**BITS, 16
-"""The number of parts of all rows, and the maximum number of parts that get rows of a batch of independent rows."""
+PARTS = 2**BITS
+"""The number of parts of all rows."""
+MAX_UPDATES = 16
+"""The maximum number of parts that get rows of a batch of independent rows."""
 
 
 class WithInterval(Metric):
@@ -105,11 +107,10 @@ class WithInterval(Metric):
             self.add_state("clusters", [], dist_reduce_fx="cat")
             self.add_state("sums", [], dist_reduce_fx="cat")
             return
-        self.metric = deepcopy(
-            metric
-        )  # it updates and computes one part of the rows after another
+        self.metric = deepcopy(metric)  # it computes one part of the rows after another
         self.metric.sync_on_compute = False  # the wrapper has synchronised its states
-        if reason := PartStates(metric).reason:
+        reason = PartStates(metric).reason
+        if reason is not None:
             raise InvalidValueError(
                 "merges", "metric", reason=f"of {type(metric).__name__}, {reason}"
             )
@@ -144,23 +145,24 @@ class WithInterval(Metric):
             self._add_sums(preds, target, clusters, **further)
             return
         name = type(self.metric).__name__
-        inputs = [
-            as_tensor(each, "preds")
-            for each in ([preds] if target is None else [preds, target])
-        ]
+        inputs = [as_tensor(preds, "preds")]
+        if target is not None:
+            inputs.append(as_tensor(target, "preds"))
         if "sample_weight" in further and not takes_weights(self.metric):
             raise InvalidValueError("metric_of_sums", "sample_weight", metric=name)
-        number, first = len(preds), int(self.rows.sum())
-        is_tested = first or number < 2 or isinstance(self.metric, SumMetric)
-        if not is_tested and not merges(self.metric, *inputs, **further):
+        number = len(preds)
+        rows_before = int(self.rows.sum())
+        # The states of a SumMetric merge; those of another Metric are tested on its first batch.
+        is_tested_here = rows_before == 0 and not isinstance(self.metric, SumMetric)
+        if is_tested_here and not merges(self.metric, *inputs, **further):
             raise InvalidValueError("merges", "metric", reason=f"those of {name} do not")
         if clusters is None:
-            parts = (first + torch.arange(number) % MAX_UPDATES) % PARTS
+            parts = (rows_before + torch.arange(number) % MAX_UPDATES) % PARTS
         else:
-            parts = in_bits(
-                ids_of_names(row_names("clusters", clusters, number)), None, BITS
-            )
-        if first and bool(self.clustered_rows) != (clusters is not None):
+            ids = ids_of_names(row_names("clusters", clusters, number))
+            parts = in_bits(ids, None, BITS)
+        were_clustered = bool(self.clustered_rows)
+        if rows_before and were_clustered != (clusters is not None):
             raise InvalidValueError("given_for_every_batch", "clusters")
         added = dict[str, Any](self.metric_state)
         for part, states_of_part in states_by_part(self.metric, parts, inputs, further):
@@ -199,26 +201,26 @@ class WithInterval(Metric):
         sample_weight: Any = None,
     ) -> None:
         preds, target, weight = as_tensors(preds, target, sample_weight)
-        measure, number = self.metric.measure, len(target)
+        measure = self.metric.measure
+        number = len(target)
         samples = measure.rows(preds.detach(), target, weight)
         if self.metric.validate_args:
             raise_first(samples.find_faults())
         ids = torch.full((number,), NO_CLUSTER)
         if clusters is not None:
             ids = ids_of_names(row_names("clusters", clusters, number))
-        if self.clusters and bool((self.clusters[0][:1] == NO_CLUSTER).all()) != (
-            clusters is None
-        ):
-            raise InvalidValueError("given_for_every_batch", "clusters")
+        if self.clusters:
+            were_independent = bool((self.clusters[0][:1] == NO_CLUSTER).all())
+            if were_independent != (clusters is None):
+                raise InvalidValueError("given_for_every_batch", "clusters")
         if not number:
             return
-        counted = (
-            samples.labels.counted if hasattr(samples, "labels") else samples.counted.any(1)
-        )
-        bins = Bins(
-            torch.arange(len(counted), device=counted.device) // (len(counted) // number),
-            number,
-        )
+        # The samples of soft labels have no hard labels, and say for each class of a row whether it counts.
+        is_soft = not hasattr(samples, "labels")
+        counted = samples.counted.any(1) if is_soft else samples.labels.counted
+        positions = len(counted) // number  # of a row, such as the pixels of an image
+        places = torch.arange(len(counted), device=counted.device)
+        bins = Bins(places // positions, number)
         sums = measure.sums(samples, bins)
         weights = counted if weight is None else counted * weight.reshape(-1)
         of_rows = bins.sum(torch.stack([counted, weights], 1).to(sums.dtype))
@@ -235,24 +237,26 @@ class WithInterval(Metric):
 
         The keys are ``prefix``, ``prefix_low`` and ``prefix_high``.
         """
-        if not (
-            len(self.sums) if isinstance(self.metric, MeasureMetric) else self.rows.sum()
-        ):
+        is_measure = isinstance(self.metric, MeasureMetric)
+        has_rows = len(self.sums) > 0 if is_measure else bool(self.rows.sum() > 0)
+        if not has_rows:
             raise InvalidValueError("not_updated", "WithInterval.compute")
-        if not isinstance(self.metric, MeasureMetric):
+        if not is_measure:
             return self._named(*self._from_parts())
         clusters, sums = self._joined()
         sums = sums.cpu().double()
         rows, weights = sums[:, 0], sums[:, 1]
+        has_clusters = bool((clusters != NO_CLUSTER).any())
         units = Units(
             rows,
             torch.ones_like(rows),
-            "clusters" if bool((clusters != NO_CLUSTER).any()) else None,
-            None if rows.equal(weights) else weights,
+            cluster="clusters" if has_clusters else None,
+            weights=None if rows.equal(weights) else weights,
         )
         measure = self.metric.measure
         named = measure.named(sums[:, 2:])
-        low, high = torch.tensor(_ends(of_sums(measure, named, units)), dtype=torch.float64)
+        ends = _ends(of_sums(measure, named, units))
+        low, high = torch.tensor(ends, dtype=torch.float64)
         return self._named(measure.value(total_sums(named, units)), low, high)
 
     def _filter_kwargs(self, **kwargs: Any) -> dict[str, Any]:
@@ -275,10 +279,8 @@ class WithInterval(Metric):
         for name, default in self.metric._defaults.items():
             values = collected[f"of_parts_{name}"]
             if isinstance(default, list):
-                samples, codes = (
-                    dim_zero_cat(values),
-                    dim_zero_cat(collected[f"parts_of_{name}"]),
-                )
+                samples = dim_zero_cat(values)
+                codes = dim_zero_cat(collected[f"parts_of_{name}"])
                 values = {part: [samples[codes == part]] for part in parts}
             for part, states_of_part in parts.items():
                 states_of_part[name] = values[part]
@@ -286,14 +288,16 @@ class WithInterval(Metric):
         whole = _computed(states.loaded())
         left_out = states.leave_out(_computed, whole)
         self.metric.reset()
-        unit, limits = "clusters" if self.clustered_rows else "rows", limits_of(self.metric)
+        unit = "clusters" if self.clustered_rows else "rows"
+        limits = limits_of(self.metric)
+        # The value has one or several numbers; each of them has its own interval.
         flat = left_out.mapped(
-            lambda each: each.reshape(*each.shape[: each.ndim - whole.ndim], -1)
+            lambda values: values.reshape(*values.shape[: values.ndim - whole.ndim], -1)
         )
         ends = list[Interval]()
         for place in range(whole.numel()):
-            at_place = flat.mapped(lambda each, at=place: each[..., at])
-            ends.append(_ends(of_parts(at_place, unit, limits)))
+            of_number = LeftOut(*(values[..., place] for values in flat))
+            ends.append(_ends(of_parts(of_number, unit, limits)))
         low, high = torch.tensor(ends, dtype=torch.float64).T.reshape(2, *whole.shape)
         return whole, low, high
 

@@ -90,11 +90,8 @@ class WorstGroup(WrapperMetric):
     ) -> Tensor:
         """Add a batch, and return the worst value in the batch; the arguments are those of `update`."""
         values, rows = self._add("forward", preds, target, groups, further)
-        worst = self._worst(
-            self._joined(
-                {group: values[group] for group in values if rows[group] >= self.min_rows}
-            )
-        )
+        large = {group: values[group] for group in values if rows[group] >= self.min_rows}
+        worst = self._worst(self._joined(large))
         self._forward_cache: Any = worst  # Lightning reads it
         return worst
 
@@ -105,21 +102,23 @@ class WorstGroup(WrapperMetric):
 
         Return what this method returned for each group that has rows in the batch, and its number of rows, (K,).
         """
-        columns = {"preds": preds, "target": target, **further}
-        columns = {
-            name: each if each is None else as_tensor(each, name)
-            for name, each in columns.items()
-        }
-        codes = self._codes(as_tensor(groups, "groups"), columns["target"])
+        preds = as_tensor(preds, "preds")
+        target = as_tensor(target, "target")
+        columns = dict(further)
+        for name, values in further.items():
+            if values is not None:
+                columns[name] = as_tensor(values, name)
+        codes = self._codes(as_tensor(groups, "groups"), target)
         self.counter.update(codes)
         results = dict[int, Any]()
         for group in codes.unique().tolist():  # type: ignore[no-untyped-call]
             rows = codes == group
-            preds, target, *others = [
-                each if each is None else each[rows] for each in columns.values()
-            ]
+            of_group = {
+                name: None if values is None else values[rows]
+                for name, values in columns.items()
+            }
             add = getattr(self.metrics[group], step)
-            results[group] = add(preds, target, **dict(zip(further, others, strict=True)))
+            results[group] = add(preds[rows], target[rows], **of_group)
         return results, codes.bincount(minlength=len(self.metrics))
 
     def compute(self) -> Tensor:

@@ -22,6 +22,7 @@ MAX_BYTES = 2_000_000_000
 SEAL = re.compile(rb"\nsha256 [0-9a-f]{64}\n", re.ASCII)
 """The end of a sealed file."""
 SEAL_BYTES = 73
+"""The length of the seal: a line break, "sha256 ", 64 digits, and a line break."""
 
 
 def seal_for(content: bytes) -> bytes:
@@ -40,7 +41,8 @@ def unsealed(content: bytes) -> bytes:
     Raises:
         FileRuleError: If the seal is missing, or does not fit.
     """
-    payload, seal = content[:-SEAL_BYTES], content[-SEAL_BYTES:]
+    payload = content[:-SEAL_BYTES]
+    seal = content[-SEAL_BYTES:]
     if not SEAL.fullmatch(seal):
         raise FileRuleError("not_sealed")
     if seal != seal_for(payload):

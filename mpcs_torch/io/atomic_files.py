@@ -75,9 +75,9 @@ def write_whole(path: Path, write: Write, *, flush: bool = True) -> str:
         except RuntimeError as error:
             path.unlink(missing_ok=True)
             first = error.__context__  # torch raises a second error on closing the file
-            if isinstance(first, OSError) or not isinstance(
-                first, Exception | None
-            ):  # for example, KeyboardInterrupt
+            if isinstance(first, OSError):
+                raise first from None
+            if first is not None and not isinstance(first, Exception):  # KeyboardInterrupt
                 raise first from None
             raise
         except BaseException:
@@ -137,15 +137,14 @@ def replace_text(path: Path, text: str, *, flush: bool = True) -> None:
 
 def save_figure(figure: Any, path: Path) -> None:
     """Replace or create ``path`` atomically by a matplotlib figure, in the format that its suffix names."""
-    metadata = (
-        {"Date": None} if path.suffix == ".svg" else {}
-    )  # the same figure gives the same file
-    replace_whole(
-        path,
-        lambda file: figure.savefig(
-            file, format=path.suffix[1:], dpi=110, metadata=metadata
-        ),
-    )
+    kind = path.suffix.removeprefix(".")
+    # Without a date, the same figure gives the same file.
+    metadata = {"Date": None} if kind == "svg" else {}
+
+    def write(file: BinaryIO) -> None:
+        figure.savefig(file, format=kind, dpi=110, metadata=metadata)
+
+    replace_whole(path, write)
 
 
 @contextmanager
@@ -156,19 +155,13 @@ def open_lines(path: Path, *, append: bool) -> Iterator[TextIO]:
         FileExistsError: If the file exists, and ``append`` is not set.
         OutputError: If ``path`` is not a regular file.
     """
-    if append:
-        with (
-            naming(path),
-            output_path(path).open("a", buffering=1, newline="", encoding="utf-8") as file,
-        ):
-            yield file
-    else:
-        with (
-            naming(path),
-            os.fdopen(
-                os.open(path, NEW, 0o666), "w", buffering=1, newline="", encoding="utf-8"
-            ) as file,
-        ):
+    with naming(path):
+        if append:
+            file = output_path(path).open("a", buffering=1, newline="", encoding="utf-8")
+        else:
+            handle = os.open(path, NEW, 0o666)
+            file = os.fdopen(handle, "w", buffering=1, newline="", encoding="utf-8")
+        with file:
             yield file
 
 
@@ -193,7 +186,9 @@ def rename(source: Path, target: Path, *, flush: bool = True) -> None:
 
 def flush_paths(paths: Iterable[Path]) -> None:
     """Flush files and folders to disk. Do nothing on Windows, which can flush only files open for writing."""
-    for path in paths if os.name == "posix" else ():
+    if os.name != "posix":
+        return
+    for path in paths:
         handle = os.open(path, os.O_RDONLY)
         try:
             with naming(path):
@@ -240,27 +235,29 @@ def acquire(folder: Path) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     key = (os.getpid(), folder.resolve())
-    if not _handles.setdefault(key, []):
-        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            raise FolderInUseError("in_use", str(folder)) from None
-        except (
-            OSError
-        ) as error:  # for example, some network file systems cannot lock folders
-            remedy = "make sure that no other process writes to it"
-            warnings.warn(
-                f"{folder} cannot be locked ({error.strerror}): {remedy}", stacklevel=2
-            )
-        _handles[key] = [handle]
-    else:
-        _handles[key].append(_handles[key][0])
+    handles = _handles.setdefault(key, [])
+    if handles:
+        handles.append(handles[0])
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise FolderInUseError("in_use", str(folder)) from None
+    except OSError as error:  # some file systems, such as of networks, cannot lock folders
+        remedy = "make sure that no other process writes to it"
+        warnings.warn(
+            f"{folder} cannot be locked ({error.strerror}): {remedy}", stacklevel=2
+        )
+    handles.append(handle)
 
 
 def release(folder: Path) -> None:
     """Undo one call of `acquire` for ``folder``. Once all calls of this process are undone, the folder is unlocked."""
     handles = _handles.get((os.getpid(), folder.resolve()))
-    if handles and (handle := handles.pop()) not in handles:
+    if not handles:
+        return
+    handle = handles.pop()
+    if not handles:  # this was the last call of `acquire`
         os.close(handle)

@@ -37,9 +37,7 @@ def local_path(path: str | os.PathLike[str], argument: str) -> Path:
         raise TypeError(f"{argument} must be a path, but is {quoted(path)}")
     if not str(path):
         raise PathError("empty_path", argument)
-    text = str(
-        path
-    )  # not os.fspath, which downloads the file of some path classes for remote storage
+    text = str(path)  # os.fspath would download the file of some paths in remote storage
     if ADDRESS.match(text):
         raise PathError("local_folder", argument, text)
     expanded = os.path.expanduser(text)

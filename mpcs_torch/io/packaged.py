@@ -16,12 +16,10 @@ from mpcs_torch.errors import InvalidValueError, did_you_mean, shown
 def packaged_folder(kind: str) -> Path:
     """Return the folder ``configs/KIND``, such as ``configs/concerns``, of the installed package or the repository."""
     package = Path(__file__).parents[1]
-    root = (
-        package / "configs"
-        if (package / "configs").is_dir()
-        else package.parent / "configs"
-    )
-    return root / kind
+    configs = package / "configs"
+    if not configs.is_dir():  # in the repository, they are beside the package
+        configs = package.parent / "configs"
+    return configs / kind
 
 
 def packaged_names(kind: str) -> list[str]:
@@ -46,6 +44,7 @@ def known_names(kind: str, name: str) -> str:
 
 
 PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+"""A pattern for an import path, such as ``package.module:attribute``."""
 
 
 def import_attribute(path: object) -> Any:
@@ -69,9 +68,9 @@ def import_attribute(path: object) -> Any:
         raise InvalidValueError(
             "import_fails", "path", path, problem=shown(problem), remark=remark
         ) from error
-    origin = (
-        attribute_value.func if isinstance(attribute_value, partial) else attribute_value
-    )
+    origin = attribute_value
+    if isinstance(origin, partial):
+        origin = origin.func
     owner = str(getattr(origin, "__module__", None) or module).partition(".")[0]
     if owner in sys.stdlib_module_names:
         raise InvalidValueError("standard_library", "path", path, owner=owner)
@@ -83,20 +82,15 @@ def _search_current_folder(package: str) -> None:
 
     Otherwise the folder stays off the path, so that no other import finds a file in it, such as ``./pyarrow.py``.
     """
-    if (
-        package not in sys.modules
-        and find_spec(package) is None
-        and _spec_here(package) is not None
-    ):
+    is_elsewhere = package in sys.modules or find_spec(package) is not None
+    if not is_elsewhere and _spec_here(package) is not None:
         sys.path.append(os.getcwd())
 
 
 def _installed_instead(package: str) -> str:
     """Return a remark if another ``package`` was imported than that in the current folder; else an empty text."""
-    imported, here = (
-        getattr(sys.modules.get(package), "__file__", None),
-        _spec_here(package),
-    )
+    imported = getattr(sys.modules.get(package), "__file__", None)
+    here = _spec_here(package)
     if here is None or imported in (None, here.origin):
         return ""
     return f"; {package} is {imported}, which comes before that in the current folder: rename yours"

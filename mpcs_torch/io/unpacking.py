@@ -15,7 +15,8 @@ def unpack(path: Path, compression: str) -> bytes:
     """Return the content of a file that is packed as a whole, by ``compression``: "gzip", "bz2" or "zstd"."""
     from pyarrow import CompressedInputStream, OSFile
 
-    content, unpacked = BytesIO(), Unpacked(path)
+    content = BytesIO()
+    unpacked = Unpacked(path)
     with CompressedInputStream(OSFile(str(path)), compression) as stream:
         while block := stream.read(BLOCK_BYTES):
             unpacked.add(len(block))
@@ -43,7 +44,8 @@ def zip_members(path: Path) -> Sequence[zipfile.ZipInfo]:
 
 def unpacked_zip(path: Path) -> BytesIO:
     """Return an uncompressed copy of a zip archive, for libraries that read members without a number of bytes."""
-    copy, members = BytesIO(), zip_members(path)
+    copy = BytesIO()
+    members = zip_members(path)
     with zipfile.ZipFile(path) as archive, zipfile.ZipFile(copy, "w") as stored:
         for member in members:
             with archive.open(member) as file:

@@ -16,14 +16,16 @@ FREE_BYTES = 2**28
 """The unpacked size in bytes that every file may have, however small it is. Its columns then fit in 1 GiB of memory."""
 MAX_EXPANSION = 200
 """The maximum unpacked size of larger files, relative to their size on disk. Scores expand to 2 to 20 times their
-packed size; bombs to 1000 times (deflate) or a million times (bzip2, Zstandard, dictionaries, repeated references). So
-do one-hot rows of many classes: save them uncompressed."""
+packed size; bombs to 1000 times (deflate) or a million times (bzip2, Zstandard, dictionaries, repeated references).
+One-hot rows of many classes expand as much as bombs, so they must be saved uncompressed."""
 MEMORY_SHARE = 0.5
 """The maximum unpacked size of larger files, relative to the memory: scores are copied while they are checked."""
 VARIABLE = "MPCS_MAX_BYTES"
-"""The environment variable that replaces these three rules by a number of bytes."""
-VALUE_BYTES, OBJECT_BYTES = 8, 64
-"""The minimum numbers of bytes in memory of a value in a column, and of a value that is a Python object."""
+"""The environment variable with a number of bytes that replaces the three limits above."""
+VALUE_BYTES = 8
+"""The minimum number of bytes in memory of a value in a column."""
+OBJECT_BYTES = 64
+"""The minimum number of bytes in memory of a value that is a Python object."""
 MAX_COLUMNS = 100_000
 """The maximum number of columns. An array (npz, npy, pt) is one column, but can have scores of more classes."""
 MAX_MEMBERS = MAX_COLUMNS
@@ -48,11 +50,9 @@ class FileRuleError(InvalidValueError):
 
 def memory_bytes() -> int:
     """Return the memory of this machine, or of this container, in bytes; on Windows, 8 GiB."""
-    memory = (
-        os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if hasattr(os, "sysconf")
-        else 2**33
-    )
+    memory = 2**33
+    if hasattr(os, "sysconf"):
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with suppress(OSError, ValueError):  # not in a container, or in one without a limit
         return min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return memory
@@ -80,7 +80,8 @@ class Unpacked:
     """
 
     def __init__(self, path: Path) -> None:
-        self._packed, self._bytes = path.stat().st_size, 0
+        self._packed = path.stat().st_size
+        self._bytes = 0
         self._limit = max_unpacked(self._packed)
 
     def add(self, number: int) -> None:
@@ -112,7 +113,7 @@ def read_limited(path: Path, limit: int) -> bytes:
     """Read a whole regular file; raise a `FileRuleError` if it has more than ``limit`` bytes."""
     check_regular(path, max_bytes=limit)
     with path.open("rb") as file:
-        return file.read(limit)  # the file may have grown
+        return file.read(limit)  # no more, because the file may have grown since the check
 
 
 def read_text(path: Path) -> str:
@@ -123,9 +124,9 @@ def read_text(path: Path) -> str:
         UnicodeDecodeError: If it is not UTF-8 text.
     """
     text = read_limited(path, MAX_TEXT_BYTES).decode("utf-8")
-    return io.StringIO(
-        text, newline=None
-    ).read()  # every line ends with a newline character alone
+    # This turns each line end into a newline alone.
+    with_newlines = io.StringIO(text, newline=None)
+    return with_newlines.read()
 
 
 def load_tensors(file: Path | BinaryIO, *, mmap: bool = False) -> Any:
@@ -160,13 +161,11 @@ def check_whole_tensors(values: Iterable[object]) -> None:
     for value in values:
         if not isinstance(value, torch.Tensor):
             continue
-        if (
-            value.layout != torch.strided
-            or value.device.type != "cpu"
-            or value.is_quantized
-        ):
+        is_on_cpu = value.device.type == "cpu"
+        if value.layout != torch.strided or value.is_quantized or not is_on_cpu:
             raise FileRuleError(
                 "dense_on_cpu", "tensors", layout=value.layout, device=value.device
             )
+        # An expanded tensor has more values than its storage.
         if value.numel() * value.element_size() > value.untyped_storage().nbytes():
             raise FileRuleError("contiguous", "tensors", shape=tuple(value.shape))

@@ -131,11 +131,8 @@ def read_yaml(text: str) -> Document:
         place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
         character = f"{int(error.character):04X}"
         raise YamlError("allowed_character", place, character=character) from None
-    except (
-        yaml.YAMLError,
-        ValueError,
-        OverflowError,
-    ) as error:  # for example, the date 2024-02-30
+    # For example, the date 2024-02-30 raises a ValueError.
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise YamlError("caused_by", cause=str(error)) from None
 
 

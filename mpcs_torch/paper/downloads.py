@@ -62,10 +62,10 @@ def status(root: Path) -> Iterator[tuple[str, str]]:
         yield name, "inside scikit-learn"
     ucr = sorted(f"ucr/{path.name}" for path in (root / "UCR").glob("*") if path.is_dir())
     for name in dict.fromkeys([*CHECKSUMS, *filter(is_known, ucr)]):
+        state = "not there"
         try:
-            state = (
-                _check_values(name, root) if _folder(name, root).exists() else "not there"
-            )
+            if _folder(name, root).exists():
+                state = _check_values(name, root)
         except DataError as error:
             state = str(error)
         yield name, state
@@ -89,7 +89,8 @@ def _check_values(name: str, root: Path) -> str:
     from mpcs_torch.trainer.data import DATASETS
 
     kind, _, ucr_set = name.partition("/")
-    data = DATASETS[kind](root, **({"set": ucr_set} if ucr_set else {}))
+    arguments = {"set": ucr_set} if ucr_set else {}
+    data = DATASETS[kind](root, **arguments)
     if name not in CHECKSUMS:
         return "there, readable"
     if checksum(data) != CHECKSUMS[name]:
@@ -110,11 +111,8 @@ def _fetch(
     try:
         for file in files:
             fetcher.fetch(file, processor=processor)
-    except (
-        OSError,
-        zipfile.BadZipFile,
-        ValueError,
-    ) as error:  # pooch raises a ValueError for a wrong hash
+    # pooch raises a ValueError for a wrong hash.
+    except (OSError, zipfile.BadZipFile, ValueError) as error:
         names, cause = ", ".join(files), str(error)
         raise DataError("cannot_download", names, address=address, cause=cause) from error
 

@@ -86,10 +86,10 @@ def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
 def seeded_config(name: str, seed: int) -> RunConfig:
     """Load the config of the experiment ``name`` with ``seed``. A random split of the data uses ``seed``, too."""
     overrides = [f"name={name}-seed{seed:02}", f"seed={seed}"]
-    is_split_here = "split_seed" in (experiment_config(name).data.model_extra or {})
-    return experiment_config(
-        name, [*overrides, f"data.split_seed={seed}"] if is_split_here else overrides
-    )
+    arguments_of_data = experiment_config(name).data.model_extra or {}
+    if "split_seed" in arguments_of_data:
+        overrides.append(f"data.split_seed={seed}")
+    return experiment_config(name, overrides)
 
 
 def finish_run(
@@ -102,7 +102,8 @@ def finish_run(
     time_metrics: bool = False,
 ) -> FinishedRun:
     """Train in ``folder``, collect metrics and confusion matrices of all epochs, and optionally time the metrics."""
-    epochs, start = list[MeasuredEpoch](), time.perf_counter()
+    epochs = list[MeasuredEpoch]()
+    start = time.perf_counter()
 
     def keep(epoch: MeasuredEpoch, run: TrainingRun) -> None:  # noqa: ARG001  # a Hook
         epochs.append(epoch)
@@ -110,14 +111,10 @@ def finish_run(
     run, _ = run_in_folder(config, data, folder, [keep, *hooks], overwrite=overwrite)
     with run.running():
         costs = measure_costs(run) if time_metrics else None
-    records, confusions = (
-        [epoch.record for epoch in epochs],
-        [epoch.confusion for epoch in epochs],
-    )
-    concern, seconds = (
-        config.score.concern.spec(data.class_names),
-        time.perf_counter() - start,
-    )
+    records = [epoch.record for epoch in epochs]
+    confusions = [epoch.confusion for epoch in epochs]
+    concern = config.score.concern.spec(data.class_names)
+    seconds = time.perf_counter() - start
     return FinishedRun(run.config, records, confusions, concern, seconds, costs)
 
 
@@ -132,22 +129,20 @@ def reproduce_experiment(
 ) -> FinishedRun:
     """Run the experiment ``name`` in ``folder``, and compare it with the published values in ``records``, if any."""
     config = experiment_config(name)
-    run = finish_run(
-        config,
-        config.data.load(data_root),
-        folder,
-        hooks,
-        overwrite=overwrite,
-        time_metrics=True,
-    )
+    data = config.data.load(data_root)
+    run = finish_run(config, data, folder, hooks, overwrite=overwrite, time_metrics=True)
     if records is None or name not in RECORD_FILES:
         return run
-    return replace(
-        run, agreement=compare(run.records, read_records(records / RECORD_FILES[name]))
-    )
+    published = read_records(records / RECORD_FILES[name])
+    return replace(run, agreement=compare(run.records, published))
 
 
-MIN_ROUNDS, MAX_ROUNDS, BUDGET_SECONDS = 5, 50, 5.0
+MIN_ROUNDS = 5
+"""The minimum number of rounds in which metrics are timed, without the warm-up round."""
+MAX_ROUNDS = 50
+"""The maximum number of these rounds."""
+BUDGET_SECONDS = 5.0
+"""The time after which no further round begins, once there were `MIN_ROUNDS`."""
 
 
 @torch.no_grad()
@@ -167,16 +162,19 @@ def measure_costs(run: TrainingRun) -> MetricCosts:
             seconds[name].append(timeit(metric, number=1))
         if done >= MIN_ROUNDS and time.perf_counter() - start > BUDGET_SECONDS:
             break
+    # The first time of each metric, and of a forward pass beside it, is of the warm-up round.
     alone = {name: 1000 * median(times[1:]) for name, times in seconds.items()}
     return MetricCosts(1000 * median(passes[len(metrics) :]), alone)
 
 
 def _timed(run: TrainingRun, logits: Tensor, name: str) -> Callable[[], float]:
-    target = run.split.labels
     [(entry, made)] = [metric for metric in run.metrics if metric[0].name == name]
-    return lambda: entry.number(
-        value_of(made, inputs_from_logits(logits, {entry.takes})[entry.takes], target)
-    )
+
+    def value() -> float:
+        preds = inputs_from_logits(logits, {entry.takes})[entry.takes]
+        return entry.number(value_of(made, preds, run.split.labels))
+
+    return value
 
 
 def evaluation_tables(
@@ -197,19 +195,11 @@ def evaluation_tables(
 def _runs_table(finished: Mapping[str, FinishedRun]) -> Table:
     rows = []
     for name, one in finished.items():
-        agreement = (
-            ""
-            if one.agreement is None
-            else f"{one.agreement.from_first} of {one.agreement.epochs}"
-        )
-        rows.append(
-            [
-                name,
-                f"{one.config.model} on {one.config.data}",
-                f"{one.seconds:.1f}",
-                agreement,
-            ]
-        )
+        agreement = ""
+        if one.agreement is not None:
+            agreement = f"{one.agreement.from_first} of {one.agreement.epochs}"
+        model_and_data = f"{one.config.model} on {one.config.data}"
+        rows.append([name, model_and_data, f"{one.seconds:.1f}", agreement])
     return Table(
         ["run", "model and data", "seconds", "epochs equal to the record, from the first"],
         rows,
@@ -235,7 +225,8 @@ def picks_table(run: FinishedRun) -> Table:
         metrics_by_epoch.setdefault(pick(run.records, metric), []).append(metric)
     rows = []
     for epoch, metrics in metrics_by_epoch.items():
-        record, errors = run.records[epoch - 1], _errors(run.confusions[epoch - 1])
+        record = run.records[epoch - 1]
+        errors = _errors(run.confusions[epoch - 1])
         rows.append(
             [
                 ", ".join(metrics),
@@ -262,6 +253,7 @@ def figure_5_comparison(run: FinishedRun) -> list[Table | str]:
     for epoch, printed in FIGURE_5.items():
         if epoch > len(run.records):
             continue
+        # The paper prints it with a row for each prediction.
         confusion = run.confusions[epoch - 1].t()
         equal = int((confusion == torch.tensor(printed)).sum())
         errors, dangerous = CASE_STUDY_ERRORS[epoch]
@@ -280,6 +272,7 @@ def figure_5_comparison(run: FinishedRun) -> list[Table | str]:
 
 
 NAMES = ("figure6-plain", "figure6-mpcs")
+"""The experiments of Fig. 6: the plain run, and the run with MPCS in the loss."""
 COLUMNS = {
     "train_accuracy": "accuracy",
     "test_accuracy": "test_accuracy",
@@ -291,23 +284,22 @@ COLUMNS = {
 
 def comparison_configs(seed: int | None = None) -> list[RunConfig]:
     """Load the configs of the plain run and the MPCS run of Fig. 6, with ``seed``, by default the published seed."""
-    overrides = [
-        [] if seed is None else [f"seed={seed}", f"name={name}-seed{seed:02}"]
-        for name in NAMES
-    ]
+    if seed is None:
+        return [experiment_config(name) for name in NAMES]
     return [
-        experiment_config(name, override)
-        for name, override in zip(NAMES, overrides, strict=True)
+        experiment_config(name, [f"seed={seed}", f"name={name}-seed{seed:02}"])
+        for name in NAMES
     ]
 
 
 def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, float]:
     """Return the sum of each metric over the epochs of the MPCS run, divided by the sum for the plain run."""
-    return {
-        name: sum(record[column] for record in with_mpcs)
-        / sum(record[column] for record in plain)
-        for name, column in COLUMNS.items()
-    }
+    by_metric = dict[str, float]()
+    for name, column in COLUMNS.items():
+        of_mpcs = sum(record[column] for record in with_mpcs)
+        of_plain = sum(record[column] for record in plain)
+        by_metric[name] = of_mpcs / of_plain
+    return by_metric
 
 
 def ratios_table(ours: Mapping[str, float]) -> Table:
@@ -326,7 +318,9 @@ def seeds_table(by_seed: Sequence[Mapping[str, float]]) -> Table:
     rows = []
     for name in COLUMNS:
         values = [ratio[name] for ratio in by_seed]
-        better = sum(value > 1 if "accuracy" in name else value < 1 for value in values)
+        higher = sum(value > 1 for value in values)
+        lower = sum(value < 1 for value in values)
+        better = higher if "accuracy" in name else lower
         runs, *numbers = astuple(mean_interval(values))
         rows.append([name, *(f"{value:.4f}" for value in numbers), f"{better} of {runs}"])
     numbers = ["mean", f"{CONFIDENCE_TEXT} from", "to", "lowest seed", "highest"]

@@ -13,7 +13,15 @@ Record = Mapping[str, float]
 EXPERIMENTS = (
     "exp01",
     "exp01-breast-cancer",
-    *(f"exp{number:02}" for number in range(2, 11)),
+    "exp02",
+    "exp03",
+    "exp04",
+    "exp05",
+    "exp06",
+    "exp07",
+    "exp08",
+    "exp09",
+    "exp10",
     "case-study",
 )
 QUICK = tuple(
@@ -31,6 +39,7 @@ RECORD_FILES = {
 """The file of published metrics of each epoch, by experiment; only experiments that can be repeated exactly."""
 
 CASE_STUDY_PICKS = {**dict.fromkeys(BENCHMARKS, 132), "mpcs": 133}
+"""The epoch of the case study that each metric picks, by the name of the metric."""
 CASE_STUDY_ERRORS = {132: (5108, 2621), 133: (5128, 2605)}
 """The number of errors and of dangerous errors, by picked epoch."""
 
@@ -78,7 +87,7 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
     The column mpcs of ``published`` is compared with the column mpcs_count of ``records``, counted as in the paper.
     """
     differences: dict[int, str] = {}
-    for compared, (ours, theirs) in enumerate(zip(records, published, strict=False)):
+    for place, (ours, theirs) in enumerate(zip(records, published, strict=False)):
         unequal = []
         for column, value in theirs.items():
             name = "mpcs_count" if column == "mpcs" else column
@@ -86,14 +95,20 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
                 raise InvalidValueError(
                     "one_of", "columns of published records", column, choices=list(ours)
                 )
-            mine, printed = _four_decimals(ours[name]), _four_decimals(value)
+            mine = _four_decimals(ours[name])
+            printed = _four_decimals(value)
             if mine != printed:
                 unequal.append(f"{column} {mine} for {printed}")
         if unequal:
-            differences[compared] = f"epoch {theirs['epoch']:.0f}, {', '.join(unequal)}"
-    both = min(len(records), len(published))
-    first = min(differences, default=both)
-    return Agreement(len(published), both - len(differences), first, differences.get(first))
+            differences[place] = f"epoch {theirs['epoch']:.0f}, {', '.join(unequal)}"
+    compared = min(len(records), len(published))
+    first = min(differences, default=compared)
+    return Agreement(
+        epochs=len(published),
+        agreeing=compared - len(differences),
+        from_first=first,
+        first_difference=differences.get(first),
+    )
 
 
 @dataclass(frozen=True)
@@ -147,7 +162,11 @@ def correlations(records: Sequence[Record]) -> tuple[float, ...]:
 
 def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[MeanOverRuns, ...]:
     """Return the mean and interval of each of the `correlations` over ``runs`` with different seeds."""
-    return tuple(map(mean_interval, zip(*map(correlations, runs), strict=True)))
+    by_run = [correlations(records) for records in runs]
+    intervals = list[MeanOverRuns]()
+    for place in range(len(BENCHMARKS)):
+        intervals.append(mean_interval([of_run[place] for of_run in by_run]))
+    return tuple(intervals)
 
 
 def table_2(
@@ -156,21 +175,15 @@ def table_2(
     """Return Table II: our correlations, those of the paper in brackets, and the spread over seeds for accuracy."""
     rows = []
     for name, records in runs.items():
-        paper = (
-            [f" ({printed:.3f})" for printed in TABLE_2[name]]
-            if name in TABLE_2
-            else [""] * len(BENCHMARKS)
-        )
-        cells = [
-            f"{ours:.3f}{printed}"
-            for ours, printed in zip(correlations(records), paper, strict=True)
-        ]
+        cells = [f"{ours:.3f}" for ours in correlations(records)]
+        if name in TABLE_2:
+            numbers = zip(cells, TABLE_2[name], strict=True)
+            cells = [f"{ours} ({printed:.3f})" for ours, printed in numbers]
         spread = ""
         if name in seeds:
-            _, mean, low, high, lowest, highest = astuple(seeds[name][0])
-            spread = (
-                f"{mean:.3f} [{low:.3f}, {high:.3f}], runs {lowest:.3f} to {highest:.3f}"
-            )
+            accuracy = seeds[name][0]
+            interval = f"{accuracy.mean:.3f} [{accuracy.low:.3f}, {accuracy.high:.3f}]"
+            spread = f"{interval}, runs {accuracy.lowest:.3f} to {accuracy.highest:.3f}"
         rows.append([name, *cells, spread])
     return Table(["ours (paper)", *BENCHMARKS, "accuracy, over seeds"], rows)
 
@@ -179,10 +192,10 @@ def intervals_table(intervals: Sequence[MeanOverRuns]) -> Table:
     """Return a table of `correlations` over seeds: mean, 95 % interval, lowest and highest run."""
     from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 
-    rows = [
-        [benchmark, *(f"{value:.4f}" for value in astuple(interval)[1:])]
-        for benchmark, interval in zip(BENCHMARKS, intervals, strict=True)
-    ]
+    rows = list[list[str]]()
+    for benchmark, interval in zip(BENCHMARKS, intervals, strict=True):
+        _, *values = astuple(interval)
+        rows.append([benchmark, *(f"{value:.4f}" for value in values)])
     numbers = ["mean", f"{CONFIDENCE_TEXT} from", "to", "lowest run", "highest"]
     return Table(["Spearman of mpcs_count with", *numbers], rows)
 
@@ -205,7 +218,8 @@ def table_3(costs: Mapping[str, MetricCosts]) -> Table:
     """Return Table III: each metric's time alone, and its time with the forward pass, divided by that of accuracy."""
     rows = []
     for name, cost in costs.items():
-        printed, cells = TABLE_3.get(name), []
+        printed = TABLE_3.get(name)
+        cells = []
         for place, metric in enumerate(TIMED):
             of_paper = "" if printed is None else f" (x{printed[place] / printed[0]:.3f})"
             cells.append(

@@ -51,11 +51,9 @@ def measured(target: Tensor = SHARES, preds: Any = A, **arguments: Any) -> Any:
 
 
 def test_values_are_means_over_the_labels_of_annotators() -> None:
-    found, decided, repeated = (
-        measured(groups={"site": SITES}),
-        A.argmax(1),
-        VOTES.flatten(),
-    )
+    found = measured(groups={"site": SITES})
+    decided = A.argmax(1)
+    repeated = VOTES.flatten()
     costs = CONCERN.mpcs_weights().fill_diagonal_(0)
     constant = (SHARES @ costs).mean(0).min()
     of_rows = torch.stack([costs[votes, decided] for votes in VOTES]).mean(0)
@@ -91,9 +89,8 @@ def assert_same(one: Any, other: Any, *, rel: float = 1e-6) -> None:
     for name in names:
         assert one.value(name, "A") == pytest.approx(other.value(name, "A")), name
         ends, of_other = one.interval(name, "A"), other.interval(name, "A")
-        if (
-            name in MEANS
-        ):  # which allow for one more bad row, not for as many as are clustered
+        # They allow for one more bad row, not for as many as are clustered.
+        if name in MEANS:
             assert min(abs(a / b - 1) for a, b in zip(ends, of_other, strict=True)) < 1e-5
         else:
             assert ends == pytest.approx(of_other, rel=rel), name
@@ -113,10 +110,8 @@ def test_shares_are_weighted_rows_of_each_class_clustered_by_the_row() -> None:
 
 
 def test_clusters_and_weights_of_rows_are_those_of_their_shares() -> None:
-    patients, weights = (
-        torch.arange(240) // 4,
-        0.5 + torch.rand(240, generator=GENERATOR).double(),
-    )
+    patients = torch.arange(240) // 4
+    weights = 0.5 + torch.rand(240, generator=GENERATOR).double()
     shares = measured(preds={"A": A}, clusters=patients, weights=weights)
     of_rows = {"clusters": patients[PLACES], "weights": WEIGHTS * weights[PLACES]}
     assert_same(shares, measured(CLASSES, {"A": A[PLACES]}, **of_rows))

@@ -254,11 +254,9 @@ def test_a_metric_without_an_interval_has_none_however_it_is_passed(
     ],
 )
 def test_with_interval_takes_any_metric(make: Any, clusters: Tensor | None) -> None:
-    whole, parts, plain = (
-        WithInterval(make()),
-        [WithInterval(make()) for _ in range(2)],
-        make(),
-    )
+    whole = WithInterval(make())
+    parts = [WithInterval(make()) for _ in range(2)]
+    plain = make()
     name = type(plain).__name__.lower()
     for number, rows in enumerate(torch.arange(900).split(100)):
         units = None if clusters is None else clusters[rows]

@@ -21,14 +21,14 @@ from tests.refused import Refused
 SPEC = ConcernSpec(
     ["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5
 )
+OF_REFERRALS = ("coverage", "selective_accuracy", "selective_dangerous_rate")
 NAMES = [
     entry.name
     for entry in ENTRIES
     if entry.takes in ("decisions", "probabilities", "log_probabilities")
     and entry.is_measure
     and not entry.no_interval
-    if entry.name
-    not in ("coverage", "selective_accuracy", "selective_dangerous_rate")  # of referrals
+    and entry.name not in OF_REFERRALS
 ]
 RANKED = ["auroc", "auroc[green]"]
 WITHOUT_RANGE = {"cross_entropy"}
@@ -50,29 +50,26 @@ PREDS, TARGET = drawn()
 
 def bounds_of(result: Result[Any], names: list[str], model: str = "A") -> Tensor:
     scores = result.models[model]
-    found = [
-        [scores.bound(name, End(is_upper)) for is_upper in (False, True)] for name in names
-    ]
-    return torch.tensor(
-        [
-            [float("nan") if isinstance(end, Reason) else end for end in ends]
-            for ends in found
-        ]
-    )
+    rows = list[list[float]]()
+    for name in names:
+        low = scores.bound(name, End(is_upper=False))
+        high = scores.bound(name, End(is_upper=True))
+        rows.append([or_nan(low), or_nan(high)])
+    return torch.tensor(rows)
 
 
 def differences(result: Result[Any], names: list[str], pair: str = "BA") -> Tensor:
-    first, second = (result.paired_units[model] for model in pair)
-    ends = [
-        [first.difference_bound(second, name, End(is_upper)) for is_upper in (False, True)]
-        for name in names
-    ]
-    return torch.tensor(
-        [
-            [float("nan") if isinstance(end, Reason) else end for end in each]
-            for each in ends
-        ]
-    )
+    first, second = [result.paired_units[model] for model in pair]
+    rows = list[list[float]]()
+    for name in names:
+        low = first.difference_bound(second, name, End(is_upper=False))
+        high = first.difference_bound(second, name, End(is_upper=True))
+        rows.append([or_nan(low), or_nan(high)])
+    return torch.tensor(rows)
+
+
+def or_nan(bound: float | Reason) -> float:
+    return float("nan") if isinstance(bound, Reason) else bound
 
 
 def measure_both(**given: Any) -> Result[Any]:
@@ -94,10 +91,8 @@ def test_a_bound_lies_beyond_the_value_and_beyond_the_value_with_one_worst_row(
         for wrong in range(3):
             further = torch.full((1, 3), 1e-9, dtype=torch.float64)
             further[0, wrong] = 1 - 2e-9
-            preds, target = (
-                torch.cat([PREDS["A"], further]),
-                torch.cat([TARGET, torch.tensor([true])]),
-            )
+            preds = torch.cat([PREDS["A"], further])
+            target = torch.cat([TARGET, torch.tensor([true])])
             one_more = evaluate(
                 preds, target, concern=SPEC, metrics=[name], intervals=False
             ).value(name)
@@ -143,10 +138,8 @@ def test_bounds_of_rates_of_classes_are_their_intervals_but_allow_for_larger_wei
         assert bounds_of(BOTH, [name])[0].tolist() == pytest.approx(
             BOTH.interval(name, "A"), abs=1e-6
         )
-        (least, most), (low, high) = (
-            bounds_of(weighted, [name])[0].tolist(),
-            weighted.interval(name, "A"),
-        )
+        least, most = bounds_of(weighted, [name])[0].tolist()
+        low, high = weighted.interval(name, "A")
         assert least < low + 1e-6
         assert most > high - 1e-6
         assert (least, most) == pytest.approx((low, high), abs=0.02)
@@ -264,10 +257,8 @@ def test_more_looks_take_wider_bounds() -> None:
 @pytest.mark.parametrize("positives", [0, 40])
 def test_a_value_by_convention_has_no_bound(positives: int) -> None:
     """If all rows, or all decisions, are of one class, MCC counts as 0: one row of another class would change it."""
-    probs, target = (
-        torch.tensor([[0.9, 0.1]]).repeat(150, 1),
-        (torch.arange(150) < positives).long(),
-    )
+    probs = torch.tensor([[0.9, 0.1]]).repeat(150, 1)
+    target = (torch.arange(150) < positives).long()
     result = evaluate({"old": probs, "new": probs.clone()}, target, metrics=["mcc"])
     for requirement in ("mcc > -0.01", "mcc > old - 0.01"):
         outcome = result.check(requirement)[-1]

@@ -78,10 +78,8 @@ def test_models_are_compared_by_the_recall_of_groups() -> None:
     for name, is_true in (("referable", in_group(TARGET)), ("worst", TARGET == 4)):
         members = torch.arange(5) >= (2 if name == "referable" else 4)
         missed = [~members[probs.argmax(1)][is_true].numpy() for probs in (PROBS, OTHER)]
-        only_first, only_second = (
-            int((missed[0] & ~missed[1]).sum()),
-            int((~missed[0] & missed[1]).sum()),
-        )
+        only_first = int((missed[0] & ~missed[1]).sum())
+        only_second = int((~missed[0] & missed[1]).sum())
         expected = binomtest(only_first, only_first + only_second).pvalue
         assert by_measure[f"recall[{name}]"].p_value == pytest.approx(expected), (
             "McNemar's test of the group's rows"

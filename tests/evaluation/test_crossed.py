@@ -17,10 +17,8 @@ def scores(
 ) -> tuple[dict[str, Tensor], Tensor, dict[str, list[int]]]:
     """Return the probabilities of two models for each patient and reader, the labels, and both columns."""
     generator = torch.Generator().manual_seed(seed)
-    patient, reader = (
-        torch.arange(patients).repeat_interleave(readers),
-        torch.arange(readers).repeat(patients),
-    )
+    patient = torch.arange(patients).repeat_interleave(readers)
+    reader = torch.arange(readers).repeat(patients)
     target = (patient % 3 == 0).long()
     shared = 1 + spread * torch.randn(readers, generator=generator)[reader]
     models = {}
@@ -138,9 +136,8 @@ def test_crossed_clusters_take_units_and_frequencies() -> None:
 
 
 def test_a_metric_that_one_column_cannot_compare_is_named() -> None:
-    models, target, columns = scores(
-        40, 5, seed=0
-    )  # an interval needs at least 10 clusters
+    # An interval needs at least 10 clusters.
+    models, target, columns = scores(40, 5, seed=0)
     found = evaluate(
         models, target, clusters=columns, metrics=["quadratic_weighted_kappa", "accuracy"]
     )

@@ -118,9 +118,8 @@ def test_costs_of_several_pairs_of_classes_imply_a_range() -> None:
     stages = ConcernSpec(
         ["healthy", "mild", "severe"], weights=[[0, 1, 8], [10, 0, 2], [50, 20, 0]]
     )
-    assert curve_scale("severe", stages).implied == pytest.approx(
-        (2 / 22, 8 / 58)
-    )  # against mild, and healthy
+    # The costs are those against mild, and against healthy.
+    assert curve_scale("severe", stages).implied == pytest.approx((2 / 22, 8 / 58))
     assert curve_scale("severe", stages).others == (0, 1)
     double = ConcernSpec(stages.classes, weights=[[0, 2, 16], [20, 0, 4], [100, 40, 0]])
     assert curve_scale("severe", ConcernRange([stages], [double])).implied == pytest.approx(
@@ -240,22 +239,12 @@ def test_the_report_of_files_has_the_sentences_of_the_function(tmp_path: Path) -
 def test_a_report_without_a_curve_says_why(
     tmp_path: Path, concern: str, reason: Rule
 ) -> None:
-    file, costs, page = (
-        write(tmp_path / "large.csv", LARGE),
-        tmp_path / "costs.yaml",
-        tmp_path / "page.html",
-    )
+    file = write(tmp_path / "large.csv", LARGE)
+    costs = tmp_path / "costs.yaml"
+    page = tmp_path / "page.html"
     costs.write_text(f"classes: [benign, malignant]\n{concern}\n")
-    assert (
-        run(
-            "score",
-            file,
-            *(["--concern", str(costs)] if concern else []),
-            "--html",
-            str(page),
-        )
-        == 0
-    )
+    options = ["--concern", str(costs)] if concern else []
+    assert run("score", file, *options, "--html", str(page)) == 0
     text = re.sub("<[^>]+>", "", page.read_text().replace("\xa0", " "))
     assert "What acting on" not in text
     assert f"There are no decision curves: {reason.argument} {reason}" in text

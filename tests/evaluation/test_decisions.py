@@ -135,9 +135,8 @@ def test_the_order_of_scikit_learn_is_refused_where_it_shows(
         evaluate(torch.eye(3, dtype=torch.int64)[Y], SCORED, concern=concern)
     evaluate(SCORED, labels, class_names=None if concern else SPEC.classes, concern=concern)
     evaluate(DECIDED, labels, class_names=SPEC.classes, concern=concern)
-    evaluate(
-        labels, DECIDED, class_names=SPEC.classes, concern=concern
-    )  # which cannot be told
+    # Nothing shows that these decisions and labels are swapped.
+    evaluate(labels, DECIDED, class_names=SPEC.classes, concern=concern)
 
 
 def test_each_class_has_its_rates_and_groups_of_rows_have_metrics() -> None:
@@ -234,10 +233,8 @@ def test_predicted_labels_have_the_metrics_of_decisions_and_are_compared_with_sc
     concern: ConcernSpec | None, tmp_path: Path
 ) -> None:
     target = ["cat", "dog", "dog", "cat"] * 20
-    decided, scored = (
-        ["cat", "cat", "dog", "cat"] * 20,
-        ["0.9,0.1", "0.2,0.8", "0.4,0.6", "0.7,0.3"] * 20,
-    )
+    decided = ["cat", "cat", "dog", "cat"] * 20
+    scored = ["0.9,0.1", "0.2,0.8", "0.4,0.6", "0.7,0.3"] * 20
     for name, header, rows in (("A", "y_pred", decided), ("B", "cat,dog", scored)):
         lines = [f"{own},{label}" for own, label in zip(rows, target, strict=True)]
         (tmp_path / f"{name}.csv").write_text(

@@ -105,10 +105,8 @@ def test_rates_and_costs_at_thresholds_have_exact_intervals() -> None:
     found = evaluate_detectors(
         scores["A"], labels, points=POINTS, llr=True, thresholds=fixed
     ).first
-    misses, alarms = (
-        int((scores["A"][labels] < 0.7).sum()),
-        int((scores["A"][~labels] >= 0.7).sum()),
-    )
+    misses = int((scores["A"][labels] < 0.7).sum())
+    alarms = int((scores["A"][~labels] >= 0.7).sum())
     exact = clopper_pearson(misses, 100), clopper_pearson(alarms, 200)
     for point in POINTS:
         name = f"cost[threshold=0.7,{point_key(point)}]"
@@ -380,10 +378,8 @@ def test_the_dictionary_and_the_text_hold_everything() -> None:
 def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
     scores, labels = trials(60)
     alone = evaluate_detectors(scores["A"], labels)
-    for about_rates in (
-        "ROCCH",
-        "fewer than 30 errors",
-    ):  # the table of several has no rates
+    # The table of several detectors has no rates.
+    for about_rates in ("ROCCH", "fewer than 30 errors"):
         assert [note for note in alone.all_notes() if about_rates in note]
         assert not [
             note
@@ -500,18 +496,14 @@ def test_labels_may_be_names_of_which_one_is_that_of_targets() -> None:
 @pytest.mark.parametrize("combine", ["mean", "worst"])
 def test_trials_of_a_unit_become_one(combine: Any) -> None:
     scores, of_units = trials()
-    order, unit = (
-        torch.arange(900).flip(0),
-        torch.arange(900) // 3,
-    )  # three trials of each of 300 units
+    order = torch.arange(900).flip(0)
+    unit = torch.arange(900) // 3  # three trials of each of 300 units
     labels = of_units[unit] & ((torch.arange(900) % 3 == 1) | (combine == "mean"))
     preds = {
         name: each[unit] + torch.arange(900) % 3 - 1.0 for name, each in scores.items()
     }
-    names, site = (
-        [f"p{row:03}" for row in unit.tolist()],
-        ["ab"[row % 2] for row in unit.tolist()],
-    )
+    names = [f"p{row:03}" for row in unit.tolist()]
+    site = ["ab"[row % 2] for row in unit.tolist()]
     found = evaluate_detectors(
         {name: each[order] for name, each in preds.items()},
         labels[order],
@@ -572,9 +564,11 @@ def test_degenerate_scores_are_not_certain(clusters: Any) -> None:
                 name
             )
             assert low >= 0
-            most = {CLLR: torch.inf}.get(
-                name, 5.5 if "cost" in name else 1
-            )  # 1 + 4.5 at the second point
+            most = 1.0
+            if name == CLLR:
+                most = torch.inf
+            elif "cost" in name:
+                most = 5.5  # 1 + 4.5 at the second point
             assert high <= most + 1e-9, name
     for row in result.comparisons:
         assert row.paired.low < row.paired.high

@@ -247,10 +247,8 @@ def test_models_of_merged_parts_need_identifiers() -> None:
             whole.merge(one)
         return whole
 
-    first, second = (
-        merged("A", [0, 1], are_named=False),
-        merged("B", [1, 0], are_named=False),
-    )
+    first = merged("A", [0, 1], are_named=False)
+    second = merged("B", [1, 0], are_named=False)
     with Refused("no_further_models", "other", ["B"]):
         first.merge(second)
     first, second = merged("A", [0, 1], are_named=True), merged("B", [1, 0], are_named=True)
@@ -260,10 +258,8 @@ def test_models_of_merged_parts_need_identifiers() -> None:
 
 def test_columns_of_a_data_frame_are_classes_by_name() -> None:
     pandas = pytest.importorskip("pandas")
-    concern, shuffled = (
-        ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]]),
-        ["green", "red", "yellow"],
-    )
+    concern = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]])
+    shuffled = ["green", "red", "yellow"]
     target = torch.arange(3).repeat(40)
     probs = (
         torch.randn(120, 3, generator=torch.Generator().manual_seed(0))

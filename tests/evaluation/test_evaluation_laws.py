@@ -104,9 +104,8 @@ def check(
                 one.find(name, model),
                 other.find(name, model),
             )
-            assert other_value == pytest.approx(value, rel=1e-6, nan_ok=True), (
-                name
-            )  # a hinge loss is summed in float32
+            # A hinge loss is summed in float32.
+            assert other_value == pytest.approx(value, rel=1e-6, nan_ok=True), name
             assert (ends is None) == (other_ends is None), name
             if ends is not None and other_ends is not None and name in one_end:
                 assert min(abs(a - b) for a, b in zip(ends, other_ends, strict=True)) < 1e-6
@@ -156,10 +155,8 @@ def test_the_order_of_rows_does_not_matter(plain: Result) -> None:
     order = torch.randperm(ROWS, generator=torch.Generator().manual_seed(0))
     check(plain, result(order))
     patients = [f"patient {row // 2}" for row in range(ROWS)]
-    by_patient, shuffled = (
-        result(clusters=patients),
-        result(order, clusters=[patients[row] for row in order.tolist()]),
-    )
+    by_patient = result(clusters=patients)
+    shuffled = result(order, clusters=[patients[row] for row in order.tolist()])
     check(by_patient, shuffled)
     for name in OF_TORCHMETRICS:  # clusters have names, so their parts are the same
         assert shuffled.interval(name, "A") == pytest.approx(
@@ -184,10 +181,8 @@ def test_whole_weights_are_repeated_rows_that_are_clustered() -> None:
     weights = torch.randint(1, 4, (ROWS,), generator=torch.Generator().manual_seed(2))
     rows = torch.arange(ROWS).repeat_interleave(weights)
     counts = {entry.name for entry in METRICS if entry.is_count}
-    weighted, repeated = (
-        result(names=WEIGHTED, weights=weights),
-        result(rows, WEIGHTED, clusters=rows),
-    )
+    weighted = result(names=WEIGHTED, weights=weights)
+    repeated = result(rows, WEIGHTED, clusters=rows)
     # One more bad row, not as many as its weight says; and rows that may be missing have the mean weight, or 1.
     check(weighted, repeated, skipped=counts, one_end=MEANS, unseen=0.02)
 

@@ -87,13 +87,13 @@ def test_a_difference_is_gaffkes_of_clusters_and_one_further_that_differs_as_muc
 ) -> None:
     clusters = torch.arange(150) // size
     found = evaluate({"A": PROBS, "B": OTHER}, TARGET, metrics=["mpcs"], clusters=clusters)
-    a, b = (
+    scores = [
         meta_pattern_concern_score(
-            own, TARGET, num_classes=4, from_logits=False, reduction="none"
+            probs, TARGET, num_classes=4, from_logits=False, reduction="none"
         )
-        for own in (PROBS, OTHER)
-    )
-    changes = (b - a).double().view(-1, size).mean(1)
+        for probs in (PROBS, OTHER)
+    ]
+    changes = (scores[1] - scores[0]).double().view(-1, size).mean(1)
     most = changes.abs().max()
     counts = torch.cat([torch.ones(len(changes)), torch.zeros(2)])
     expected = bounded_mean_interval(
@@ -120,10 +120,8 @@ def test_a_worse_unit_never_raises_the_p_value(seed: int, units: int, place: int
     """If B is worse in total, making it worse in a unit where it is not better leaves no less evidence."""
     generator = torch.Generator().manual_seed(seed)
     rows = 3 * units
-    target, clusters = (
-        torch.randint(2, (rows,), generator=generator),
-        torch.arange(rows) // 3,
-    )
+    target = torch.randint(2, (rows,), generator=generator)
+    clusters = torch.arange(rows) // 3
     right = {
         name: 0.01 + 0.98 * torch.rand(rows, generator=generator, dtype=torch.float64)
         for name in "AB"
@@ -243,9 +241,8 @@ def test_a_confusion_matrix_says_what_its_rows_say(monkeypatch: pytest.MonkeyPat
     for name, interval in found.first.intervals.items():
         assert interval == pytest.approx(rows.first.intervals[name]), name
     assert found.first.class_intervals == rows.first.class_intervals
-    monkeypatch.setattr(
-        "mpcs_torch.evaluation.confusion.MAX_OF_CELLS", 80
-    )  # 5 cells at a time
+    # This sums 5 cells at a time.
+    monkeypatch.setattr("mpcs_torch.evaluation.confusion.MAX_OF_CELLS", 80)
     large = evaluate_confusion(rows.first.confusion, list("abcd"), concern=concern)
     assert large.first.values == pytest.approx(found.first.values)
     assert large.notes == ["No intervals: the matrix has too many pairs of classes."]
@@ -350,10 +347,8 @@ def test_a_mean_that_few_rows_make_has_its_bound() -> None:
     found = evaluate(
         probs, torch.ones(1000, dtype=torch.int64), metrics=["cross_entropy", "brier_score"]
     )
-    losses, counts = (
-        [0.0, *(-torch.tensor([0.7, 0.3, 1e-9]).double().log()).tolist()],
-        [0, 900, 98, 2],
-    )
+    losses = [0.0, *(-torch.tensor([0.7, 0.3, 1e-9]).double().log()).tolist()]
+    counts = [0, 900, 98, 2]
     expected = bounded_mean_interval(
         torch.tensor(losses).double(), torch.tensor(counts).double()
     )

@@ -30,10 +30,8 @@ def assert_same(scores: Scores, others: Scores) -> None:
     for name, value in scores.values.items():
         assert value == pytest.approx(others.values[name], nan_ok=True), name
         assert type(value) is type(others.values[name]), name
-        ends, expected = (
-            scores.intervals.get(name, (nan, nan)),
-            others.intervals.get(name, (nan, nan)),
-        )
+        ends = scores.intervals.get(name, (nan, nan))
+        expected = others.intervals.get(name, (nan, nan))
         assert ends == pytest.approx(expected, nan_ok=True), name
     reasons = {
         name: reason

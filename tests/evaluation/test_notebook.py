@@ -156,8 +156,10 @@ class Balanced(HTMLParser):
         self.rows = 0
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.open += [tag] * (tag != "br")
-        self.rows += tag == "tr" and "details" not in self.open
+        if tag != "br":  # which has no end
+            self.open.append(tag)
+        if tag == "tr" and "details" not in self.open:
+            self.rows += 1
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag

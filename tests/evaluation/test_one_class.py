@@ -94,11 +94,9 @@ def test_values_are_those_of_scikit_learn_by_group_too_and_models_are_compared()
 
 def test_rates_have_the_interval_of_their_counts_and_take_weights() -> None:
     found, decided = measured(), PROBS.argmax(1)
-    right, severe, predicted = (
-        ((decided == 3) & (TARGET == 3)).sum(),
-        (TARGET == 3).sum(),
-        (decided == 3).sum(),
-    )
+    right = ((decided == 3) & (TARGET == 3)).sum()
+    severe = (TARGET == 3).sum()
+    predicted = (decided == 3).sum()
     assert found.interval("sensitivity[severe]", "A") == pytest.approx(
         clopper_pearson(int(right), int(severe))
     )
@@ -190,10 +188,8 @@ def test_an_area_has_the_interval_that_detectors_have(size: int) -> None:
             assert scores.values["auroc[3]"] == pytest.approx(
                 wanted.values["area_under_roc"]
             )
-            ends, of_detector = (
-                scores.intervals.get("auroc[3]"),
-                wanted.intervals.get("area_under_roc"),
-            )
+            ends = scores.intervals.get("auroc[3]")
+            of_detector = wanted.intervals.get("area_under_roc")
             assert (ends is None) == (of_detector is None) == (size == 100), (
                 "4 clusters are too few"
             )

@@ -101,10 +101,8 @@ def test_rates_of_classes_have_the_intervals_of_scipy_and_the_values_of_scikit_l
     )
     accuracy = accuracy_score(TARGET[is_decided], decisions[is_decided])
     assert result.value("selective_accuracy") == pytest.approx(accuracy)
-    referred, severe = (
-        int(((decisions < 0) & (TARGET == 2)).sum()),
-        int((TARGET == 2).sum()),
-    )
+    referred = int(((decisions < 0) & (TARGET == 2)).sum())
+    severe = int((TARGET == 2).sum())
     expected = binomtest(referred, severe).proportion_ci()
     assert result.interval("referral_rate[severe]") == pytest.approx(
         (expected.low, expected.high)

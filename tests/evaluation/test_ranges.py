@@ -108,17 +108,16 @@ def drawn(costs: ConcernRange, draws: int = DRAWS) -> Tensor:
         one, other = low.costs(), high.costs()
         classes = len(one)
         at = torch.zeros(draws, *one.shape, dtype=torch.float64)
-        at[:, :, :classes] = (
-            uniform(draws, classes, classes)
-            if low.weights is not None
-            else uniform(draws, 1, 1)
-        )
+        if low.weights is None:
+            at[:, :, :classes] = uniform(draws, 1, 1)
+        else:
+            at[:, :, :classes] = uniform(draws, classes, classes)
         at[:, :, classes:] = uniform(draws, 1, 1)
         total += shares[:, person, None, None] * (one + at * (other - one))
     for answer, is_member in enumerate(costs.middle.members(), start=len(costs.classes)):
-        worst = total[:, :, : len(costs.classes)][..., is_member].amax(
-            2
-        )  # where the answer is wrong
+        # A wrong answer costs as much as the worst of its classes.
+        of_classes = total[:, :, : len(costs.classes)]
+        worst = of_classes[..., is_member].amax(2)
         total[:, ~is_member, answer] = worst[:, ~is_member]
     return total
 
@@ -183,9 +182,8 @@ def test_a_difference_has_a_range_and_the_cost_that_matters_most_is_named() -> N
         concern=ConcernRange([low], [high]),
     )
     assert result.over_costs is not None
-    difference = result.over_costs.ranges()[
-        "B minus A, as decided"
-    ]  # 5 x + 40 - (10 x + 1) for x of 11, 20 and 2
+    # The differences are 5 x + 40 - (10 x + 1) for x of 11, 20 and 2.
+    difference = result.over_costs.ranges()["B minus A, as decided"]
     assert difference == pytest.approx((-16 / 200, -61 / 200, 29 / 200))
     depends = (
         "The mean cost of A, as decided depends most on what taking ill for healthy costs "

@@ -128,9 +128,10 @@ def test_a_metric_of_a_training_loop_can_be_tested() -> None:
     accuracy = WithInterval(Accuracy(2))
     accuracy.update(torch.ones(100, dtype=torch.int64), torch.ones(100, dtype=torch.int64))
     assert Requirement.parse("accuracy > 96 %").check(*accuracy.compute().values()).holds
+    # The bound is 0.025 ** (1 / 100).
     assert (
         not Requirement.parse("accuracy > 97 %").check(*accuracy.compute().values()).holds
-    )  # 0.025 ** (1 / 100)
+    )
 
 
 def test_what_holds_is_returned_for_each_model_and_a_failure_shows_the_bounds() -> None:
@@ -293,10 +294,8 @@ def test_a_metric_that_was_not_measured_is_added(metric: str, told: str) -> None
 def test_a_limit_that_no_value_can_keep_or_violate_is_refused(
     requirement: str, way: str
 ) -> None:
-    probs, target = (
-        torch.eye(3)[[0, 1, 2, 0]].repeat(30, 1),
-        torch.tensor([0, 1, 2, 1]).repeat(30),
-    )
+    probs = torch.eye(3)[[0, 1, 2, 0]].repeat(30, 1)
+    target = torch.tensor([0, 1, 2, 1]).repeat(30)
     result = evaluate(probs, target, concern=ConcernSpec(3))
     with pytest.raises(ValueError, match=re.escape(way)):
         result.check(requirement)

@@ -43,10 +43,8 @@ def paid(probs: Tensor) -> Tensor:
 
 
 def test_values_are_means_of_what_decisions_cost() -> None:
-    weights, south = (
-        torch.rand(300, generator=GENERATOR).double(),
-        np.array([site == "south" for site in SITES]),
-    )
+    weights = torch.rand(300, generator=GENERATOR).double()
+    south = np.array([site == "south" for site in SITES])
     found = measured(groups={"site": SITES})
     assert found.value("mean_cost") == pytest.approx(paid(A).mean().item())
     assert found.value("regret") == pytest.approx(
@@ -170,15 +168,14 @@ def test_what_does_not_fit_is_refused(arguments: dict[str, Any], refusal: Refuse
 
 
 def written(path: Path, probs: Tensor, rows: Tensor, costs: Tensor | None = None) -> Path:
-    columns = ["id", *"abc", "label", *([] if costs is None else ["pay", "ask", "stop"])]
+    columns = ["id", *"abc", "label"]
+    if costs is not None:
+        columns += ["pay", "ask", "stop"]
     lines = [",".join(columns)]
     for row in rows.tolist():
-        values = [
-            row,
-            *probs[row].tolist(),
-            "abc"[TARGET[row]],
-            *([] if costs is None else costs[row].tolist()),
-        ]
+        values = [row, *probs[row].tolist(), "abc"[TARGET[row]]]
+        if costs is not None:
+            values += costs[row].tolist()
         lines.append(",".join(map(str, values)))
     path.write_text("\n".join(lines) + "\n")
     return path

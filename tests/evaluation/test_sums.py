@@ -157,10 +157,8 @@ def test_sums_that_wait_are_folded_before_others_are_merged() -> None:
     """Both would be folded when they are joined, the first to fewer bits than the second."""
     expected, tables = UnitSums(1000), []
     for first, last in ((0, 1200), (1200, 5200)):
-        ids, ones = (
-            torch.arange(first, last),
-            torch.ones(last - first, 1, dtype=torch.float64),
-        )
+        ids = torch.arange(first, last)
+        ones = torch.ones(last - first, 1, dtype=torch.float64)
         groups = torch.zeros_like(ids)
         expected.add(groups, in_bits(ids, None, expected.bits), ones)
         assert len(expected.ids) <= 1000, "joined at once"

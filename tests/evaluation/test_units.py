@@ -146,10 +146,8 @@ def test_the_worst_is_between_the_worst_row_and_certainty(classes: int, seed: in
     probs /= probs.sum(1, keepdim=True)
     names = torch.randint(4, (12,), generator=generator)
     units = DecisionUnits.of(names, "worst", None, classes, 12)
-    found, labels = (
-        units.probabilities(probs),
-        torch.randint(classes, (12,), generator=generator),
-    )
+    found = units.probabilities(probs)
+    labels = torch.randint(classes, (12,), generator=generator)
     assert (found >= 0).all()
     torch.testing.assert_close(found.sum(1), torch.ones(len(found), dtype=torch.float64))
     reached = found.flip(1).cumsum(1)

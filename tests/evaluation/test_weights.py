@@ -123,11 +123,9 @@ def test_metrics_without_sample_weight_have_weighted_sums(clusters: Any) -> None
 def test_functions_of_rows_have_their_weights_and_must_use_them() -> None:
     def off(rows: Rows) -> torch.Tensor:
         wrong = (rows.probs.argmax(1) != rows.target).double()
-        return (
-            wrong.mean()
-            if rows.weights is None
-            else wrong @ rows.weights / rows.weights.sum()
-        )
+        if rows.weights is None:
+            return wrong.mean()
+        return wrong @ rows.weights / rows.weights.sum()
 
     found = measured(
         weights=WEIGHTS,
@@ -141,9 +139,8 @@ def test_functions_of_rows_have_their_weights_and_must_use_them() -> None:
                 "off": lambda rows: (rows.probs.argmax(1) != rows.target).double().mean()
             },
         )
-    is_right = [
-        "right" if right else "wrong" for right in PROBS.argmax(1) == TARGET
-    ]  # where weights change nothing
+    # In each of these two groups, weights do not change the value.
+    is_right = ["right" if right else "wrong" for right in PROBS.argmax(1) == TARGET]
     by_group = measured(
         weights=WEIGHTS, metrics={"off": off}, groups={"decision": is_right}
     )
@@ -156,9 +153,8 @@ def test_functions_of_rows_have_their_weights_and_must_use_them() -> None:
 def test_areas_keep_their_interval_with_weights_of_1_and_with_annotators_who_agree(
     clusters: Any,
 ) -> None:
-    few = torch.where(
-        (TARGET == 2) & (torch.arange(300) > 30), 0, TARGET
-    )  # of which bounds hold
+    # Only a few rows are of class c.
+    few = torch.where((TARGET == 2) & (torch.arange(300) > 30), 0, TARGET)
     plain = measured(target=few, metrics=["auroc[c]"], clusters=clusters).interval(
         "auroc[c]"
     )
@@ -276,21 +272,15 @@ def test_frequencies_are_repeated_independent_rows(
     given = [PROBS.argmax(1), OTHER.argmax(1)] if kind == "decisions" else [PROBS, OTHER]
     target = SOFT if kind == "soft_labels" else TARGET
     takes = {"soft_labels"} if kind == "soft_labels" else {"decisions"}
-    takes |= {"probabilities", "log_probabilities"} if kind == "probabilities" else set()
-    wanted: Any = [
+    if kind == "probabilities":
+        takes |= {"probabilities", "log_probabilities"}
+    wanted: list[Any] = [
         entry for entry in ENTRIES if entry.takes in takes and entry.family != "referrals"
     ]
     if weights is not None:
-        wanted = [
-            entry
-            for entry in wanted
-            if (
-                takes_weights(entry.make(3))
-                if isinstance(entry.of, str)
-                else entry.of.takes_weights
-            )
-        ]
-    wanted = [MulticlassCohenKappa(3)] if kind == "torchmetrics" else wanted
+        wanted = [entry for entry in wanted if has_weights(entry)]
+    if kind == "torchmetrics":
+        wanted = [MulticlassCohenKappa(3)]
     columns = {"clusters": clusters, "weights": weights}
     fixed: dict[str, Any] = {"metrics": wanted, "class_names": list("abc")}
     once = {
@@ -311,9 +301,8 @@ def test_frequencies_are_repeated_independent_rows(
 def test_frequencies_go_with_parts_units_and_shares_of_classes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        "mpcs_torch.evaluation.rows.REPEATED", 100
-    )  # so that there are several parts
+    # Rows are repeated in parts of 100 scores, so that there are several parts.
+    monkeypatch.setattr("mpcs_torch.evaluation.rows.REPEATED", 100)
     shares = [0.9, 0.08, 0.02]
     found = measured(frequencies=FREQUENCIES, prevalence=shares)
     exactly_alike(
@@ -378,10 +367,8 @@ def test_bounds_of_weighted_rows_need_the_largest_weight_of_any_row() -> None:
 
 
 def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
-    path, page = (
-        written(tmp_path / "a.csv", PROBS, torch.arange(300), w=WEIGHTS.tolist()),
-        tmp_path / "page.html",
-    )
+    path = written(tmp_path / "a.csv", PROBS, torch.arange(300), w=WEIGHTS.tolist())
+    page = tmp_path / "page.html"
     save_concern(CONCERN, tmp_path / "concern.yaml")
     options = ("--concern", tmp_path / "concern.yaml", "--html", page)
     assert run("score", path, "--weight", "w", *options) == 0
@@ -399,3 +386,9 @@ def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
         "the interval of weighted rows, not Clopper and Pearson's of counts"
     )
     assert "What referring samples" in text
+
+
+def has_weights(entry: Any) -> bool:
+    if isinstance(entry.of, str):
+        return takes_weights(entry.make(3))
+    return bool(entry.of.takes_weights)

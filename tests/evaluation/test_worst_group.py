@@ -144,9 +144,8 @@ def test_in_a_collection_groups_reach_the_metrics_that_take_them() -> None:
         }
     )
     clusters = torch.arange(120) // 2
-    for rows in torch.arange(120).split(
-        40
-    ):  # metrics that share states are found after the first batch
+    # Metrics that share states are found after the first batch.
+    for rows in torch.arange(120).split(40):
         weights = torch.ones(len(rows))
         collection.update(
             LOGITS[rows],
@@ -311,10 +310,10 @@ def test_groups_that_may_be_the_worst_are_those_whose_difference_may_be_zero(
     metric: str,
 ) -> None:
     wrong = [30, 5, 22, 18, 12, 0]
-    low, high = (
-        [stats.binomtest(each, 100).proportion_ci()[end] for each in wrong]
-        for end in (0, 1)
-    )  # Clopper-Pearson
+    # These are the intervals of Clopper and Pearson.
+    intervals = [stats.binomtest(number, 100).proportion_ci() for number in wrong]
+    low = [interval.low for interval in intervals]
+    high = [interval.high for interval in intervals]
     ratio = stats.norm.ppf(1 - 0.05 / 5) / stats.norm.ppf(0.975)
     expected = ["0"]
     for place in (2, 3, 4, 1, 5):

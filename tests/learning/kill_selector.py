@@ -55,9 +55,8 @@ def check(folder: Path, entered: int) -> int:
     )
     before = {path.name for path in folder.iterdir()}
     last = selector.epochs[-1].number
-    selector.update(
-        {}, epoch=last, **values(last)
-    )  # recorded already: only finishes pending work
+    # The epoch is recorded already, so this only finishes pending work.
+    selector.update({}, epoch=last, **values(last))
     owned = {epoch.file for epoch in selector.epochs if epoch.file}
     found = {path.name for path in folder.iterdir()} - {"manifest.json", "epoch-00003.pt"}
     assert found == owned, f"left over or missing: {found ^ owned}"

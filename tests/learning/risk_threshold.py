@@ -30,10 +30,8 @@ def risk_threshold(
     guarantee = (
         "in expectation" if confidence is None else f"with confidence {confidence:g}"
     )
-    losses, counted = (
-        loss.double() / highest_loss,
-        torch.ones(len(risk), 1, dtype=torch.bool),
-    )
+    losses = loss.double() / highest_loss
+    counted = torch.ones(len(risk), 1, dtype=torch.bool)
     name, limit = f"max_loss {max_loss:g} {guarantee}", max_loss / highest_loss
     rate = LimitedRate(
         name, limit, confidence, losses[:, None], counted, scale=highest_loss

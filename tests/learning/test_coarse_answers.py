@@ -61,10 +61,8 @@ def test_the_answer_of_minimum_expected_cost_is_given(seed: int) -> None:
 
 
 def test_metrics_count_wrong_and_dangerous_answers() -> None:
-    decisions, target = (
-        torch.tensor([RED, RED_OR_YELLOW, RED_OR_YELLOW, NOT_RED, -1]),
-        torch.tensor([1, 0, 2, 0, 3]),
-    )
+    decisions = torch.tensor([RED, RED_OR_YELLOW, RED_OR_YELLOW, NOT_RED, -1])
+    target = torch.tensor([1, 0, 2, 0, 3])
     counts = details(DangerousErrors(4, concern=LIGHTS), decisions, target)
     assert [count.item() for count in counts] == [2, 3, 4, 5], (
         "green for red or yellow, and not red for red"
@@ -118,11 +116,12 @@ def test_rows_are_answered_alike_alone_and_in_batches_and_after_a_file(
     rule = DecisionRule(LIGHTS, [Limit(0.05), Limit(0.1, "any", of="decided")])
     generator = torch.Generator().manual_seed(0)
     target = torch.randint(4, (2000,), generator=generator)
+    # The scores have ties.
     logits = (
         (2 * torch.eye(4)[target] + torch.randn(2000, 4, generator=generator))
         .mul(2)
         .round()
-    )  # with ties
+    )
     rule.fit(logits, target)
     together = rule.assess(logits)
     assert set(together.decision.tolist()) >= {-1, RED, RED_OR_YELLOW}

@@ -35,10 +35,8 @@ def test_decisions_and_costs_by_hand() -> None:
     probs = torch.tensor([[0.45, 0.0, 0.55], [0.3, 0.3, 0.4]], dtype=torch.float64)
     assert softened(HARM, 0.1).tolist()[0] == pytest.approx([0, 0.1, 1])
     assert decide(probs, HARM, 1.0).tolist() == [2, 2]
-    assert decide(probs, HARM, 0.1).tolist() == [
-        2,
-        0,
-    ]  # the costs of 2 are 0.6, of 0 0.4 + 0.03
+    # In the second row, the decision 2 costs 0.6, and 0 costs 0.4 + 0.03.
+    assert decide(probs, HARM, 0.1).tolist() == [2, 0]
 
 
 def test_effects_are_expected_by_the_probabilities() -> None:
@@ -83,16 +81,14 @@ def test_the_calibration_with_the_better_score_is_taken() -> None:
     shifted = logits + torch.tensor([0.0, 0.0, 1.5])
     assert best_calibration(shifted, target, one_way).method == "vector"
     few = best_calibration(logits[:60], target[:60], one_way)
-    assert (
-        few.method == "temperature"
-    )  # the odds are right, and 60 samples are few for six parameters
+    # The odds are right, and 60 samples are few for six parameters.
+    assert few.method == "temperature"
     assert torch.equal(few.probs, calibrated(logits[:60], target[:60], "temperature"))
     assert few.score == pytest.approx(
         log_score(few.probs, target[:60], one_way).mean().item()
     )
-    assert (
-        best_calibration(shifted, target, HARM).method == "temperature"
-    )  # margins of equal size shift no class
+    # Margins of equal size shift no class.
+    assert best_calibration(shifted, target, HARM).method == "temperature"
 
 
 def accurate_but_overconfident(size: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -47,10 +47,8 @@ def rate_at(step: int) -> float:
 def test_one_limit_per_sample_is_that_of_a_risk_threshold(
     rows: list[tuple[int, bool]], at_most: float, confidence: float | None
 ) -> None:
-    kinds, loss = (
-        torch.tensor([kind for kind, _ in rows]),
-        torch.tensor([wrong for _, wrong in rows]),
-    )
+    kinds = torch.tensor([kind for kind, _ in rows])
+    loss = torch.tensor([wrong for _, wrong in rows])
     rate = LimitedRate(
         "errors", at_most, confidence, loss[:, None], torch.ones_like(loss)[:, None]
     )

@@ -330,9 +330,8 @@ def test_a_huge_cluster_that_calibrates_counts_too() -> None:
     preds = 4 * torch.eye(3)[target] + 0.1 * torch.randn(
         len(target), 3, generator=torch.Generator().manual_seed(0)
     )
-    preds[is_huge, :] = preds[is_huge, :].roll(
-        1, dims=1
-    )  # all of their decisions are wrong
+    # All decisions for these rows are wrong.
+    preds[is_huge, :] = preds[is_huge, :].roll(1, dims=1)
     target[0] = 2
     for seed in range(4):
         rule = DecisionRule(SKIN, Limit(0.1, "any"), calibration="temperature", seed=seed)
@@ -397,9 +396,8 @@ def test_a_limit_that_is_none_is_named(
 
 def test_decisions_that_no_limit_counts_are_never_referred() -> None:
     target = torch.arange(1000) % 2
-    logits = torch.randn(
-        1000, 2, generator=torch.Generator().manual_seed(0)
-    )  # of a model that knows nothing
+    # The probabilities are those of a model that knows nothing.
+    logits = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0))
     rule = DecisionRule(
         ConcernSpec(["benign", "malignant"]),
         Limit(0.05, "any", of="decided benign"),

@@ -101,10 +101,8 @@ def test_the_softmax_margin_loss_takes_shares_of_classes(label_smoothing: float)
     torch.testing.assert_close(
         softmax_margin_loss(logits, shares, reduction="none", **settings), expected
     )
-    images, mixed = (
-        logits.unsqueeze(2).expand(-1, -1, 2),
-        0.7 * shares + 0.3 * shares.flip(0),
-    )
+    images = logits.unsqueeze(2).expand(-1, -1, 2)
+    mixed = 0.7 * shares + 0.3 * shares.flip(0)
     loss = SoftmaxMarginLoss(concern, margin=2.0)(
         images, mixed.unsqueeze(2).expand(-1, -1, 2)
     )
@@ -148,10 +146,8 @@ def test_with_share_or_margin_zero_they_equal_cross_entropy(
     reduction: str, label_smoothing: float, weighted: bool
 ) -> None:
     logits, target, _ = draw(3)
-    logits, target = (
-        logits.reshape(7, 5, 1).expand(7, 5, 2),
-        target.reshape(7, 1).repeat(1, 2),
-    )
+    logits = logits.reshape(7, 5, 1).expand(7, 5, 2)
+    target = target.reshape(7, 1).repeat(1, 2)
     target[0, 1] = -100
     weight = (
         torch.tensor([1.0, 2.0, 0.5, 0.0, 3.0], dtype=torch.float64) if weighted else None
@@ -318,10 +314,8 @@ def test_probabilities_in_place_of_logits_are_warned_of_whatever_dimensions_foll
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
 def test_gradients_of_single_samples(loss: nn.Module) -> None:
-    logits, target = (
-        torch.randn(5, 3, generator=torch.Generator().manual_seed(0)),
-        torch.tensor([0, 2, 1, 1, 0]),
-    )
+    logits = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    target = torch.tensor([0, 2, 1, 1, 0])
     found = vmap(grad(lambda one, label: loss(one.unsqueeze(0), label.unsqueeze(0))))(
         logits, target
     )

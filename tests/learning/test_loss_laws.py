@@ -223,27 +223,20 @@ def test_single_precision_gives_the_loss_and_the_gradient_of_double_precision(
         reduction="none",
     ).sum()
     kept = target >= 0
-    exact /= (
-        1
-        if reduction == "sum"
-        else (weight[target[kept]].double().sum() if weighted else kept.sum())
-    )
+    if reduction != "sum":
+        exact /= kept.sum() if weight is None else weight[target[kept]].double().sum()
     assert loss(logits, target).item() == pytest.approx(exact.item(), rel=2e-5)
-    single, double = (
-        gradient_of(loss, logits, target),
-        gradient_of(loss, logits.double(), target),
-    )
-    each = (
-        3.0
-        if reduction == "sum"
-        else 3.0 / (weight[target[kept]].sum().item() if weighted else kept.sum().item())
-    )
-    torch.testing.assert_close(single.double(), double, rtol=1e-3, atol=1e-6 * each)
+    single = gradient_of(loss, logits, target)
+    double = gradient_of(loss, logits.double(), target)
+    of_row = 3.0
+    if reduction != "sum":
+        total = kept.sum() if weight is None else weight[target[kept]].sum()
+        of_row = 3.0 / total.item()
+    torch.testing.assert_close(single.double(), double, rtol=1e-3, atol=1e-6 * of_row)
 
 
-@pytest.mark.filterwarnings(
-    "ignore:`torch.jit.script` is deprecated:FutureWarning"
-)  # of torch itself
+# torch itself raises this warning.
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:FutureWarning")
 def test_derivatives_of_every_kind() -> None:
     logits, target, _ = draw(6)
     target[2] = -100

@@ -138,9 +138,8 @@ def test_a_scheduler_of_a_used_optimizer_starts_from_its_first_learning_rate() -
     first = MPCSLR(own, warmup_steps=4)
     first.step(0.8)
     first.step(0.4)
-    second = MPCSLR(
-        own, reference=0.8, warmup_steps=4, last_epoch=1
-    )  # as skorch does when training goes on
+    # skorch does this when training goes on.
+    second = MPCSLR(own, reference=0.8, warmup_steps=4, last_epoch=1)
     assert second.base_lrs == [0.1]
     second.step(0.4)
     assert own.param_groups[0]["lr"] == pytest.approx(0.1 * 4 / 5 / 2)
@@ -182,9 +181,8 @@ class Loop:
         if operation in OTHERS:
             self.other = OTHERS[operation](self.optimizer)
         elif operation == "add":
-            self.other = (
-                None if isinstance(self.other, LambdaLR) else self.other
-            )  # which fails at the next step
+            if isinstance(self.other, LambdaLR):
+                self.other = None  # it would fail at the next step
             self.optimizer.add_param_group({"params": [weight()], "lr": 0.01 + value})
         elif operation == "by hand":
             self.optimizer.param_groups[-1]["lr"] = 0.01 + value
@@ -279,9 +277,7 @@ def test_a_cosine_is_multiplied_by_the_factor_and_resumes() -> None:
     score, cosine = with_cosine(own)
     factor = 1.0
     for n in range(1, 21):
-        if (
-            n % 4 == 0
-        ):  # after an evaluation; the rate of the next batch is the first with this factor
+        if n % 4 == 0:  # an evaluation; its factor holds from the next batch on
             factor = 1 / n
             score.step(factor)
         own.step()
@@ -433,9 +429,8 @@ def test_a_score_that_is_better_when_higher_is_told() -> None:
         scheduler.step(-0.3)
     scheduler.step(0.5)
     scheduler.optimizer.param_groups[0]["lr"] = 0.02
-    with pytest.warns(
-        UserWarning, match="is overwritten"
-    ):  # one warning does not hide another
+    # One warning does not hide another.
+    with pytest.warns(UserWarning, match="is overwritten"):
         scheduler.step(0.5)
 
 

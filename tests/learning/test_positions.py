@@ -53,11 +53,9 @@ def test_a_fit_to_images_is_a_fit_to_pixels_in_the_clusters_of_their_images() ->
 
 def test_groups_weights_clusters_and_costs_are_of_images() -> None:
     logits, target = images(400, 0)
-    sites, patients, weights = (
-        ["north", "south"] * 200,
-        torch.arange(400) // 2,
-        torch.rand(400) + 0.5,
-    )
+    sites = ["north", "south"] * 200
+    patients = torch.arange(400) // 2
+    weights = torch.rand(400) + 0.5
     amounts = torch.rand(400, 2, SIDE, SIDE) + 0.1
     costs = costs_if_wrong(amounts)
     limit = Limit(0.2, by="site")

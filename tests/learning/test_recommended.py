@@ -95,10 +95,8 @@ def measured(
         for true, made in pairs
         if made >= 0 or concern.refer is not None
     )
-    right, referred = (
-        sum(true == made for true, made in pairs),
-        sum(made < 0 for _, made in pairs),
-    )
+    right = sum(true == made for true, made in pairs)
+    referred = sum(made < 0 for _, made in pairs)
     return right / len(pairs), errors / len(pairs), paid / len(pairs), referred / len(pairs)
 
 
@@ -388,10 +386,8 @@ def test_copies_of_samples_in_clusters_choose_and_decide_as_the_samples_alone() 
     logits, target, patients = repeated(5)
     alone, labels = {name: each[::5] for name, each in logits.items()}, target[::5]
     recipe = recommended(LIGHTS, refer=Limit(0.1))
-    choice, expected = (
-        recipe.choose(logits, target, clusters=patients),
-        recipe.choose(alone, labels),
-    )
+    choice = recipe.choose(logits, target, clusters=patients)
+    expected = recipe.choose(alone, labels)
     assert choice.name == expected.name
     names = [f"patient {code}" for code in patients.tolist()]
     assert str(recipe.choose(logits, target, clusters=names)) == str(choice)

@@ -168,10 +168,8 @@ def test_a_rule_decides_for_the_lowest_expected_cost_of_each_row(costs: Tensor) 
 
 
 def test_a_rare_dear_error_is_not_lost_by_rounding() -> None:
-    logits, costs = (
-        torch.tensor([[0.0, -25.0]]),
-        costs_if_wrong([[1e13, 1.0]]),
-    )  # 1 - p is 1.4e-11, and p rounds to 1
+    logits = torch.tensor([[0.0, -25.0]])
+    costs = costs_if_wrong([[1e13, 1.0]])  # 1 - p is 1.4e-11, and p rounds to 1
     rule = DecisionRule(ConcernSpec(2), calibration=None)
     assert rule(logits, costs).item() == 1
     assert rule(logits, costs.clamp(max=1e9)).item() == 0

@@ -42,11 +42,9 @@ def test_values_are_means_of_the_risks_and_costs_of_decisions() -> None:
     logits, target = drawn(500, 0)
     target[::3] = -100
     of_rows = assessed(logits)
-    probs, decided, is_known = (
-        logits.softmax(1).numpy(),
-        of_rows.decision.numpy(),
-        (target >= 0).numpy(),
-    )
+    probs = logits.softmax(1).numpy()
+    decided = of_rows.decision.numpy()
+    is_known = (target >= 0).numpy()
     assert set(decided.tolist()) == {-1, 0, 1, 2}
     padded = np.pad(DANGEROUS, ((0, 0), (0, 1)))
     for estimate, losses in zip(

@@ -220,9 +220,8 @@ def test_a_count_has_its_interval_and_names_the_epochs_that_it_does_not_tell_apa
     assert rows["the rule"]["dangerous"] == "4 [1.09, 10.2]"
     assert rows["the rule"][AS_GOOD] == "1, 3 (2 epochs)"  # 4 of 16 and 4 of 33 errors
     assert rows["dangerous"]["dangerous"] == "3 (-1) [0.619, 8.77]"
-    assert (
-        rows["dangerous"][AS_GOOD] == "1 to 3 (3 epochs)"
-    )  # also those outside of the limits of the rule
+    # Epochs outside of the limits of the rule are ranked, too.
+    assert rows["dangerous"][AS_GOOD] == "1 to 3 (3 epochs)"
     assert rows["accuracy"][AS_GOOD] == ""
 
 

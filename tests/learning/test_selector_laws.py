@@ -166,10 +166,9 @@ def test_what_is_accepted_can_be_resumed_and_loaded(
         selector = CheckpointSelector(folder, RULE, flush=False)
         selector.update("first", epoch=-1, mpcs=1.0)
         before = image_of(folder)
-        values = {
-            "mpcs": mpcs,
-            **({name: other} if name not in ("mpcs", "state", "epoch", "self") else {}),
-        }
+        values = {"mpcs": mpcs}
+        if name not in ("mpcs", "state", "epoch", "self"):
+            values[name] = other
         refusal = None
         try:
             selector.update(lambda: state, epoch=epoch, **values)
@@ -256,18 +255,12 @@ def test_a_resumed_selector_equals_an_unbroken_one(
         resumed = CheckpointSelector(Path(place) / "resumed", rule, flush=False, **options)
         for epoch, (mpcs, accuracy) in enumerate(scores):
             if epoch in restarts:
-                opened = (
-                    CheckpointSelector.open(resumed.folder, flush=False)
-                    if epoch
-                    else resumed
-                )
-                resumed = (
-                    opened
-                    if epoch % 2
-                    else CheckpointSelector(
+                if epoch % 2:
+                    resumed = CheckpointSelector.open(resumed.folder, flush=False)
+                else:
+                    resumed = CheckpointSelector(
                         resumed.folder, rule, resume=True, flush=False, **options
                     )
-                )
             for selector in (unbroken, resumed):
                 selector.update(
                     {"epoch": torch.tensor(epoch)},
@@ -282,9 +275,8 @@ def test_a_resumed_selector_equals_an_unbroken_one(
                 assert unbroken.best.key == resumed.best.key
                 assert unbroken.load_best() == {"epoch": torch.tensor(unbroken.best.number)}
             if options["keep_at_most"] is None:
-                assert [unbroken.best][: unbroken.best is not None] == rule.ranking(
-                    unbroken.epochs
-                )[:1]
+                ranking = rule.ranking(unbroken.epochs)
+                assert unbroken.best == (ranking[0] if ranking else None)
 
 
 def test_the_record_is_readable_after_a_kill_at_any_byte(tmp_path: Path) -> None:
@@ -490,9 +482,8 @@ def traced(function: Callable[[], object], at: int) -> int:
     return lines
 
 
-@pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # files that nobody could close
+# Nobody could close the files that are open at an interrupt.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_any_line_of_an_update_loses_nothing(tmp_path: Path) -> None:
     """The same selector goes on, as in a notebook; or another process does."""
 
@@ -618,9 +609,9 @@ def test_wrong_settings_are_refused(
 def test_ten_thousand_updates_take_less_than_a_minute(tmp_path: Path) -> None:
     import time
 
-    falling, within = (
-        RULE,
-        SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within={"accuracy": 0.5}),
+    falling = RULE
+    within = SelectionRule(
+        "mpcs", {"mpcs": "min", "accuracy": "max"}, within={"accuracy": 0.5}
     )
     for rule, options in (
         (falling, {}),

@@ -91,10 +91,8 @@ def test_losses_that_meet_the_limit_in_expectation_exactly_are_within_it(
     share: Fraction, losses: list[Fraction], highest: Fraction
 ) -> None:
     """In whole numbers; a millionth more is not."""
-    risk, loss = (
-        torch.arange(len(losses)).double(),
-        torch.tensor([float(loss * highest) for loss in losses], dtype=torch.float64),
-    )
+    risk = torch.arange(len(losses)).double()
+    loss = torch.tensor([float(loss * highest) for loss in losses], dtype=torch.float64)
     budget = share * (len(losses) + 1) - 1
     settings = {"max_loss": float(share * highest), "highest_loss": float(highest)}
     if budget < 0:
@@ -146,9 +144,8 @@ def brute(
         if confidence is None:
             holds = losses + 1 <= max_loss * (n + 1) + 1e-9
         else:
-            holds = binom.cdf(losses, n, max_loss) <= (1 - confidence) * (
-                1 + 1e-12
-            )  # scipy may round a tie up
+            # SciPy may round a tie up.
+            holds = binom.cdf(losses, n, max_loss) <= (1 - confidence) * (1 + 1e-12)
         if holds:
             best = threshold
     return best

@@ -30,10 +30,8 @@ def test_a_sweep_gives_the_records_of_its_runs_and_goes_on_where_it_stopped(
     assert found["exp01-seed00"] != found["exp01-seed01"]
 
     monkeypatch.setattr("mpcs_torch.trainer.folder.run_in_processes", in_this_process)
-    whole, cut = (
-        tmp_path / "exp01-seed00" / "records.csv",
-        tmp_path / "exp01-seed01" / "records.csv",
-    )
+    whole = tmp_path / "exp01-seed00" / "records.csv"
+    cut = tmp_path / "exp01-seed01" / "records.csv"
     written = whole.stat().st_mtime_ns
     cut.write_text("".join(cut.read_text().splitlines(keepends=True)[:3]))
     for name in ("result.json", "resume.pt"):

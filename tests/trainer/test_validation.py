@@ -22,10 +22,8 @@ from tests.trainer.toy import toy_config, toy_data
 
 def numbered(size: int, classes: int, clusters: torch.Tensor | None = None) -> DataSplits:
     """Each sample's input is its number."""
-    inputs, labels = (
-        torch.arange(size, dtype=torch.float32).unsqueeze(1),
-        torch.arange(size) % classes,
-    )
+    inputs = torch.arange(size, dtype=torch.float32).unsqueeze(1)
+    labels = torch.arange(size) % classes
     return DataSplits(
         Split(inputs, labels, clusters),
         Split(inputs, labels),

@@ -40,9 +40,8 @@ def test_clopper_pearson_equals_that_of_scipy(
     errors = data.draw(st.one_of(st.integers(0, trials), st.sampled_from([0, trials])))
     expected = binomtest(errors, trials).proportion_ci(confidence, method="exact")
     found = clopper_pearson(errors, trials, confidence=confidence)
-    assert found == pytest.approx(
-        (expected.low, expected.high), rel=1e-9, abs=1e-11
-    )  # theirs is a root to 2e-12
+    # SciPy finds the root to 2e-12.
+    assert found == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-11)
 
 
 @pytest.mark.parametrize(

@@ -180,8 +180,7 @@ def test_the_difference_that_is_named_is_shown_in_nine_of_ten_samples(
             r"One of about (\S+) would have been shown with a chance of 9 in 10", told
         )[1]
     )  # type: ignore[index]
-    drawn = named + np.random.default_rng(0).normal(
-        size=20_000
-    )  # intervals of half width 1.96 have this spread
+    # Intervals of half width 1.96 have this spread.
+    drawn = named + np.random.default_rng(0).normal(size=20_000)
     p_values = 2 * norm.sf(np.abs(drawn))
     assert (p_values * comparisons <= 0.05).mean() == pytest.approx(0.9, abs=0.02)

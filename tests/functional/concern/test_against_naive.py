@@ -96,14 +96,13 @@ def test_intervals_of_float32_are_exact_and_those_of_float64_to_rounding(t: int)
     values = torch.tensor(
         [*exact_edges, *(draw.random() for _ in range(1000))], dtype=torch.float64
     )
+    # The first class is the most probable one.
     for confidence in (
         values[values > 0.5],
         values[values > 0.5].float(),
-    ):  # the first class is the most probable one
-        probs, target = (
-            torch.stack([confidence, 1 - confidence], dim=1),
-            torch.zeros(len(confidence)).long(),
-        )
+    ):
+        probs = torch.stack([confidence, 1 - confidence], dim=1)
+        target = torch.zeros(len(confidence)).long()
         scores = meta_pattern_concern_score(
             probs, target, num_classes=2, k=1, t=t, from_logits=False, reduction="none"
         )

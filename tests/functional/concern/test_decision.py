@@ -39,10 +39,8 @@ def test_decisions_have_the_minimum_expected_cost(seed: int) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool])
 def test_costs_may_be_whole_numbers(dtype: torch.dtype) -> None:
-    probs, costs = (
-        torch.tensor([[0.6, 0.3, 0.1]]),
-        torch.tensor([[0, 0, 1], [1, 0, 0], [1, 1, 0]]),
-    )
+    probs = torch.tensor([[0.6, 0.3, 0.1]])
+    costs = torch.tensor([[0, 0, 1], [1, 0, 0], [1, 1, 0]])
     decided = least_concern_decision(probs, concern=costs.to(dtype), from_logits=False)
     assert (
         decided.tolist()
@@ -214,9 +212,8 @@ def test_classes_that_do_not_occur_in_the_deployment_are_never_decided_for() -> 
         "training_priors": even,
         "priors": absent,
     }
-    logits = torch.tensor(
-        [[200.0, 0.0], [0.0, 0.0], [500.0, -torch.inf]]
-    )  # the softmax of the first underflows
+    # The softmax of the first row underflows.
+    logits = torch.tensor([[200.0, 0.0], [0.0, 0.0], [500.0, -torch.inf]])
     assert least_concern_decision(logits, **settings).tolist() == [1, 1, 1]
     certain = torch.tensor([[1.0, 0.0]])
     assert least_concern_decision(certain, **settings, from_logits=False).tolist() == [1]

@@ -107,10 +107,8 @@ def test_binary_scores_of_class_1_stand_for_both_classes() -> None:
 
 def test_functions_take_a_spec() -> None:
     spec = ConcernSpec(3, releases=[[0, 1]], factor=0.2, concession=0.02)
-    logits, target = (
-        torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 2.0], [1.5, 1.0, 0.0]]),
-        torch.tensor([0, 0, 2]),
-    )
+    logits = torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 2.0], [1.5, 1.0, 0.0]])
+    target = torch.tensor([0, 0, 2])
     found = meta_pattern_concern_score(logits, target, num_classes=3, concern=spec)
     assert found == MetaPatternConcernScore(num_classes=3, concern=spec)(logits, target)
     assert found == meta_pattern_concern_score(
@@ -132,10 +130,8 @@ def test_functions_take_a_spec() -> None:
 
 def test_functions_take_a_spec_of_many_classes() -> None:
     spec = ConcernSpec(20_000, releases=[[0, 1]], factor=0.2)
-    logits, target = (
-        torch.zeros(2, 20_000).index_fill_(1, torch.tensor([1]), 20.0),
-        torch.tensor([0, 2]),
-    )
+    logits = torch.zeros(2, 20_000).index_fill_(1, torch.tensor([1]), 20.0)
+    target = torch.tensor([0, 2])
     found = meta_pattern_concern_score(logits, target, num_classes=20_000, concern=spec)
     assert found == MetaPatternConcernScore(num_classes=20_000, concern=spec)(
         logits, target
@@ -211,10 +207,8 @@ def test_the_core_compiles_once_for_all_batch_sizes(num_classes: int) -> None:
     counter = CompileCounter()
     compiled = torch.compile(core, fullgraph=True, dynamic=True, backend=counter)
     for size in (8, 9, 2000):
-        preds, target = (
-            torch.randn(size, num_classes),
-            torch.randint(0, num_classes, (size,)),
-        )
+        preds = torch.randn(size, num_classes)
+        target = torch.randint(0, num_classes, (size,))
         assert compiled(preds, target).tolist() == pytest.approx(
             core(preds, target).tolist(), rel=1e-12
         )

@@ -21,10 +21,8 @@ def benefit(**settings: Any) -> float:
 
 def test_acting_on_all_and_on_none() -> None:
     share = TARGET.double().mean().item()
-    every, none = (
-        torch.tensor([[0.0, 1.0]]).repeat(200, 1),
-        torch.tensor([[1.0, 0.0]]).repeat(200, 1),
-    )
+    every = torch.tensor([[0.0, 1.0]]).repeat(200, 1)
+    none = torch.tensor([[1.0, 0.0]]).repeat(200, 1)
     settings: dict[str, Any] = {"num_classes": 2, "threshold": 0.25, "from_logits": False}
     assert net_benefit(every, TARGET, **settings).item() == pytest.approx(
         share - (1 - share) / 3

@@ -74,10 +74,8 @@ def test_the_order_of_equal_rows_does_not_matter(classes: int, dtype: torch.dtyp
 
 def test_whole_weights_are_repeated_samples() -> None:
     generator = torch.Generator().manual_seed(0)
-    risk, loss = (
-        torch.randint(10, (50,), generator=generator) / 10,
-        torch.rand(50, generator=generator),
-    )
+    risk = torch.randint(10, (50,), generator=generator) / 10
+    loss = torch.rand(50, generator=generator)
     weight = torch.randint(1, 4, (50,), generator=generator)
     weighted = risk_coverage_curve(risk, loss, weight)
     repeated = risk_coverage_curve(

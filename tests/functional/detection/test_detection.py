@@ -56,10 +56,8 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def scores_of(case: dict[str, Any], prefix: str = "") -> tuple[Tensor, Tensor]:
-    target, nontarget = (
-        [float(score) for score in case[f"{prefix}{kind}"]]
-        for kind in ("target", "nontarget")
-    )
+    target = [float(score) for score in case[f"{prefix}target"]]
+    nontarget = [float(score) for score in case[f"{prefix}nontarget"]]
     labels = [1] * len(target) + [0] * len(nontarget)
     return torch.tensor(target + nontarget, dtype=torch.float64), torch.tensor(labels)
 
@@ -68,14 +66,15 @@ def points_of(
     rows: list[dict[str, Any]],
 ) -> Iterator[tuple[OperatingPoint, dict[str, Any]]]:
     for row in rows:
-        yield (
-            OperatingPoint(*(float(row[name]) for name in ("p_target", "c_miss", "c_fa"))),
-            row,
+        point = OperatingPoint(
+            float(row["p_target"]), float(row["c_miss"]), float(row["c_fa"])
         )
+        yield point, row
 
 
 def near(value: Any) -> Any:
-    value = value["value"] if isinstance(value, dict) and "value" in value else value
+    if isinstance(value, dict):
+        value = value["value"]
     return pytest.approx(float(value), abs=1e-9, rel=1e-9)
 
 
@@ -131,14 +130,11 @@ class TestOracle:
 
     def test_the_points_of_the_curve(self, case: dict[str, Any]) -> None:
         if "det_curve" in case["expected"]:
-            curve, expected = (
-                detection_curve(*scores_of(case)),
-                case["expected"]["det_curve"],
-            )
-            ours = {
-                t: (fa, miss)
-                for t, fa, miss in zip(*(curve[i].tolist() for i in (2, 1, 0)), strict=True)
-            }
+            curve = detection_curve(*scores_of(case))
+            expected = case["expected"]["det_curve"]
+            ours = dict[float, tuple[float, float]]()
+            for place, threshold in enumerate(curve.thresholds.tolist()):
+                ours[threshold] = curve.p_fa[place].item(), curve.p_miss[place].item()
             for threshold, p_fa, p_miss in zip(
                 expected["thresholds"], expected["fpr"], expected["fnr"], strict=True
             ):
@@ -317,10 +313,8 @@ def test_gaussian_scores_converge_to_their_analytic_values(case: dict[str, Any])
             norm.ppf(shares, analytic[f"mu{label}"], analytic[f"sd{label}"])
             for label in (1, 0)
         ]
-        scores, labels = (
-            torch.tensor(np.concatenate(by_class)),
-            torch.arange(2 * size) < size,
-        )
+        scores = torch.tensor(np.concatenate(by_class))
+        labels = torch.arange(2 * size) < size
         found = details(EqualErrorRate(method="nearest"), scores, labels)
         for point, row in points_of(analytic["min_dcf"]):
             prior = point.effective_prior
@@ -339,10 +333,8 @@ def test_gaussian_scores_converge_to_their_analytic_values(case: dict[str, Any])
 
 
 def test_reversed_scores_give_a_warning() -> None:
-    scores, labels = (
-        torch.tensor([0.9, 0.1, 0.2, 0.5]).repeat(2),
-        torch.tensor([0, 1, 1, 0]).repeat(2),
-    )
+    scores = torch.tensor([0.9, 0.1, 0.2, 0.5]).repeat(2)
+    labels = torch.tensor([0, 1, 1, 0]).repeat(2)
     with pytest.warns(
         ReversedScoresWarning,
         match=r"area under the ROC is 0, below 1/2: scores may be reversed",

@@ -55,10 +55,8 @@ def as_dict(means: ProbabilityMeans) -> dict[str, float]:
 
 @pytest.mark.parametrize(("case", "expected"), CASES, ids=name)
 def test_every_case_of_the_oracle(case: dict[str, Any], expected: dict[str, Any]) -> None:
-    preds, target = (
-        torch.tensor(case["preds"], dtype=torch.float64),
-        torch.tensor(case["target"]),
-    )
+    preds = torch.tensor(case["preds"], dtype=torch.float64)
+    target = torch.tensor(case["target"])
     settings: dict[str, Any] = {"num_classes": preds.shape[1], "from_logits": False}
     entropy = cross_entropy(preds, target, **settings).item()
     assert entropy == pytest.approx(float(case["minus_log_likelihood_mean"]), abs=1e-5)
@@ -66,34 +64,26 @@ def test_every_case_of_the_oracle(case: dict[str, Any], expected: dict[str, Any]
     assert right == pytest.approx(case["prediction_accuracy"])
     binning = {key: expected[key] for key in ("epsilon", "n_bins", "delta", "span")}
     measured = bins_of(preds, target, **settings, **binning)
+    epsilon = expected["epsilon"]
     reported = ProbabilityMeans(
-        *(
-            mean(preds, target, epsilon=expected["epsilon"], **settings)
-            for mean in (geometric_accuracy, decisiveness, robustness)
-        )
+        geometric_accuracy(preds, target, epsilon=epsilon, **settings),
+        decisiveness(preds, target, epsilon=epsilon, **settings),
+        robustness(preds, target, epsilon=epsilon, **settings),
     )
     assert as_dict(reported) == pytest.approx(expected["reported"], abs=1e-6)
     assert as_dict(measured.means) == pytest.approx(expected["measured"], abs=1e-6)
     slope = calibration_slope(reported, measured.means).item()
     assert slope == pytest.approx(float(expected["slope"]), abs=1e-6, nan_ok=True)
-    bins = [
-        {"lo": low, "hi": high, "n_correct": n, "n_incorrect": m, "f": rate}
-        for low, high, n, m, rate in zip(
-            *(
-                t.tolist()
-                for t in (
-                    measured.low,
-                    measured.high,
-                    measured.correct,
-                    measured.incorrect,
-                    measured.rate,
-                )
-            ),
-            strict=True,
-        )
-    ]
-    for ours, theirs in zip(bins, expected["bins"], strict=True):
-        assert ours == pytest.approx({key: theirs[key] for key in ours}, abs=1e-9)
+    columns = {
+        "lo": measured.low,
+        "hi": measured.high,
+        "n_correct": measured.correct,
+        "n_incorrect": measured.incorrect,
+        "f": measured.rate,
+    }
+    for key, column in columns.items():
+        theirs = [of_bin[key] for of_bin in expected["bins"]]
+        assert column.tolist() == pytest.approx(theirs, abs=1e-9)
     whole = {
         key: value.item()
         for key, value in probability_accuracy(preds, target, **settings, **binning).items()
@@ -112,24 +102,19 @@ def test_every_case_of_the_oracle(case: dict[str, Any], expected: dict[str, Any]
     ids=list(ORACLE["paper_table1_slopes"]),
 )
 def test_the_papers_slopes(published: dict[str, float]) -> None:
-    reported, measured = (
-        ProbabilityMeans(
-            torch.tensor(0.0),
-            *(torch.tensor(published[f"{x}_{kind}"]).double() for x in ("D", "R")),
-        )
-        for kind in ("reported", "measured")
-    )
-    assert calibration_slope(reported, measured).item() == pytest.approx(
-        published["slope"], abs=1e-6
-    )
+    means = list[ProbabilityMeans]()
+    for kind in ("reported", "measured"):
+        of_decisiveness = torch.tensor(published[f"D_{kind}"]).double()
+        of_robustness = torch.tensor(published[f"R_{kind}"]).double()
+        means.append(ProbabilityMeans(torch.tensor(0.0), of_decisiveness, of_robustness))
+    slope = calibration_slope(means[0], means[1]).item()
+    assert slope == pytest.approx(published["slope"], abs=1e-6)
 
 
 def means_of(probs: Tensor, epsilon: float) -> tuple[float, float, float]:
     """Return the geometric, the arithmetic and the robust mean of the probabilities of true classes."""
-    preds, target = (
-        torch.stack([probs, 1 - probs], dim=1),
-        torch.zeros(len(probs), dtype=torch.int64),
-    )
+    preds = torch.stack([probs, 1 - probs], dim=1)
+    target = torch.zeros(len(probs), dtype=torch.int64)
     settings: dict[str, Any] = {"num_classes": 2, "from_logits": False, "epsilon": epsilon}
     geometric, arithmetic, robust = (
         mean(preds, target, **settings).item()
@@ -192,11 +177,10 @@ def test_means_and_bins_of_many_logits_equal_those_in_float64(
     )
     bins = bins_of(logits, target, num_classes=classes)
     for low, high, correct, incorrect in zip(*bins[1:], strict=True):
-        surely, perhaps = (
-            ((wide >= low * (1 - slack)) & (wide < high * (1 + slack))).sum()
-            for slack in (-1e-6, 1e-6)
-        )  # float32 rounds some to the other side of an edge
-        assert surely <= correct + incorrect <= perhaps
+        # float32 rounds some values to the other side of an edge.
+        in_narrow = (wide >= low * (1 + 1e-6)) & (wide < high * (1 - 1e-6))
+        in_wide = (wide >= low * (1 - 1e-6)) & (wide < high * (1 + 1e-6))
+        assert in_narrow.sum() <= correct + incorrect <= in_wide.sum()
         assert correct > 0
 
 
@@ -267,10 +251,10 @@ def test_floors_in_the_papers_table_2_lift_one_to_two_percent_of_the_probabiliti
 @given(seed=st.integers(0, 10**6))
 def test_a_floor_changes_the_means_by_the_share_that_it_lifts(seed: int) -> None:
     probs = torch.rand(500, generator=torch.Generator().manual_seed(seed)).double() ** 4
-    geometric, _, robust = zip(
-        *(means_of(probs, epsilon) for epsilon in TABLE_2["eps"]), strict=True
-    )
+    means = [means_of(probs, epsilon) for epsilon in TABLE_2["eps"]]
+    geometric = [mean for mean, _, _ in means]
+    robust = [mean for _, _, mean in means]
     lifted = [(probs < epsilon).double().mean().item() for epsilon in TABLE_2["eps"]]
-    for found in shares(TABLE_2["eps"], list(robust), list(geometric)):
+    for found in shares(TABLE_2["eps"], robust, geometric):
         for share, most, fewest in zip(found, lifted, lifted[1:], strict=False):
             assert fewest - 1e-9 <= share <= most + 1e-9

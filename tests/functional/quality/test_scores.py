@@ -174,11 +174,12 @@ def test_the_answers_of_the_dialect_recognition_exercise() -> None:
     matrix, answers = torch.tensor(DIALECTS["matrix"]), DIALECTS["homework"]
     names = DIALECTS["labels"]
     classes = torch.arange(len(names))
+    # Rows are true classes.
     pairs = (
         classes.repeat(len(names)),
         classes.repeat_interleave(len(names)),
         matrix.flatten(),
-    )  # rows are true classes
+    )
     rates = dict(
         zip(names, class_error_rates(*pairs, num_classes=len(names)).tolist(), strict=True)
     )
@@ -213,9 +214,8 @@ def test_means_over_classes_equal_scikit_learn(
     seed: int, zero_division: float, beta: float
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
-    preds, target = torch.randint(
-        0, 4, (2, 6), generator=generator
-    )  # few: classes are missing
+    # There are so few rows that classes are missing.
+    preds, target = torch.randint(0, 4, (2, 6), generator=generator)
     quality = multiclass_quality_metrics(
         preds, target, num_classes=5, beta=beta, zero_division=zero_division
     )

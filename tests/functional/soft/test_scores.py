@@ -93,10 +93,8 @@ def test_every_case_of_the_oracle(case: dict[str, Any]) -> None:
     "point", ORACLE["figure1"]["points"], ids=lambda point: f"eps={point['eps']}"
 )
 def test_figure_1_of_the_paper(point: dict[str, Any]) -> None:
-    preds, target = (
-        torch.tensor(point["preds"], dtype=torch.float64),
-        torch.tensor([0.8, 0.2]).double(),
-    )
+    preds = torch.tensor(point["preds"], dtype=torch.float64)
+    target = torch.tensor([0.8, 0.2]).double()
     assert soft_f1(preds, target, num_classes=1).item() == pytest.approx(
         point["f1"], abs=1e-6
     )
