@@ -28,7 +28,7 @@ USERS = [
     ConcernError([Problem(("factor",), "must be positive")]),
     ConfigError("no_cuda", "device.accelerator cuda:"),
     DataError("published_values", "MNIST"),
-    ManifestError("must be a manifest"),
+    ManifestError("metric_of_epoch", "m", metric="mpcs", epoch=1),
     PredictionsError(Path("p.csv"), "has no rows"),
     RunExistsError("has_run", "runs/mine"),
     YamlError("no_merge_key", (1, 2)),

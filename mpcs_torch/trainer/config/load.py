@@ -62,7 +62,8 @@ def load_config(
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         overridden = [f"{override.partition('=')[0]}." for override in overrides]
-        lines, codes, cause = list[str](), list[tuple[str, str]](), None
+        lines, codes = list[str](), list[tuple[str, str]]()
+        cause: BaseException | None = None
         for problem in problems[:MAX_PROBLEMS]:
             key, broken = _key(problem["loc"]), problem.get("ctx", {}).get("error")
             lines.append(_line(path, document, problem, key, overridden))
