@@ -105,7 +105,7 @@ class SoftSamples(NamedTuple):
 
         def chunk_sums(rows: slice) -> list[Tensor]:
             chunk = self.at(rows)
-            sums = list[Tensor]()
+            sums: list[Tensor] = []  # torch.compile cannot trace list[Tensor]()
             for values in element_values(chunk):
                 weighted = values
                 if self.is_weighted:

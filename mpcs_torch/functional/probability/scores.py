@@ -197,7 +197,7 @@ def means_from_probs(probs: Tensor, weights: Tensor, epsilon: float) -> Probabil
 
 def power_sums(probs: Tensor, weights: Tensor, epsilon: float) -> Tensor:
     """Return weighted sums (3,) of log p, p and p^(-2/3), where p are ``probs`` clamped to >= ``epsilon``."""
-    sums = list[Tensor]()
+    sums: list[Tensor] = []  # torch.compile cannot trace list[Tensor]()
     for power in POWERS:
         powers = floored_powers(probs, power, epsilon)
         # A power may be infinite, and infinity times the weight 0 is NaN.
