@@ -432,9 +432,7 @@ class _Mixture(NamedTuple):
         """
         design, size = self.design, len(self.unknown)
         known = self.known @ parts.T  # (N, G): indicators of the groups
-        is_inside = parts.T[
-            design.target
-        ]  # (N, G): 1 if the sample's class is of the group
+        is_inside = parts.T[design.target]  # (N, G): 1 if the class is of the group
         # (G, C): the mean squared error of the indicator of a group over the samples of a class.
         spread = design.means((known - is_inside).square()).T
         # (G, C): the same over all samples, if they were of that class; it stands for confusions that were not seen.

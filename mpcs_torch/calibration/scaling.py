@@ -292,9 +292,8 @@ class VectorScaling(nn.Module):
         scores = upcast_half(preds)
         has_classes = preds.ndim > 1 and preds.shape[1] == self.num_classes
         require(has_classes, "class_dimension", "preds", preds, classes=self.num_classes)
-        per_class = (self.num_classes,) + (1,) * (
-            preds.ndim - 2
-        )  # broadcast over (N, C, ...)
+        # To be broadcast over (N, C, ...).
+        per_class = (self.num_classes,) + (1,) * (preds.ndim - 2)
         scale = self.scale.to(scores.dtype).reshape(per_class)
         bias = self.bias.to(scores.dtype).reshape(per_class)
         return scores * scale + bias

@@ -71,11 +71,9 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         # As scikit-learn requires, the attributes are the arguments, and `on_train_begin` checks them.
-        self.selector_or_folder, self.rule, self.load_best = (
-            selector_or_folder,
-            rule,
-            load_best,
-        )
+        self.selector_or_folder = selector_or_folder
+        self.rule = rule
+        self.load_best = load_best
         self._option_names_ = tuple(options)
         for name, value in options.items():
             setattr(self, name, value)
@@ -99,9 +97,8 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
         if self._is_initialized:
             options = {name: getattr(self, name) for name in self._option_names_}
             is_folder = not isinstance(self.selector_or_folder, CheckpointSelector)
-            if (
-                net.history and is_folder and hasattr(self, "selector")
-            ):  # `partial_fit` after `set_params`
+            # `partial_fit` after `set_params`.
+            if net.history and is_folder and hasattr(self, "selector"):
                 options["resume"] = True
             self.use(make_selector(self.selector_or_folder, self.rule, options))
             self._is_initialized = False

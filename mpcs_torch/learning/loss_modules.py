@@ -102,9 +102,8 @@ class ConcernLoss(_LossOfLogits):
         label_smoothing: float = 0.0,
         reduction: LossReduction = "mean",
     ) -> None:
-        matrix = (
-            None if concern is None else concern_weights(concern).float()
-        )  # some devices do not support float64
+        # As float32, because some devices do not support float64.
+        matrix = None if concern is None else concern_weights(concern).float()
         if matrix is not None:
             check_concern(matrix, len(matrix))
             matrix = penalty_matrix(without_diagonal(matrix))
@@ -276,7 +275,10 @@ class MarginRamp:
     ) -> None:
         require(steps >= 1, "at_least", "steps", steps, minimum=1)
         require(0 <= begin < end <= 1, "shares_in_order", "begin and end", [begin, end])
-        self._loss, self._steps, self._begin, self._end = loss, steps, begin, end
+        self._loss = loss
+        self._steps = steps
+        self._begin = begin
+        self._end = end
         self.load_state_dict({"step": 0})
 
     def step(self) -> None:

@@ -208,9 +208,8 @@ def checked_logits(
 def check_row_costs(costs: Tensor, target: Tensor) -> None:
     """Check that costs by true class, (M, C, C), are finite, and do not give away the labels (M,)."""
     valid_values("costs", costs)
-    is_free = (costs == 0).all(
-        dim=1
-    )  # (M, C): a decision costs nothing, whatever the class
+    # (M, C): whether a decision costs nothing, whatever the class.
+    is_free = (costs == 0).all(dim=1)
     for label in range(costs.shape[2]):
         is_true = target == label
         occurs = is_true.any() and (~is_true).any()

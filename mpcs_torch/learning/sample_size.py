@@ -16,10 +16,16 @@ from mpcs_torch.learning.rule_fit import calibration_units, total_units
 from mpcs_torch.learning.rule_limit import CLUSTER, SAMPLES, Limit
 
 Array = NDArray[np.float64]
-START, MAX_SAMPLES = 2**10, 2**17
-"""The start and the upper bound of the search for a number of counted samples."""
-SIMULATIONS, BATCH, TINY = 2000, 100, 1e-6
-"""The number of simulations for clusters, the number of them at once in memory, and a bound for Beta parameters."""
+START = 2**10
+"""The start of the search for a number of counted samples."""
+MAX_SAMPLES = 2**17
+"""The upper bound of this search."""
+SIMULATIONS = 2000
+"""The number of simulations for clusters."""
+BATCH = 100
+"""The number of simulations that are in memory at once."""
+TINY = 1e-6
+"""The lower bound of the parameters of beta distributions."""
 
 
 @dataclass(frozen=True)
@@ -48,23 +54,21 @@ class LimitPlan:
         return _chance(self.chances, given - calibration_units(given), self.share)
 
     def __str__(self) -> str:
-        low, high, of = min(self.cluster_sizes), max(self.cluster_sizes), self.limit.of
+        of = self.limit.of
+        low = min(self.cluster_sizes)
+        high = max(self.cluster_sizes)
         text = "samples"
         if high > 1:
-            text = (
-                f"clusters of {high} samples"
-                if low == high
-                else f"clusters of {low} to {high} samples"
-            )
+            sizes = f"{high}" if low == high else f"{low} to {high}"
+            text = f"clusters of {sizes} samples"
         group = "" if self.limit.by is None else f" of the rarest {self.limit.by}"
         if of != SAMPLES or group:
             kind = "" if of == SAMPLES else f" {of}"
             if high > 1 and kind:
                 kind = f" with {of} samples"
             text += f", {self.counted:_} of them{kind}{group}"
-        least = (
-            "at least " if self.limit.is_of_decided else ""
-        )  # the tests with few decided samples must pass, too
+        # The tests with few decided samples must pass, too.
+        least = "at least " if self.limit.is_of_decided else ""
         return f"Collect {least}{self.given:_} {text}.".replace("_", " ")
 
 

@@ -103,14 +103,12 @@ class RiskPath:
         ):
             ordered = risks[risks.isfinite()].sort().values
             number = torch.arange(1, len(ordered) + 1) if of_decided else len(ordered)
-            used = (
-                ordered.cumsum(0) / number / limit + 1e-6 * ordered
-            )  # strictly increasing even for tiny risks
+            # The second term makes it increase strictly, even for tiny risks.
+            used = ordered.cumsum(0) / number / limit + 1e-6 * ordered
             at = nn.functional.pad(ordered, (1, 0))
             place = nn.functional.pad(used, (1, 0))
-            is_last = nn.functional.pad(
-                at.diff() > 0, (0, 1), value=True
-            )  # tied risks share the last position
+            # Tied risks share the last position.
+            is_last = nn.functional.pad(at.diff() > 0, (0, 1), value=True)
             at = torch.cat([at[is_last], at[-1:] + 1])
             place = torch.cat([place[is_last], place[-1:] + 1 / limit])
             self._knots.append((at.numpy(), place.cummax(0).values.numpy()))

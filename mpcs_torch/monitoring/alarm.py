@@ -207,9 +207,8 @@ class Monitor(SumMetric):
         means = len(self.names)
         sums = self.loss.new_zeros(2, (len(at) + 1) * means)
         rows = torch.arange(values.codes.shape[1], device=at.device)
-        next_moment = torch.searchsorted(
-            at, rows
-        )  # of each sample; R after the last moment
+        # Of each sample; R for those after the last moment.
+        next_moment = torch.searchsorted(at, rows)
         places = (next_moment * means + values.codes).flatten()
         parts = torch.stack([values.loss, values.weight]).to(sums)
         sums.index_add_(1, places, parts.flatten(1))

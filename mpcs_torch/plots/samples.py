@@ -16,9 +16,8 @@ def kind_of_sample(shape: tuple[int, ...]) -> Literal["image", "series"] | None:
     """Return "image" for a shape (1 or 3, H, W) or (H, H), "series" for (steps, channels), and None for others."""
     if len(shape) == 3 and shape[0] in (1, 3):
         return "image"
-    if (
-        len(shape) != 2 or shape[0] < 8
-    ):  # shorter rows of numbers are features, not a series
+    # Shorter rows of numbers are features, not a series.
+    if len(shape) != 2 or shape[0] < 8:
         return None
     if shape[0] == shape[1]:
         return "image"

@@ -98,11 +98,9 @@ def _verdict(
 
 def _trends_of_folders(settings: Settings, picks: Picks) -> list[Drawing]:
     """Draw the curves of all folders."""
-    records, marked, setting_of = (
-        dict[str, list[dict[str, float]]](),
-        dict[str, dict[str, int]](),
-        dict[str, str](),
-    )
+    records = dict[str, list[dict[str, float]]]()
+    marked = dict[str, dict[str, int]]()
+    setting_of = dict[str, str]()
     columns: dict[str, None] = {}  # those with a value to draw
     for setting, seeds in settings.items():
         for folder in seeds:

@@ -105,10 +105,9 @@ def bounds_of_counts(size: int) -> Tensor:
     """
     counts = torch.arange(min(size, EXACT) + 1)
     if size > EXACT:
-        near, steps = (
-            counts[:200],
-            (counts.double() * torch.pi / (2 * EXACT)).sin().square(),
-        )
+        near = counts[:200]
+        # Shares of ``size`` that are densest near 0 and 1.
+        steps = (counts.double() * torch.pi / (2 * EXACT)).sin().square()
         counts = torch.unique(torch.cat([near, (size * steps).round().long(), size - near]))
     ends = [clopper_pearson(count, size) for count in counts.tolist()]
     return torch.cat(

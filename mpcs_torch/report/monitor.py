@@ -34,9 +34,8 @@ def monitor_table(watch: Watch, kind: str) -> Table:
         cells |= {"mean": "" if isnan(mean.rate) else rate_text(mean, mean.rate)}
         ends = rate_text(mean, mean.low).removesuffix(" %"), rate_text(mean, mean.high)
         cells |= {"at any time": " to ".join(ends), "limit": rate_text(mean, mean.highest)}
-        odds = (
-            f"{mean.evidence:.3g} for 1" if mean.evidence > 1 else "none"
-        )  # a bare number could be read as a p-value
+        # A bare number could be read as a p-value.
+        odds = f"{mean.evidence:.3g} for 1" if mean.evidence > 1 else "none"
         rows.append({**cells, EVIDENCE: odds, "alarm": "yes" if mean.is_alarm else "no"})
     return Table.from_records(rows)
 
@@ -48,19 +47,21 @@ def rate_text(mean: MonitoredMean, value: float) -> str:
 
 def assumptions(watch: Watch) -> str:
     """Return sentences that explain the columns of the tables and the assumptions of the monitor."""
-    threshold, rates = watch.monitors[RISK].threshold, len(watch.monitors[RISK].names)
-    error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
-    alone = "each row is taken as independent (of those of a patient or a day, label one, with its chance, or give the "
-    unit = (
-        f"{alone}cluster size)"
-        if size == 1
-        else f"at most {size:g} rows are taken to err together"
-    )
+    risk = watch.monitors[RISK]
+    rates = len(risk.names)
+    error = 1 - watch.settings.confidence
+    size = watch.settings.cluster_size
+    unit = f"at most {size:g} rows are taken to err together"
+    if size == 1:
+        unit = (
+            "each row is taken as independent (of those of a patient or a day, label one, with its chance, or give the "
+            "cluster size)"
+        )
     if watch.settings.least_chance < 1 and size == 1:
         unit = "each is weighted by its chance, and taken as independent (of those of a patient or a day, label one)"
     return (
         "Evidence is what a bet that the limit is exceeded has won: none while the limit is kept, "
-        f"and {threshold * rates:g} for 1 raises an alarm for one rate alone; it is no p-value. "
+        f"and {risk.threshold * rates:g} for 1 raises an alarm for one rate alone; it is no p-value. "
         f"If all limits are kept, the probability that this ever happens is at most {error:.3g} for this state, and "
         "again after each alarm that is acknowledged. Labels are assumed to be chosen without regard to the error, in "
         f"the order of rows; {unit}."
@@ -69,25 +70,24 @@ def assumptions(watch: Watch) -> str:
 
 def alarm_sentence(alarm: Alarm) -> str:
     """Return a sentence on which mean is above its limit, and from which row of a log this is known."""
-    time, change = (
-        f" ({alarm.time})" if alarm.time else "",
-        "a change: " if alarm.kind == CHANGE else "",
-    )
+    time = f" ({alarm.time})" if alarm.time else ""
+    change = "a change: " if alarm.kind == CHANGE else ""
     where = f"known from row {alarm.row} of {alarm.log}{time} on"
     return printable(f"Alarm: {change}'{alarm.name}' is above its limit, {where}.")
 
 
 def risk_verdict(watch: Watch) -> list[str]:
     """Return the cautions, then a sentence on the first alarm, or without alarms, on what is known of the rates."""
-    cautions = [f"CAUTION: {text}" for text in watch.cautions()]
-    return [printable(text) for text in [*cautions, _watch_verdict(watch)]]
+    sentences = [f"CAUTION: {text}" for text in watch.cautions()]
+    sentences.append(_watch_verdict(watch))
+    return [printable(text) for text in sentences]
 
 
 def _watch_verdict(watch: Watch) -> str:
-    if alarms := watch.alarms:
-        return alarm_sentence(alarms[0]) + (
-            f" And {len(alarms) - 1} more." if len(alarms) > 1 else ""
-        )
+    if watch.alarms:
+        first, *others = watch.alarms
+        more = f" And {len(others)} more." if others else ""
+        return f"{alarm_sentence(first)}{more}"
     if not watch.labelled:
         return f"None of {watch.rows} rows has a label yet, so no limit was tested."
     cleared = f" ({len(watch.acknowledged)} acknowledged)" if watch.acknowledged else ""
@@ -95,17 +95,14 @@ def _watch_verdict(watch: Watch) -> str:
     if watch.cautions():
         return f"That there is no {quiet}, shows nothing with such labels."
     # The least certain rate has the highest upper end of its interval, relative to its limit.
-    mean = max(
-        watch.monitors[RISK].shown_means(), key=lambda each: each.high / each.highest
-    )
+    means = watch.monitors[RISK].shown_means()
+    mean = max(means, key=lambda mean: mean.high / mean.highest)
     is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
     number = f"{number_text(mean.samples)} {'effective ' if is_partial else ''}samples"
     known = f"by {number} (confidence {watch.settings.confidence:.4g})"
-    rate, high, highest = (
-        rate_text(mean, mean.rate),
-        rate_text(mean, mean.high),
-        rate_text(mean, mean.highest),
-    )
+    rate = rate_text(mean, mean.rate)
+    high = rate_text(mean, mean.high)
+    highest = rate_text(mean, mean.highest)
     if mean.high <= mean.highest:
         least = f"'{mean.name}', the least known rate, is at most {high} {known}, and its limit is"
         return f"Limits are kept: {least} {highest}. No {quiet}."

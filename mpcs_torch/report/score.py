@@ -41,9 +41,10 @@ def write_score_report(
         requirements: A table of the requirements on metrics, which says whether each is met.
         command: The shell command that writes the page again.
     """
+    # These come first.
     of_concern = [
         entry.compared_as for entry in result.first.entries if entry.family == "concern"
-    ]  # these come first
+    ]
     compared = summarize_comparisons(
         sorted(result.comparisons, key=lambda row: row.measure not in of_concern)
     )

@@ -120,9 +120,8 @@ def labels_to_alarm(
     require(0 < limit < rate < 1, "above_limit", "rate", rate, limit=limit)
     for name, value in (("level", level), ("chance", chance)):
         check_confidence(value, name)
-    no_alarm = np.ones(
-        1
-    )  # of each number of errors: its probability without an alarm so far
+    # For each number of errors, the probability that it occurs without an alarm so far.
+    no_alarm = np.ones(1)
     for start in range(1, MAX_LABELS, AT_ONCE):
         labels = torch.arange(start, start + AT_ONCE, dtype=torch.float64).unsqueeze(1)
         first = len(no_alarm) - 1  # more labels never need fewer errors

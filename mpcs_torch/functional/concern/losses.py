@@ -84,9 +84,8 @@ def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
     """Return the products of ``shares`` (M, C) and ``rows``, (C, C) or (M, C, C); None stands for equal penalties."""
     if rows is None:
         return (shares.sum(dim=1, keepdim=True) - shares) / (shares.shape[1] - 1)
-    with torch.autocast(
-        shares.device.type, enabled=False
-    ):  # losses must not depend on the caller's autocast
+    # Losses must not depend on the caller's autocast.
+    with torch.autocast(shares.device.type, enabled=False):
         return (shares.unsqueeze(1) @ rows).squeeze(1)
 
 
@@ -96,9 +95,8 @@ def log_complement(scores: Tensor) -> Tensor:
     For the most probable class, the other probabilities are summed. For every other class, 1 - p is at least 1/2.
     """
     top = scores.max(dim=1, keepdim=True).indices
-    others = scores.scatter(1, top, float("-inf")).clamp(
-        min=torch.finfo(scores.dtype).min
-    )  # finite if all are -inf
+    # Finite, even if all are -inf.
+    others = scores.scatter(1, top, float("-inf")).clamp(min=torch.finfo(scores.dtype).min)
     total = scores.logsumexp(dim=1, keepdim=True)
     top_complement = others.logsumexp(dim=1, keepdim=True) - total
     return torch.log1p(-(others - total).exp()).scatter(1, top, top_complement)

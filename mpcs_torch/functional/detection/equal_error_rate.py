@@ -121,9 +121,8 @@ def equal_error_from_counts(counts: ErrorCounts, method: EqualErrorMethod) -> Eq
 def _nearest_threshold(counts: ErrorCounts) -> EqualError:
     """Return the mean of both rates at the lowest threshold where they differ least."""
     gaps = (counts.misses * counts.nontargets - counts.false_alarms * counts.targets).abs()
-    nearest = (
-        gaps.argmin()
-    )  # PyTorch documents that the first of several minima is returned
+    # PyTorch documents that the first of several minima is returned.
+    nearest = gaps.argmin()
     below = torch.where(nearest > 0, counts.thresholds[nearest - 1], -inf)
     rates = counts.rates()
     return EqualError(

@@ -130,9 +130,8 @@ def loss_batch(
         logits,
         shape="(N, C), (N, C, ...) or (C,) with C >= 2",
     )
-    dtype = (
-        torch.float32 if logits.element_size() == 2 else logits.dtype
-    )  # 2 bytes: float16
+    # Two bytes: float16 or bfloat16.
+    dtype = torch.float32 if logits.element_size() == 2 else logits.dtype
     if target.is_floating_point():
         require(
             target.shape == logits.shape,

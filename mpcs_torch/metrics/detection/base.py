@@ -35,9 +35,8 @@ class TrialMetric(DefinedMetric):
 
     measure: TrialMeasure[Any]
     scores: list[Tensor]
-    trial_labels: list[
-        Tensor
-    ]  # the name `labels` would be overwritten by torchmetrics' ClasswiseWrapper
+    # The ClasswiseWrapper of torchmetrics would overwrite the name `labels`.
+    trial_labels: list[Tensor]
 
     def __init__(
         self, measure: TrialMeasure[Any], validate_args: bool, kwargs: Mapping[str, Any]
@@ -57,9 +56,8 @@ class TrialMetric(DefinedMetric):
         """Add a batch: preds (N, ...), or (N, C, ...) if there are classes, and target (N, ...)."""
         batch = self.measure.rows(preds, target)
         self.admit(batch.find_faults)
-        self.add(
-            scores=batch.scores.clone(), trial_labels=batch.labels
-        )  # scores may share memory with the caller
+        # A clone, because scores may share memory with the caller.
+        self.add(scores=batch.scores.clone(), trial_labels=batch.labels)
 
     def compute(self) -> Any:
         """Return the value, float64: a scalar, or (C,) with ``average="none"``; for P > 1 points, (P,) or (P, C)."""

@@ -136,9 +136,8 @@ class _ThresholdCost(_CostMetric):
             )
         learned = source.thresholds().reshape(-1, ours.detectors)
         require(not learned.isnan().any(), "no_threshold", "source")
-        self.measure = copy(
-            ours
-        )  # copies of this metric, such as clones, keep their thresholds
+        # A copy, so that copies of this metric, such as clones, keep their thresholds.
+        self.measure = copy(ours)
         self.measure.thresholds_in_use = learned.expand(len(ours.points), -1).T.tolist()
         self._computed = None
 

@@ -82,9 +82,8 @@ class ProbabilityAccuracy(DefinedMetric):
             self.add(sums=self.measure.sums(samples))
             return
         probs = samples.probs()
-        kept = (
-            probs if self.from_logits else probs.clone()
-        )  # the probabilities may share memory with the caller
+        # Probabilities that were passed in may share memory with the caller.
+        kept = probs if self.from_logits else probs.clone()
         self.add(
             probs=kept,
             true_labels=torch.where(samples.labels.counted, samples.labels.target, -1),
