@@ -234,19 +234,15 @@ def read_text(
     """
     import pyarrow
 
-    content, places = (
-        read(),
-        {name: place for place, name in reversed(list(enumerate(dialect.names)))},
-    )
+    content = read()
+    places = {name: place for place, name in reversed(list(enumerate(dialect.names)))}
     with suppress(pyarrow.ArrowException, UnicodeError):
         table = _by_arrow(
             content, dialect, {places[name]: name in numbers for name in wanted}, rows
         )
         return {name: table.column(str(places[name])).combine_chunks() for name in wanted}
-    parts, left = (
-        {name: list[Any]() for name in wanted},
-        islice(_rows(path, dialect, content), rows),
-    )
+    parts = {name: list[Any]() for name in wanted}
+    left = islice(_rows(path, dialect, content), rows)
     while block := [*islice(left, BLOCK_ROWS)]:
         for name in wanted:
             parts[name].append(

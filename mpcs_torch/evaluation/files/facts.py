@@ -89,12 +89,10 @@ class Facts:
         *,
         needs_labels: bool = True,
     ) -> None:
-        self.table, self.needs_labels, self._known, self._others = (
-            table,
-            needs_labels,
-            class_names,
-            others,
-        )
+        self.table = table
+        self.needs_labels = needs_labels
+        self._known = class_names
+        self._others = others
         self.columns = {name: ColumnFacts(values) for name, values in table.peek().items()}
         if not any(len(column.values) for column in self.columns.values()):
             raise NoRowsError(
