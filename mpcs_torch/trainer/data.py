@@ -304,15 +304,11 @@ def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
         lines = [line.strip() for line in read_text(path).splitlines() if line.strip()]
         if path.suffix == ".ts":
             rows = [line.rpartition(":") for line in lines if line[0] not in "#@"]
-            labels, series = (
-                [label for *_, label in rows],
-                [values.split(",") for values, *_ in rows],
-            )
+            labels = [label for *_, label in rows]
+            series = [values.split(",") for values, *_ in rows]
         else:
-            labels, series = (
-                [line.split()[0] for line in lines],
-                [line.split()[1:] for line in lines],
-            )
+            labels = [line.split()[0] for line in lines]
+            series = [line.split()[1:] for line in lines]
         values = torch.from_numpy(np.array(series, dtype=np.float64)).float()
         if values.ndim != 2 or not values.numel() or not values.isfinite().all():
             raise InvalidValueError("finite_series", shape=tuple(values.shape))

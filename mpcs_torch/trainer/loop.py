@@ -356,11 +356,9 @@ class TrainingRun:
         for name, part in self._saved_parts().items():
             part.load_state_dict(saved["parts"][name])
         self.loss_scale = saved["parts"]["loss_scale"]["score"]
-        self.epochs, self.steps, self.taken = (
-            saved["epochs"],
-            saved["steps"],
-            saved["taken"],
-        )
+        self.epochs = saved["epochs"]
+        self.steps = saved["steps"]
+        self.taken = saved["taken"]
         self.stopped = saved.get("stopped")  # older versions did not save it
         self.order = (
             None

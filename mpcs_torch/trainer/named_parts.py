@@ -274,10 +274,8 @@ class EpochStep:
 
     def __init__(self, scheduler: LRScheduler, score: str | None = None) -> None:
         self.scheduler, self.score = scheduler, score
-        self.state_dict, self.load_state_dict = (
-            scheduler.state_dict,
-            scheduler.load_state_dict,
-        )
+        self.state_dict = scheduler.state_dict
+        self.load_state_dict = scheduler.load_state_dict
 
     def __call__(self, values: Mapping[str, float]) -> None:
         """Step the scheduler after an epoch; ``values`` are the metrics of the epoch."""

@@ -91,8 +91,11 @@ class Facts:
         of_trials: bool = False,
         columns: Mapping[str, ColumnFacts] | None = None,
     ) -> None:
-        self.table, self.needs_labels, self.of_trials = table, needs_labels, of_trials
-        self._known, self._others = class_names, others
+        self.table = table
+        self.needs_labels = needs_labels
+        self.of_trials = of_trials
+        self._known = class_names
+        self._others = others
         self.columns = columns or {
             name: ColumnFacts(values) for name, values in table.peek().items()
         }

@@ -195,10 +195,8 @@ def _parquet_table(path: Path) -> FileTable:
         return parquet.ParquetFile(OSFile(str(path)), pre_buffer=False, **options)
 
     file = opened()
-    schema, leaves = (
-        file.schema_arrow,
-        [file.schema.column(place) for place in range(len(file.schema))],
-    )
+    schema = file.schema_arrow
+    leaves = [file.schema.column(place) for place in range(len(file.schema))]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
     encoded = opened(metadata=file.metadata, read_dictionary=texts)
 
@@ -240,10 +238,8 @@ def _plain(chunked: Any) -> Column:
     if types.is_integer(kind) or types.is_floating(kind) or types.is_string(kind):
         return column
     if _is_list(kind):
-        values, lengths = (
-            column.flatten(),
-            compute.list_value_length(column).unique().to_pylist(),
-        )
+        values = column.flatten()
+        lengths = compute.list_value_length(column).unique().to_pylist()
         if len(lengths) == 1 and lengths[0] and not values.null_count:
             return torch.from_numpy(
                 np.array(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1)

@@ -144,10 +144,8 @@ def _shown_classes(facts: Facts, roles: Roles, decision: str) -> list[int]:
     Predicted labels that are alike, or no classes, show nothing: both are possible. None is possible if the score does
     not order the predicted labels.
     """
-    scores, predicted = (
-        facts.columns[roles.scores[0]].numbers,
-        np.array(facts.columns[decision].labels),
-    )
+    scores = facts.columns[roles.scores[0]].numbers
+    predicted = np.array(facts.columns[decision].labels)
     first, last = [
         scores[(predicted == name) & ~np.isnan(scores)] for name in roles.classes
     ]

@@ -131,10 +131,8 @@ class Predictions:
         """Sentences on changed values and left-out rows, once rows are read; the sum of a row, 1 or 100; and a phrase
         on predicted labels that differ from the most probable classes."""
         self._check_columns()
-        texts, numbers = (
-            [*texts, *self.reading.columns],
-            [*numbers, *self.reading.numbers],
-        )
+        texts = [*texts, *self.reading.columns]
+        numbers = [*numbers, *self.reading.numbers]
         self.texts = [name for name in self.table.names if name in texts]
         """The names of the columns that are read as text, besides labels and decisions."""
         self._numbers = [name for name in self.table.names if name in numbers]
@@ -388,10 +386,8 @@ class Predictions:
         may_lack: bool = False,
     ) -> Tensor:
         """Map ``column`` to ``answers`` or classes: int64 (n,). Missing values that are allowed give `NO_LABEL`."""
-        of_class, may_lack = (
-            label_numbers(self.roles),
-            may_lack or self.reading.missing == "drop",
-        )
+        of_class = label_numbers(self.roles)
+        may_lack = may_lack or self.reading.missing == "drop"
 
         def number(value: Any) -> int | None:
             known = answers.get(to_text(value), of_class(value))

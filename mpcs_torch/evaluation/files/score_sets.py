@@ -35,10 +35,8 @@ def score_sets(
 
     ``is_decided`` says whether the file has predicted labels, too: whole numbers are then features, not scores.
     """
-    sets, words = (
-        list(_column_sets(facts, labels, names)),
-        label_words(facts, labels.column),
-    )
+    sets = list(_column_sets(facts, labels, names))
+    words = label_words(facts, labels.column)
     passing = [roles for roles in sets if labels.truth or _sums(facts, roles) is None]
     if is_decided:
         passing = [roles for roles in passing if facts.by_kind(roles.scores, "number")]
