@@ -47,6 +47,9 @@ class Refused:
         if not isinstance(error, self.raises):
             return False
         assert isinstance(error, InvalidValueError)
+        # The error about a requirement or a limit as text has that of its value.
+        cause = error.fields.get("error")
+        error = cause if isinstance(cause, InvalidValueError) else error
         self.error = error
         assert (error.code, error.argument) == (self.code, self.argument), error
         actual = {

@@ -181,7 +181,7 @@ class Predictions:
             read.decides = True
             found = read.rows()
             if len(read.class_names) < 2 and not found.is_soft:
-                raise PredictionsError(self.path, Rule("classes_to_measure"))
+                raise PredictionsError(self.path, Rule("several_classes"))
             target = found.target if found.target.ndim == 1 else found.target.argmax(dim=1)
             is_right = found.scores.squeeze(1) == target
             accuracies[model] = is_right.double().mean().item()
