@@ -15,7 +15,6 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.functional import anytime_interval
 from mpcs_torch.io.artifacts import sealed_json
@@ -373,7 +372,6 @@ def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
     [
         ({"kind": "other"}, "kind_of_state"),
         ({"counts": "many"}, "lists_of_numbers"),
-        ({"counts": [1.0]}, "shape"),
         ({"logs": {"log.csv": [0, ""]}}, "place_in_log"),
         ({"alarms": [Alarm(RISK, "none", "log.csv", 1, "")._asdict()]}, "alarm_of_state"),
     ],
@@ -385,8 +383,7 @@ def test_a_state_with_a_wrong_entry_is_refused(
     state.write_text(sealed_json(Watch(SETTINGS, CONCERN).plain() | changed))
     with pytest.raises(StateError) as refused:
         Watch.load(state, CONCERN)
-    assert isinstance(refused.value.__context__, InvalidValueError)
-    assert refused.value.__context__.code == code
+    assert vars(refused.value.__context__)["code"] == code
 
 
 def test_other_limits_than_classes_are_refused() -> None:
@@ -413,9 +410,7 @@ def test_rows_without_decisions_can_be_left_out_and_keep_their_numbers(
 ) -> None:
     content = [["good", "bad"], ["", "good"], ["bad", ""], ["bad", "bad"]]
     path = write(tmp_path / "log.csv", content, ["decision", "target"])
-    with refused_file(
-        "decision_of, row 2, column decision", decisions=["good", "bad", "refer"]
-    ):
+    with refused_file("decision_of, row 2, column decision"):
         rows_of(path)
     new = rows_of(path, ReadOptions(missing="drop"))
     assert (new.numbers.tolist(), new.target.tolist(), new.position(3)[0]) == (
