@@ -26,6 +26,7 @@ class Refused:
         **expected: Any,
     ) -> None:
         """Expect an error of the type ``raises``, perhaps with its value, sample, column and fields."""
+        self.code, self.argument = code, argument
         expected |= {"code": code, "argument": argument} | dict(
             zip(["value"], value, strict=False)
         )
