@@ -94,7 +94,7 @@ def test_every_import_path_is_named(here: Path) -> None:
         "metrics.0.path: planted:Metric",
         "unknown.0.0.path: planted:later",
     ):
-        assert named in refused.error.fields["names"]
+        assert named in refused.value.fields["names"]
     assert not (here / "ran").exists()
 
 
@@ -147,7 +147,7 @@ def test_code_in_what_a_resumed_run_left_is_compared_and_not_run(
         run_in_folder(
             toy_config(epochs={"count": 2}), toy_data(), here / "run", resume=True
         )
-    assert "model.path" in refused.error.fields["keys"]
+    assert "model.path" in refused.value.fields["keys"]
     assert not (here / "ran").exists()
 
 

@@ -355,7 +355,7 @@ def test_one_set_that_lacks_a_metric_is_told_before_the_next_step(tmp_path: Path
     trainer = trainer_in(tmp_path / "trainer", best, num_train_epochs=3, save_strategy="no")
     with Refused("metric_of_rule", raises=MissingMetricError, metrics="mpcs") as refused:
         trainer.train()
-    assert "eval_mpcs_loss" in refused.error.fields["given"]
+    assert "eval_mpcs_loss" in refused.value.fields["given"]
     assert trainer.state.epoch == 1
 
 

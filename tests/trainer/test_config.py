@@ -310,7 +310,7 @@ def test_a_run_has_the_intervals_that_t_or_a_concession_asks_for(
 def test_t_and_a_concession_exclude_each_other() -> None:
     with Refused("does_not_fit", "toy: score", raises=ConfigError) as refused:
         TrainingRun(toy_config(score={"t": 50, "concession": 0.02}), toy_data())
-    assert refused.error.fields["cause"].code == "not_with"
+    assert refused.value.fields["cause"].code == "not_with"
 
 
 def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:

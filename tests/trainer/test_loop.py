@@ -117,14 +117,14 @@ def test_mixed_precision_learns_as_well() -> None:
 def test_settings_that_do_not_fit_the_data_are_refused() -> None:
     with Refused("does_not_fit", "toy: score", raises=ConfigError) as refused:
         epochs_of(score={"k": 5})
-    assert refused.error.fields["cause"].code == "rank"
+    assert refused.value.fields["cause"].code == "rank"
     with Refused("does_not_fit", "toy: score", raises=ConfigError) as refused:
         epochs_of(score={"k": 3, "concern": {"releases": [[2, 3]]}})
-    assert refused.error.fields["cause"].problems[0].path == ("releases", 0, 1)
+    assert refused.value.fields["cause"].problems[0].path == ("releases", 0, 1)
     for classes in (4, ["yellow", "red", "green"]):
         with Refused("does_not_fit", "toy: score", raises=ConfigError) as refused:
             epochs_of(score={"k": 3, "concern": {"classes": classes}})
-        assert refused.error.fields["cause"].code == "classes_of_data"
+        assert refused.value.fields["cause"].code == "classes_of_data"
 
 
 def test_a_model_that_does_not_fit_the_data_is_refused() -> None:

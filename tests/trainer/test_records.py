@@ -83,8 +83,8 @@ def test_broken_rows_are_named_briefly(
     path = write(tmp_path, data)
     with Refused(code, f"{path}:{line}", raises=ResultError) as refused:
         read_records(path)
-    assert getattr(refused.error.fields.get("cause"), "code", None) == cause
-    assert len(str(refused.error)) < 250 + len(str(tmp_path))
+    assert getattr(refused.value.fields.get("cause"), "code", None) == cause
+    assert len(str(refused.value)) < 250 + len(str(tmp_path))
     assert run("select", tmp_path) == 2
     told = capsys.readouterr().err
     assert "records.csv: " in told

@@ -108,7 +108,7 @@ def test_a_request_to_end_stops_after_the_step(number: int, tmp_path: Path) -> N
     place = {"epoch": 4, "step": 4, "folder": str(stopped)}
     with Refused("stopped", raises=StoppedError, **place) as refused:
         run_in_folder(config, toy_data(), stopped, [ask])
-    assert refused.error.exit_status == 128 + number
+    assert refused.value.exit_status == 128 + number
     assert signal.getsignal(number) == before
     run_in_folder(config, toy_data(), stopped, resume=True)
     assert contents(stopped) == contents(tmp_path / "whole")
@@ -158,7 +158,7 @@ def test_a_run_that_does_not_fit_its_saved_state_is_refused_and_kept(
     before = contents(tmp_path)
     with Refused("same_config", raises=ConfigError) as refused:
         run_in_folder(config_of("plateau, average"), toy_data(), tmp_path, resume=True)
-    assert "scheduler.name" in refused.error.fields["keys"]
+    assert "scheduler.name" in refused.value.fields["keys"]
     assert contents(tmp_path) == before
     lines = before["records.csv"].splitlines(keepends=True)
     for rest in (b"", b"".join(lines[:3]), b"".join(lines[:4]) + lines[4].rstrip(b"\n")):
