@@ -141,6 +141,7 @@ def least_concern_decision(
         tensor([1])
     """
     preds = as_tensor(preds, "preds")
+    check_by_class(preds)
     costs = concern_costs(concern).to(preds.device)
     num_classes = len(costs) if costs.ndim == 2 else preds.shape[1]
     check_costs(costs, num_classes, referral=True)

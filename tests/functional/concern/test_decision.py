@@ -121,6 +121,10 @@ def test_errors_name_the_wrong_argument(
             {"preds": torch.rand(2)},
             Refused("shape", "preds", shape="(N, C) or (N, C, ...)"),
         ),
+        (
+            {"preds": torch.rand(2), "concern": torch.ones(2, 2)},
+            Refused("shape", "preds", shape="(N, C) or (N, C, ...)"),
+        ),
         ({"preds": torch.rand(2, 4)}, Refused("class_dimension", "preds", classes=3)),
         (
             {"preds": torch.tensor([[0.0, torch.nan, 0.0]])},
