@@ -408,7 +408,6 @@ RULES: Mapping[str, str] = {
     "score_of_two_classes": "has one score for each row, but there are {number} classes",
     "called_classes": "--classes must be what the file calls {classes!l}, in this order",
     "only_class": "has only the class {name!r}: --classes names all of them",
-    "classes_to_measure": "has only one class, which nothing can be measured of",
     "scores_of_classes": "has predicted labels, but scores of each class are needed: --score-columns names them",
     "classes_for_logits": "has soft labels, but logits need one class for each row",
     "expected_classes": "has scores for {number} classes, but {expected} are expected",

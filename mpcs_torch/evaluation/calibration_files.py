@@ -211,9 +211,10 @@ def _open_unlabelled(
     predictions = Predictions(
         path, reading, class_names=None if is_numbered else class_names, needs_labels=False
     )
-    sizes = {"number": len(predictions.class_names), "expected": len(class_names)}
-    if sizes["number"] != sizes["expected"]:
-        raise PredictionsError(path, Rule("expected_classes", **sizes))
+    number, expected = len(predictions.class_names), len(class_names)
+    if number != expected:
+        rule = Rule("expected_classes", number=number, expected=expected)
+        raise PredictionsError(path, rule)
     return predictions
 
 

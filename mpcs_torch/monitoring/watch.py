@@ -142,10 +142,9 @@ def read_log(
     has_chance, ones = CHANCE in others.columns, torch.ones(len(target)).double()
     chance = torch.from_numpy(others.numbers(CHANCE)) if has_chance else ones
     estimated = [torch.from_numpy(others.numbers(name)) for name in of_best]
+    is_no_chance = outside(chance, least_chance, 1) & (target != NO_LABEL)
     of_chance = Rule("chance_of_label", minimum=least_chance)
-    checks = {
-        CHANCE: (chance, of_chance, outside(chance, least_chance, 1) & (target != NO_LABEL))
-    }
+    checks = {CHANCE: (chance, of_chance, is_no_chance)}
     if estimated:  # NaN where it is not known
         risk, cost = estimated
         is_no_risk = outside(risk, 0, 1) & ~risk.isnan()

@@ -15,12 +15,14 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.functional import anytime_interval
+from mpcs_torch.io.artifacts import sealed_json
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.monitoring.watch import (
     CHANGE,
     RISK,
+    Alarm,
     LogRows,
     Settings,
     StateError,
@@ -365,6 +367,25 @@ def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
         Watch.load(state, ConcernSpec(["other", "names"]))
 
 
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"kind": "other"}, "kind_of_state"),
+        ({"counts": "many"}, "lists_of_numbers"),
+        ({"logs": {"log.csv": [0, ""]}}, "place_in_log"),
+        ({"alarms": [Alarm(RISK, "none", "log.csv", 1, "")._asdict()]}, "alarm_of_state"),
+    ],
+)
+def test_a_state_with_a_wrong_entry_is_refused(
+    tmp_path: Path, changed: dict[str, Any], code: str
+) -> None:
+    state = tmp_path / "state.json"
+    state.write_text(sealed_json(Watch(SETTINGS, CONCERN).plain() | changed))
+    with pytest.raises(StateError) as refused:
+        Watch.load(state, CONCERN)
+    assert vars(refused.value.__context__)["code"] == code
+
+
 def test_other_limits_than_classes_are_refused() -> None:
     with Refused("limited_samples", "of"):
         Watch(Settings("0" * 64, [str(Limit(0.1, of="ugly"))]), CONCERN)
@@ -389,9 +410,7 @@ def test_rows_without_decisions_can_be_left_out_and_keep_their_numbers(
 ) -> None:
     content = [["good", "bad"], ["", "good"], ["bad", ""], ["bad", "bad"]]
     path = write(tmp_path / "log.csv", content, ["decision", "target"])
-    with refused_file(
-        "decision_of, row 2, column decision", decisions=["good", "bad", "refer"]
-    ):
+    with refused_file("decision_of, row 2, column decision"):
         rows_of(path)
     new = rows_of(path, ReadOptions(missing="drop"))
     assert (new.numbers.tolist(), new.target.tolist(), new.position(3)[0]) == (
@@ -492,9 +511,8 @@ def test_risks_and_costs_that_are_none_are_refused(
     watch = Watch(Settings("0" * 64, ["any <= 0.5"], has_row_costs=has_row_costs), CONCERN)
     path = write(tmp_path / "log.csv", content, ESTIMATED)
     if is_refused:
-        with pytest.raises(PredictionsError) as refused:
+        with refused_file(f"{column}_or_empty, row 8, column {column}"):
             go_on(watch, path)
-        assert (refused.value.row, refused.value.column) == (8, column)
     else:
         assert go_on(watch, path).rows == 60
 

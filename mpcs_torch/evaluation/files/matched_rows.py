@@ -167,20 +167,14 @@ class MatchedRows:
             in_file = torch.empty_like(expected.codes).scatter(0, order, expected.codes)
             if (same != in_file).any():
                 place = int((same != in_file).nonzero()[0])
-                names = {
-                    "expected": expected.names[in_file[place]],
-                    "value": given.names[given.codes[place]],
-                }
-                raise read.others.error(
-                    Rule(
-                        "group_as_first" if name else "label_as_first",
-                        first=self._first.path,
-                        how=how,
-                        **names,
-                    ),
-                    place,
-                    name or None,
+                rule = Rule(
+                    "group_as_first" if name else "label_as_first",
+                    first=self._first.path,
+                    expected=expected.names[in_file[place]],
+                    value=given.names[given.codes[place]],
+                    how=how,
                 )
+                raise read.others.error(rule, place, name or None)
 
 
 def costs_of_rows(read: ReadColumns, reading: ReadOptions, classes: int) -> Tensor | None:

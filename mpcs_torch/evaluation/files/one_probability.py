@@ -175,5 +175,6 @@ def _two_labels(
         label_text(value) for value in facts.table.read([label]).columns[label].to_pylist()
     )
     rare = min(names, key=lambda name: rows[name])
-    said = {"column": label, "score": score, "rare": rare}
-    return names, Rule("many_labels", labels=names, number=rows[rare], **said)
+    return names, Rule(
+        "many_labels", column=label, score=score, labels=names, rare=rare, number=rows[rare]
+    )

@@ -181,7 +181,7 @@ class Predictions:
             read.decides = True
             found = read.rows()
             if len(read.class_names) < 2 and not found.is_soft:
-                raise PredictionsError(self.path, Rule("classes_to_measure"))
+                raise PredictionsError(self.path, Rule("several_classes"))
             target = found.target if found.target.ndim == 1 else found.target.argmax(dim=1)
             is_right = found.scores.squeeze(1) == target
             accuracies[model] = is_right.double().mean().item()
@@ -261,11 +261,14 @@ class Predictions:
         fewest = 1 if self.roles.truth and not self.reading.from_logits else 2
         count = len(self.roles.classes)
         if self.roles.form != "decisions" and not fewest <= count <= MAX_CLASSES:
-            sizes = {"minimum": fewest, "maximum": MAX_CLASSES, "number": count}
-            raise PredictionsError(
-                self.path,
-                Rule("number_of_classes_of_file", classes=self.roles.classes, **sizes),
+            rule = Rule(
+                "number_of_classes_of_file",
+                minimum=fewest,
+                maximum=MAX_CLASSES,
+                number=count,
+                classes=self.roles.classes,
             )
+            raise PredictionsError(self.path, rule)
 
     def _check_cost_order(self) -> None:
         """Refuse costs of classes whose order is that of the alphabet, because only labels name them."""

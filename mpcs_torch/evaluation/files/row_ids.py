@@ -87,10 +87,15 @@ class RowIds(NamedTuple):
             elif self.has_rows:
                 where = Rule("in_row", row=place + 1)
             rows = Rule("one_row") if number == 1 else Rule("several_rows", number=number)
-            of_id = {"id": self.ids[place].as_py(), "where": where, "hint": hint}
-            raise PredictionsError(
-                others.path, Rule("rows_of_file", rows=rows, other=self.path, **of_id)
+            rule = Rule(
+                "rows_of_file",
+                rows=rows,
+                other=self.path,
+                id=self.ids[place].as_py(),
+                where=where,
+                hint=hint,
             )
+            raise PredictionsError(others.path, rule)
         return places
 
 
