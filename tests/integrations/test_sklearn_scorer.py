@@ -417,7 +417,7 @@ def test_missing_and_unknown_labels_are_named(labels: Any, named: str) -> None:
         "classes_of_concern", "labels of y_true", raises=LabelError, classes=["0", "1"]
     ) as refused:
         class_indices(labels, TWO.classes, "labels of y_true")
-    assert value_in_words(refused.error.value) in named.split("|")
+    assert value_in_words(refused.value.value) in named.split("|")
 
 
 def test_a_boolean_is_not_a_name_of_another_class() -> None:

@@ -23,7 +23,7 @@ from mpcs_torch.learning import (
     UnattainableLimitError,
 )
 from mpcs_torch.learning.rule_limit import report_on
-from tests.refused import Refused, sentence
+from tests.refused import Refused
 
 SKIN = ConcernSpec(
     ["benign", "unclear", "malignant"],
@@ -305,20 +305,15 @@ def test_a_limit_in_words_is_read_again(
 
 
 def test_words_that_are_no_limit_are_refused() -> None:
-    for text, message in {
-        "dangerous < 0.1": sentence(
-            "reads_like",
-            example="'dangerous <= 0.01 of malignant by site with confidence 0.95'",
-        ),
-        "dangerous <= much": "could not convert string to float: 'much'",
-        "dangerous <= 150 %": sentence("below", "at_most", 1.5, maximum=1),
-        "bad <= 0.1": sentence("kind_of_errors", "errors", "bad"),
-        "a->b->c <= 0.1": sentence("pairs_with_arrows", "errors"),
-        "any <= 0.1 of decided in expectation": sentence(
-            "given_for_decided", "confidence", of="decided"
-        ),
+    for text, refusal in {
+        "dangerous < 0.1": Refused("reads_like", ""),
+        "dangerous <= much": Refused("limit_as_text", "", text="dangerous <= much"),
+        "dangerous <= 150 %": Refused("below", "at_most", 1.5, maximum=1),
+        "bad <= 0.1": Refused("kind_of_errors", "errors", "bad"),
+        "a->b->c <= 0.1": Refused("pairs_with_arrows", "errors"),
+        "any <= 0.1 of decided in expectation": Refused("given_for_decided", "confidence"),
     }.items():
-        with pytest.raises(ValueError, match=f"limit '{text}': {message}"):
+        with refusal:
             Limit.parse(text)
 
 
