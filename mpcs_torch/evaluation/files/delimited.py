@@ -234,6 +234,7 @@ def read_text(
     content = read()
     if not dialect.encoding.startswith("utf-8"):
         content = _decoded(path, dialect, content).encode()
+        dialect = dialect._replace(encoding="utf-8")
     places = {name: place for place, name in reversed(list(enumerate(dialect.names)))}
     is_number = {places[name]: name in numbers for name in wanted}
     try:

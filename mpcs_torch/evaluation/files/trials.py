@@ -95,10 +95,10 @@ def read_trials(
         options = options._replace(score_columns=scores)  # no label is a score
     facts = Facts(table, options, of_trials=True)
     roles = choose(facts, partial(_measured, facts))
-    naming = [ids] if ids else []
-    if not has_list:
+    naming = [ids] if named and ids else []
+    if named and not has_list:
         naming = trial_ids(table, [*roles.scores, str(roles.label)], options)
-    return _read(table, roles, naming if named else [], ids, options, advance)
+    return _read(table, roles, naming, ids, options, advance)
 
 
 def _read(

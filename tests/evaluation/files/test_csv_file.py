@@ -164,6 +164,14 @@ def test_rows_after_a_number_that_pyarrow_does_not_know_are_read(
     )
 
 
+def test_texts_among_numbers_are_read_in_utf_16_too(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("id,number,text\na,0.5,cat\nb,1_000,dog\n", encoding="utf-16-le")
+    assert read(path) == [(0.5, "cat"), (1000, "dog")]
+    path.write_text("id,number,text\na,0.5,cat\nb,1\n", encoding="utf-16-le")
+    assert "row 2, column text: is missing: the row has 2 of 3" in str(read(path))
+
+
 @pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
 def test_without_pyarrow_the_error_says_what_to_install(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
