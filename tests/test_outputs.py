@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import pytest
 import torch
 
-from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.io.atomic_files import replace_file
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule
 from mpcs_torch.trainer.loop import MeasuredEpoch
 from mpcs_torch.trainer.result import record_writer
@@ -200,12 +200,12 @@ def test_an_error_keeps_the_name_of_the_file_that_it_is_about(tmp_path: Path) ->
         (tmp_path / "input").read_bytes()
 
     with pytest.raises(FileNotFoundError) as caught:
-        replace_whole(tmp_path / "output", read_something_else)
+        replace_file(tmp_path / "output", read_something_else)
     assert caught.value.filename == str(tmp_path / "input")
 
     def lose_connection(file: BinaryIO) -> None:
         raise ConnectionResetError(errno.ECONNRESET, "reset")
 
     with pytest.raises(ConnectionResetError) as lost:
-        replace_whole(tmp_path / "output", lose_connection)
+        replace_file(tmp_path / "output", lose_connection)
     assert lost.value.filename is None

@@ -112,7 +112,7 @@ def command(line: str) -> Write:
 
 
 def several_files(folder: Path, number: int) -> None:
-    files.replace_together(
+    files.replace_files(
         {folder / name: lambda file: file.write(b"%d" % number) for name in "ab"}
     )
 
@@ -306,7 +306,7 @@ def test_every_module_that_replaces_files_was_cut_off_above() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module == "mpcs_torch.io.atomic_files"
         if {alias.name for alias in node.names}
-        & {"replace_text", "replace_whole", "replace_together", "rename"}
+        & {"replace_text", "replace_file", "replace_files", "rename"}
     }
     assert writing - set().union(*(moments.modules for moments in found)) == set()
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from examples.benchmark.fleets import Fleet, Model, Regime
 from examples.benchmark.losses import LOSSES
 from examples.benchmark.tasks import TASKS
-from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.io.atomic_files import replace_file
 
 
 class Outcome(NamedTuple):
@@ -91,7 +91,7 @@ class Training:
                 arrays[f"{name}-{setting:g}-{seed}"] = torch.stack(logits).numpy()
                 arrays[f"{name}-{seed}"] = fleet.labels[places].numpy()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        replace_whole(
+        replace_file(
             self.path,
             lambda file: np.savez(file, allow_pickle=False, **arrays),
             flush=False,

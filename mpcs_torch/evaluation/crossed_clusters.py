@@ -10,7 +10,7 @@ of its intervals. The result is at least as wide as the interval by either colum
 from collections.abc import Sequence
 from math import inf, isfinite, sqrt
 
-from mpcs_torch.evaluation.paired_differences import p_of_interval
+from mpcs_torch.evaluation.paired_differences import p_of_normal_interval
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
@@ -58,7 +58,9 @@ def crossed_difference(
     if not isinstance(both, Reason):
         of_both = (both.low, both.high)
     low, high = _around(change, (first.low, first.high), (second.low, second.high), of_both)
-    return first._replace(low=low, high=high, p_value=p_of_interval(change, low, high))
+    return first._replace(
+        low=low, high=high, p_value=p_of_normal_interval(change, low, high)
+    )
 
 
 def _around(value: float, first: Interval, second: Interval, both: Interval) -> Interval:

@@ -68,11 +68,11 @@ def difference(one: Estimate, other: Estimate) -> PairedDifference | Reason:
     high = change + mean_end(of_units, most - mean, units, End(is_upper=True))
     p_value = sign_flip_test(_exactly_added(one, other, added), units.counts)
     if one.is_chosen or other.is_chosen:
-        p_value = max(p_value, p_of_interval(change, low, high))
+        p_value = max(p_value, p_of_normal_interval(change, low, high))
     return PairedDifference(one.value, other.value, change, low, high, p_value)
 
 
-def p_of_interval(change: float, low: float, high: float) -> float:
+def p_of_normal_interval(change: float, low: float, high: float) -> float:
     """Return the p-value that is 0.05 where the 95 % interval from ``low`` to ``high`` ends at 0."""
     from scipy.special import ndtr  # scipy.stats takes longer to import
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mpcs_torch.errors import MAX_QUOTED, CodedError, printable
-from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.io.atomic_files import replace_file
 from mpcs_torch.io.untrusted_files import FileRuleError, load_tensors, read_limited
 
 Restored = TypeVar("Restored")
@@ -72,7 +72,7 @@ def save_artifact(content: Mapping[str, Any], path: Path, *, kind: str) -> None:
 
     buffer = io.BytesIO()
     torch.save({**content, "kind": kind}, buffer)
-    replace_whole(path, lambda file: file.write(sealed(buffer.getvalue())))
+    replace_file(path, lambda file: file.write(sealed(buffer.getvalue())))
 
 
 def load_artifact(

@@ -57,7 +57,7 @@ def output_path(path: Path) -> Path:
     return target
 
 
-def write_whole(path: Path, write: Write, *, flush: bool = True) -> str:
+def create_file(path: Path, write: Write, *, flush: bool = True) -> str:
     """Create ``path`` with the content that ``write`` writes; return its SHA-256. After an error, delete the file.
 
     A file or link that has this name already is deleted first.
@@ -85,7 +85,7 @@ def write_whole(path: Path, write: Write, *, flush: bool = True) -> str:
             raise
 
 
-def replace_whole(path: Path, write: Write, *, flush: bool = True) -> None:
+def replace_file(path: Path, write: Write, *, flush: bool = True) -> None:
     """Replace or create ``path`` atomically by the content that ``write`` writes. Errors leave the old file.
 
     If several processes write to ``path`` at the same time, the last complete file remains. A link is written through
@@ -94,11 +94,11 @@ def replace_whole(path: Path, write: Write, *, flush: bool = True) -> None:
     Raises:
         OutputError: If ``path`` is not a regular file.
     """
-    replace_together({path: write}, flush=flush)
+    replace_files({path: write}, flush=flush)
 
 
-def replace_together(writers: Mapping[Path, Write], *, flush: bool = True) -> None:
-    """Replace or create each path in ``writers`` as `replace_whole` does, once all new contents are written."""
+def replace_files(writers: Mapping[Path, Write], *, flush: bool = True) -> None:
+    """Replace or create each path in ``writers`` as `replace_file` does, once all new contents are written."""
     temporaries: dict[Path, Path] = {}
     try:
         for path, write in writers.items():
@@ -107,7 +107,7 @@ def replace_together(writers: Mapping[Path, Write], *, flush: bool = True) -> No
             temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
             temporaries[target] = temporary
             with naming(path, temporary):
-                write_whole(temporary, write, flush=flush)
+                create_file(temporary, write, flush=flush)
                 if target.exists():
                     temporary.chmod(stat.S_IMODE(target.stat().st_mode))
         for target, temporary in temporaries.items():
@@ -132,7 +132,7 @@ GLOB = str.maketrans({"*": "[*]", "?": "[?]", "[": "[[]"})
 
 def replace_text(path: Path, text: str, *, flush: bool = True) -> None:
     """Replace or create ``path`` atomically by ``text`` in UTF-8."""
-    replace_whole(path, lambda file: file.write(text.encode()), flush=flush)
+    replace_file(path, lambda file: file.write(text.encode()), flush=flush)
 
 
 def save_figure(figure: Any, path: Path) -> None:
@@ -144,7 +144,7 @@ def save_figure(figure: Any, path: Path) -> None:
     def write(file: BinaryIO) -> None:
         figure.savefig(file, format=kind, dpi=110, metadata=metadata)
 
-    replace_whole(path, write)
+    replace_file(path, write)
 
 
 @contextmanager

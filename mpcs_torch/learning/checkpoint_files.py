@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from mpcs_torch.errors import CodedError, InvalidValueError, quoted, shown
-from mpcs_torch.io.atomic_files import append_text, holds, replace_text, write_whole
+from mpcs_torch.io.atomic_files import append_text, create_file, holds, replace_text
 from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.selection import Epoch
 
@@ -258,7 +258,7 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
         if isinstance(value, Tensor) and value.is_meta:
             raise StateError("has_values", place)
     try:
-        sha256 = write_whole(path, lambda file: torch.save(state, Sink(file)), flush=flush)  # type: ignore[arg-type]
+        sha256 = create_file(path, lambda file: torch.save(state, Sink(file)), flush=flush)  # type: ignore[arg-type]
     except (OSError, MemoryError):
         raise
     except Exception as error:  # pickle and torch raise many kinds of errors

@@ -190,7 +190,7 @@ class LimitedRate(NamedTuple):
             of_all = torch.ones(1, dtype=torch.float64)
         if self.attained(self.at_most, sizes) >= ENOUGH:
             return
-        needed = ceil(len(of_all) / self.attained(self.at_most, of_all) - 1e-9)
+        needed = self.fewest_units(of_all)
         low = 0.0
         high = 1.0
         for _ in range(60):
@@ -209,6 +209,10 @@ class LimitedRate(NamedTuple):
         raise UnattainableLimitError(
             self.name, limit, units, lowest, max(needed, units + 1), self.unit, per_cluster
         )
+
+    def fewest_units(self, sizes: Tensor) -> int:
+        """Return the fewest samples, or clusters of such ``sizes``, that can show the limit: if there is no error."""
+        return ceil(len(sizes) / self.attained(self.at_most, sizes) - 1e-9)
 
     def attained(self, at_most: float, sizes: Tensor) -> float:
         """Return the evidence of error-free clusters of ``sizes`` (K,), divided by that needed for ``at_most``."""

@@ -117,7 +117,7 @@ def plan_limit(
     _check(limit, expected, chance, share, sizes, shared)
     rate = _rate(limit, sizes)
     _, of = rate.rates(sizes, sizes)
-    fewest = ceil(len(sizes) / rate.attained(limit.at_most, of) - 1e-9)
+    fewest = rate.fewest_units(of)
     # The chance of the highest number also stands for all higher numbers, so it must be nearly 1.
     enough = 1 - 0.1 * (1 - chance)
     most = max(4, START if sizes.max() == 1 else 2 * fewest)

@@ -422,7 +422,7 @@ def explain(
             _cell(pick.epoch, name, reference, is_count=name in counts) for name in names
         ]
         if counts:
-            cells.append(_ties(pick) if pick.by in counts else "")
+            cells.append(_as_good_epochs(pick) if pick.by in counts else "")
         rows.append([pick.picker, str(pick.epoch.number), *cells])
     header = ["picked by", "epoch", *names]
     if counts:
@@ -444,7 +444,7 @@ def _cell(epoch: Epoch, name: str, reference: Epoch | None, *, is_count: bool) -
     return text
 
 
-def _ties(pick: _Pick) -> str:
+def _as_good_epochs(pick: _Pick) -> str:
     """Return the numbers of the epochs that may be as good, as text: ``1, 4 to 9 (7 epochs)``."""
     as_good = as_good_as(pick.candidates, pick.by, pick.epoch)
     numbers = sorted({epoch.number for epoch in as_good})

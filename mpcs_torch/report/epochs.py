@@ -8,9 +8,9 @@ from mpcs_torch.learning.checkpoint_files import SavedEpoch
 from mpcs_torch.learning.selection import Epoch, warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
 from mpcs_torch.report.render import Drawing, draw, named, render
+from mpcs_torch.trainer.pooled_seeds import Picks, Settings, means_at_picks, summary_parts
 from mpcs_torch.trainer.recorded_epochs import RUN, RecordedEpochs
 from mpcs_torch.trainer.result import read_result, why_picked
-from mpcs_torch.trainer.seeds import Picks, Settings, means_at_picks, summary_parts
 
 PICKED = "picked"
 Records = Mapping[str, Sequence[Mapping[str, float]]]

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from mpcs_torch.errors import CodedError, ExitStatus, shown
-from mpcs_torch.io.atomic_files import flush_paths, replace_text, replace_whole
+from mpcs_torch.io.atomic_files import flush_paths, replace_file, replace_text
 from mpcs_torch.io.untrusted_files import load_tensors, read_text
 from mpcs_torch.trainer.config.load import changed_keys, dump_config
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
@@ -62,7 +62,7 @@ class RunKeeper:
             flush_paths(
                 [self.folder / "records.csv"]
             )  # the state must not be newer than the records
-            replace_whole(self.folder / FILE, lambda file: torch.save(content, file))
+            replace_file(self.folder / FILE, lambda file: torch.save(content, file))
 
         run.world.from_first(write)
         self._saved_at = monotonic()

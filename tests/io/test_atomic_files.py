@@ -11,9 +11,9 @@ from mpcs_torch.io import atomic_files
 from mpcs_torch.io.atomic_files import (
     OutputError,
     open_lines,
+    replace_file,
+    replace_files,
     replace_text,
-    replace_together,
-    replace_whole,
 )
 from tests.processes.forked import forked, succeeded
 from tests.refused import Refused
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 def write_many(path: Path, letter: str, count: int) -> None:
     for _ in range(count):
-        replace_whole(
+        replace_file(
             path,
             lambda file: [file.write(letter.encode() * 1000) for _ in range(20)],
             flush=False,
@@ -64,7 +64,7 @@ def test_a_writer_in_the_middle_of_another_leaves_it_alone(tmp_path: Path) -> No
         assert path.read_text() == "B\n" * 5
         file.write(b"A\n" * 20)  # type: ignore[attr-defined]
 
-    replace_whole(path, outer)
+    replace_file(path, outer)
     assert path.read_text() == "A\n" * 40
 
 
@@ -125,7 +125,7 @@ def test_what_is_no_regular_file_is_refused_and_stays(
     with Refused("caused_by", f"{path}: an output", raises=OutputError):
         replace_text(path, "new")
     with pytest.raises(OutputError):
-        replace_together(
+        replace_files(
             {
                 tmp_path / "first": lambda file: file.write(b"1"),
                 path: lambda file: file.write(b"2"),
@@ -162,7 +162,7 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        replace_together(
+        replace_files(
             {tmp_path / "first.csv": lambda file: file.write(b"whole"), path: fails}
         )
     assert path.read_text() == "old"

@@ -195,17 +195,17 @@ def test_a_disk_error_is_reported_and_keeps_the_old_best(
     selector = CheckpointSelector(tmp_path, RULE)
     update(selector, 1, 0.2)
     before = (tmp_path / "manifest.json").read_bytes()
-    write_whole = files.write_whole
+    create_file = files.create_file
 
     def failing(path: Path, write: Any, *, flush: bool) -> str:
-        return write_whole(path, full_disk if at == "checkpoint" else write, flush=flush)
+        return create_file(path, full_disk if at == "checkpoint" else write, flush=flush)
 
     def failing_append(folder: Path, size: int, *args: Any, **kwargs: Any) -> int:
         with (folder / checkpoint_files.MANIFEST).open("ab") as file:
             full_disk(file)
         return size
 
-    monkeypatch.setattr(checkpoint_files, "write_whole", failing)
+    monkeypatch.setattr(checkpoint_files, "create_file", failing)
     monkeypatch.setattr(
         checkpoint_files,
         "append",
@@ -236,7 +236,7 @@ def test_torch_reports_a_full_disk_as_an_oserror(
     full = os.open("/dev/full", os.O_RDWR)
     monkeypatch.setattr(files.os, "open", lambda *_: full)
     with pytest.raises(OSError, match="No space left"):
-        files.write_whole(
+        files.create_file(
             tmp_path / "full", lambda file: torch.save(torch.zeros(10**6), file)
         )
 
@@ -290,7 +290,7 @@ def test_torch_failing_twice_is_one_oserror(tmp_path: Path) -> None:
             raise RuntimeError("unexpected pos")
 
     with pytest.raises(OSError, match="No space left"):
-        files.write_whole(tmp_path / "file", write)
+        files.create_file(tmp_path / "file", write)
     assert not (tmp_path / "file").exists()
 
 

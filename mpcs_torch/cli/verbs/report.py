@@ -38,8 +38,8 @@ def report(
         out = folders[0] / "report.html"
     check_out(out)
 
+    from mpcs_torch.trainer.pooled_seeds import readings, seeds_by_setting
     from mpcs_torch.trainer.recorded_epochs import RUN, read_folders
-    from mpcs_torch.trainer.seeds import readings, seeds_by_setting
 
     recorded = read_folders(folders)
     warned = [warning for folder in recorded for warning in folder.warnings()]

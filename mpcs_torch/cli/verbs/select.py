@@ -39,15 +39,15 @@ def select(
     """
     slack = named_numbers(within or (), "--within", "COLUMN=VALUE")
 
-    from mpcs_torch.trainer.recorded_epochs import read_folders
-    from mpcs_torch.trainer.result import rule_in_words
-    from mpcs_torch.trainer.seeds import (
+    from mpcs_torch.trainer.pooled_seeds import (
         means_at_picks,
         picks_by,
         readings,
         seeds_by_setting,
         summary_parts,
     )
+    from mpcs_torch.trainer.recorded_epochs import read_folders
+    from mpcs_torch.trainer.result import rule_in_words
 
     recorded = read_folders(folders)
     warned = [warning for folder in recorded for warning in folder.warnings()]

@@ -204,12 +204,16 @@ class ReadColumns(NamedTuple):
         return of_rows
 
     def groups(self, name: str, gap: str | None = None) -> Groups:
-        """Return the groups in the column ``name``; missing names become ``gap``, or are refused if it is None."""
+        """Return the groups in the column ``name``; missing names become ``gap``, or are refused if it is None.
+
+        Refused are words such as NA, too: as names, they would make one patient of all rows without one.
+        """
         by_name = dict[str, int]()
 
         def group_code(value: Any) -> int | None:
-            group = to_text(value) or gap
-            return None if group is None else by_name.setdefault(group, len(by_name))
+            if gap is None and is_gap(value):
+                return None
+            return by_name.setdefault(to_text(value) or str(gap), len(by_name))
 
         codes = self.codes(name, group_code, Rule("has_name"))
         return Groups([*by_name], codes)

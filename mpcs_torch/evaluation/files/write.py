@@ -30,7 +30,7 @@ from mpcs_torch.evaluation.files.tables import (
 )
 from mpcs_torch.evaluation.files.trials import TrialTable
 from mpcs_torch.functional.inputs.groups import Groups
-from mpcs_torch.io.atomic_files import replace_together, replace_whole
+from mpcs_torch.io.atomic_files import replace_file, replace_files
 from mpcs_torch.io.local_paths import local_path
 
 RESERVED = ("score", "label", "scores", "labels")
@@ -94,7 +94,7 @@ def copy_table(
         has_names=has_names,
     )
     write = WRITERS.get(suffix, text)
-    replace_whole(out, lambda file: write(file, columns))
+    replace_file(out, lambda file: write(file, columns))
 
 
 def _columns_for(suffix: str, table: FileTable, read: ReadColumns) -> Columns:
@@ -300,7 +300,7 @@ def write_trials(
         if trials is not None:
             raise PredictionsError(path, Rule("no_list_of_trials"))
         write = WRITERS.get(path.suffix.lower(), partial(write_text, path=path))
-        replace_whole(path, lambda file: write(file, columns))
+        replace_file(path, lambda file: write(file, columns))
         return []
     if trials is None or trials.resolve() == path.resolve():
         raise PredictionsError(path, Rule("list_of_trials"))
@@ -327,7 +327,7 @@ def write_trials(
         writers[out] = partial(
             write_text, columns=kept, path=out, delimiter=SPACE, has_names=False
         )
-    replace_together(writers)
+    replace_files(writers)
     return [name for name in table.groups if name not in PAIR]
 
 

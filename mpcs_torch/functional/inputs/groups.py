@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mpcs_torch.errors import InvalidValueError, Rule, require
 from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
+from mpcs_torch.functional.inputs.labels import is_weight
 
 
 class Groups(NamedTuple):
@@ -39,7 +40,7 @@ def row_names(argument: str, values: Any, number: int) -> list[str]:
 ROW_RULES: Mapping[str, tuple[Rule, Callable[[Tensor], Tensor]]] = {
     "weights": (
         Rule("finite_at_least", "weights", minimum=0),
-        lambda numbers: (numbers >= 0) & numbers.isfinite(),
+        is_weight,
     ),
     "frequencies": (
         Rule("whole_at_least", "frequencies", minimum=1),

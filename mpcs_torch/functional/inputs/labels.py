@@ -162,4 +162,9 @@ def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
 
 def find_bad_weights(weight: Tensor) -> Fault:
     """Return a check that ``weight`` (M,) is finite and >= 0."""
-    return Fault(WEIGHT_RULE, weight, outside(weight, 0, torch.finfo(weight.dtype).max))
+    return Fault(WEIGHT_RULE, weight, ~is_weight(weight))
+
+
+def is_weight(values: Tensor) -> Tensor:
+    """Return which of ``values`` are valid weights of rows: finite and at least 0."""
+    return (values >= 0) & values.isfinite()

@@ -12,8 +12,8 @@ from scipy import stats
 
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.learning.checkpoint_files import SavedEpoch
+from mpcs_torch.trainer.pooled_seeds import mean_over_seeds, readings, seeds_by_setting
 from mpcs_torch.trainer.recorded_epochs import RUN, SELECTOR, RecordedEpochs
-from mpcs_torch.trainer.seeds import mean_over_seeds, readings, seeds_by_setting
 
 RULE = SelectionRule("mpcs", {"mpcs": "min"})
 NAMES = st.text("abz.0189=_-e", min_size=1, max_size=8).map(lambda name: f"x{name}")
