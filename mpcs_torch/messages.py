@@ -255,7 +255,7 @@ RULES: Mapping[str, str] = {
     "limit_in_range": "must be one that a value can keep and violate",
     "limit_in_percent": "must be one that a value can keep and violate",
     "measured": "must be one of {known}",
-    "named_rate": "of a class must be named to be measured by group, as in metrics=['recall[CLASS]'] (--metrics)",
+    "named_rate": "of a class must be named to be measured by group: add it to --metrics (metrics=[...])",
     "compared_by": "are compared by {compared}",
     "rates_compared_by": "are compared by {compared}",
     "numbered_classes": "must be one of {choices}",

@@ -442,7 +442,8 @@ class Evaluation:
         if is_compared:
             # All models are joined alike, for each way in which their rows are clustered.
             for of_models in zip(*self._models.values(), strict=True):
-                join_alike([sums.tables[ALL] for sums in of_models])
+                for column in of_models[0].tables:
+                    join_alike([sums.tables[column] for sums in of_models])
         groups = list[GroupScores]()
         notes = list[str]()
         concern = self.chosen.concern

@@ -82,30 +82,44 @@ def check_requirements(
 def _tested(
     result: "Result[Any]", requirement: Requirement, model: str, end: End
 ) -> dict[str, Tested]:
-    """Return a model's value for all rows (key "") and each group; with a reference, its difference on all rows."""
+    """Return a model's value, or its difference from the reference, for all rows (key "") and for each group."""
     metric = requirement.metric
-    if requirement.reference is not None:
-        return {"": _tested_difference(result, metric, model, requirement.reference, end)}
-    result.find(metric, model)  # raises an error with a hint if it was not measured
-    by_group: dict[str, Scores] = {"": result.models[model]}
-    for column in result.groups:
-        if column.model == model:
-            for name, scores in column.groups.items():
-                by_group[f"{column.column} = {name}"] = scores
     tested = dict[str, Tested]()
-    for group, scores in by_group.items():
-        measured = scores.find(metric)
-        if measured is None:
-            raise InvalidValueError("named_rate", "metric", metric)
-        value, ends, _ = measured
+    of_groups = _groups_of(result, model)
+    if requirement.reference is not None:
+        result.scores(requirement.reference)
+        metric = _compared_metric(result, metric)
+        tested[""] = _tested_difference(result, metric, model, requirement.reference, end)
+        of_reference = _groups_of(result, requirement.reference)
+        for group, scores in of_groups.items():
+            tested[group] = _difference_in_group(scores, of_reference[group], metric, end)
+        return tested
+    result.find(metric, model)  # raises an error with a hint if it was not measured
+    for group, scores in {"": result.models[model], **of_groups}.items():
+        value, ends, _ = _measured(scores, metric)
         tested[group] = value, scores.bound(metric, end), ends
     return tested
 
 
-def _tested_difference(
-    result: "Result[Any]", metric: str, model: str, reference: str, end: End
-) -> Tested:
-    result.scores(reference)
+def _measured(scores: Scores, metric: str) -> Any:
+    measured = scores.find(metric)
+    if measured is None:
+        raise InvalidValueError("named_rate", "metric", metric)
+    return measured
+
+
+def _groups_of(result: "Result[Any]", model: str) -> dict[str, Scores]:
+    """Return the scores of a model in each group of rows, by the column and the group."""
+    by_group = dict[str, Scores]()
+    for column in result.groups:
+        if column.model == model:
+            for name, scores in column.groups.items():
+                by_group[f"{column.column} = {name}"] = scores
+    return by_group
+
+
+def _compared_metric(result: "Result[Any]", metric: str) -> str:
+    """Return the name by which models are compared by ``metric``."""
     rows: list[Comparison | NotCompared] = [*result.comparisons, *result.without]
     metrics = list(dict.fromkeys(row.by.metric for row in rows))
     if metric not in metrics:
@@ -115,6 +129,26 @@ def _tested_difference(
         raise InvalidValueError(
             code, "models", metric, compared=", ".join(metrics) or "nothing"
         )
+    return metric
+
+
+def _difference_in_group(
+    scores: Scores, of_reference: Scores, metric: str, end: End
+) -> Tested:
+    """Return the difference of two models in a group of rows; without units of both, it has no bound."""
+    value, *_ = _measured(scores, metric)
+    value_of_reference, *_ = _measured(of_reference, metric)
+    change = value - value_of_reference
+    units = getattr(scores, "units", None)
+    if units is None:
+        return change, NO_RANGE, None
+    return change, units.difference_bound(of_reference.units, metric, end), None
+
+
+def _tested_difference(
+    result: "Result[Any]", metric: str, model: str, reference: str, end: End
+) -> Tested:
+    rows: list[Comparison | NotCompared] = [*result.comparisons, *result.without]
     of_model = result.models[model].values.get(metric, nan)
     of_reference = result.models[reference].values.get(metric, nan)
     change = of_model - of_reference

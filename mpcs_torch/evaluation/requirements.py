@@ -34,7 +34,7 @@ class Requirement:
         metric: The name of a metric, or of a rate of a class, as in `Result.value`.
         sign: ``<``, ``<=``, ``>`` or ``>=``.
         limit: The limit, a finite number. With a reference, it limits the model's value minus the reference's value.
-        reference: The name of a model to compare with, on all rows together. This model is not tested itself.
+        reference: The name of a model to compare with, on all rows and in each group. This model is not tested itself.
         is_percent: Whether limit, value and bound are shown in percent; `parse` sets it for a limit in percent.
 
     Raises:

@@ -34,16 +34,21 @@ WORD = (
 NAME = st.from_regex(r"[a-z][a-z_ ]{0,8}[a-z]", fullmatch=True)
 
 
-def drawn(groups: bool = False, clusters: bool = False, metrics: Any = None) -> Result:
+def drawn(
+    groups: bool = False, clusters: bool = False, metrics: Any = None, site: str = ""
+) -> Result:
+    """Evaluate two models on 600 rows, or on those of a ``site``."""
     generator = torch.Generator().manual_seed(0)
     target = torch.randint(3, (600,), generator=generator)
     logits = torch.randn(600, 3, generator=generator) + 2 * torch.eye(3)[target]
     preds = {"old": logits.softmax(1), "new": (logits + torch.eye(3)[target]).softmax(1)}
+    kept = [row for row in range(600) if not site or SITES[row] == site]
+    preds = {name: probs[kept] for name, probs in preds.items()}
     given: Any = {
         "groups": {"site": SITES} if groups else None,
-        "clusters": PATIENTS if clusters else None,
+        "clusters": [PATIENTS[row] for row in kept] if clusters else None,
     }
-    return evaluate(preds, target, concern=SPEC, metrics=metrics, **given)
+    return evaluate(preds, target[kept], concern=SPEC, metrics=metrics, **given)
 
 
 RESULT = drawn()
@@ -190,6 +195,18 @@ def test_every_group_must_hold_too() -> None:
         result.require("recall[red] > 0")
     named = drawn(groups=True, metrics=["misclassification_rate", "recall[red]"])
     assert len(named.require("recall[red] > 0")) == 6
+
+
+@pytest.mark.parametrize("clusters", [False, True])
+def test_a_difference_is_tested_in_every_group(clusters: bool) -> None:
+    requirement = "misclassification_rate < old + 0.05"
+    whole, *of_groups = drawn(groups=True, clusters=clusters).check(requirement)
+    [alone] = drawn(clusters=clusters).check(requirement)
+    assert (whole.value, whole.bound) == (alone.value, alone.bound)
+    assert {row.group for row in of_groups} == {"site = north", "site = south"}
+    for row in of_groups:
+        [of_site] = drawn(clusters=clusters, site=row.group.split()[-1]).check(requirement)
+        assert (row.value, row.bound) == pytest.approx((of_site.value, of_site.bound))
 
 
 @pytest.mark.parametrize(("model", "reference"), [("new", "old"), ("old", "new")])
