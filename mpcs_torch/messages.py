@@ -456,6 +456,7 @@ RULES: Mapping[str, str] = {
         "--models must be words in names of columns, one for each model, or values of one column, but are {models!l}; "
         "it has {columns!l}"
     ),
+    "labels_of_models": "the labels of {model} are not those of the other models",
     "names_row": "must name the row, but is missing",
     "different_ids": "each id must name one row, but {id!r} appears again{hint}",
     "rows_of_file": "lacks {rows} of {other}, such as {id!r}{where}{hint}",

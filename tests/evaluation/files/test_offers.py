@@ -1,0 +1,40 @@
+"""Options that an error offers for an unclear file: which files get which, and that each of them reads its file."""
+
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.evaluation.classifier_files import open_models, score_models
+from mpcs_torch.evaluation.files.offers import UnclearFileError
+from mpcs_torch.evaluation.files.reading import ReadOptions
+
+OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
+    "two codes of labels and of predicted labels are no models": (
+        "true_label_idx,true_label,predicted_label_idx,predicted_label\n"
+        "0,cat,0,cat\n1,dog,0,cat\n1,dog,1,dog\n0,cat,0,cat\n",
+        ReadOptions(),
+        ["--decision-column predicted_label_idx", "--decision-column predicted_label"],
+    ),
+}
+"""By what it is: the content of a file, the options given, and the options that are offered."""
+
+
+def refused(path: Path, options: ReadOptions) -> UnclearFileError:
+    """Return the error for an unclear file, each of whose offers measures what it says."""
+    with pytest.raises(UnclearFileError) as error:
+        open_models([path], options)
+    for offer in error.value.offers:
+        models = score_models(
+            open_models([path], offer.options), None, intervals=False
+        ).models
+        values = {name: scores.values["accuracy"] for name, scores in models.items()}
+        assert [*values.values()] == pytest.approx([*offer.measured.values.values()])
+    return error.value
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_an_unclear_file_gets_the_options_that_read_it(name: str, tmp_path: Path) -> None:
+    content, options, expected = OFFERED[name]
+    path = tmp_path / "p.csv"
+    path.write_text(content)
+    assert [offer.words for offer in refused(path, options).offers] == expected
