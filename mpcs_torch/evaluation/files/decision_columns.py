@@ -23,6 +23,8 @@ from mpcs_torch.evaluation.files.words import (
 )
 
 WORDS = DECISIONS | {"pred", "predicted"}
+CLASS = {"label", "class"}
+"""Words in the name of a column that say that it has labels, but not whether they are true ones."""
 
 
 def decision_columns(
@@ -36,11 +38,17 @@ def decision_columns(
     columns = [name for name in facts.by_kind(names, "text", "whole") if facts.texts(name)]
     usual = DECISIONS | LABELS if facts.table.joined else DECISIONS
     own: tuple[str, ...] = () if label is None else stem(label, TRUE)
+    # Beside the labels, lr_label is the predicted label that lr_score is of.
+    scored = {
+        stem(name, PREDICTED) for name in names if stem(name, PREDICTED) != stem(name)
+    }
     named = list[str]()
     for name in columns:
         words = {*split_words(name)}
         is_of_label = stem(name, PREDICTED) == own != () and stem(name) != own
-        is_worded = words & WORDS and not words & (TRUE - {"label", "class"})
+        is_scored = words & CLASS and stem(name, TRUE) in scored - {(), own}
+        is_worded = words & WORDS or (label is not None and is_scored)
+        is_worded = is_worded and not words & (TRUE - CLASS)
         if (
             plain(name) in usual
             or is_of_label

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from mpcs_torch.errors import printable
+from mpcs_torch.errors import InvalidValueError, Rule, printable
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text
 from mpcs_torch.evaluation.files.models import side_by_side
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings, meaning
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.tables import is_gap
+from mpcs_torch.evaluation.files.words import MODELS, plain
 
 MAX_OFFERS, MAX_TRIED = 6, 12
 """The maximum numbers of commands that an error names, and of readings that are tried for them."""
@@ -116,11 +117,27 @@ def tried(facts: Facts, options: ReadOptions, measure: Measure | None) -> list[O
     try:
         measured = measure(options)
     except UnclearFileError as error:
-        models = error.rule.fields.get("models", ())
-        return tried(facts, options._replace(models=models), measure) if models else []
+        ways = unstacked(error.rule, options) if error.code == "stacked" else []
+        return [offer for way in ways for offer in tried(facts, way, measure)]
     except PredictionsError:
         return []
     return [Offer(options, options.words_beyond(facts.options), measured)]
+
+
+def unstacked(stacked: Rule | InvalidValueError, options: ReadOptions) -> list[ReadOptions]:
+    """Return options for a file whose rows repeat by a column: it has models or, if no name says so, groups."""
+    column, ways = stacked.fields["column"], list[ReadOptions]()
+    if not options.models:
+        ids = stacked.fields["ids"]
+        ways.append(
+            options._replace(
+                models=stacked.fields["models"],
+                id_column=ids[0] if ids else options.id_column,
+            )
+        )
+    if options.models or plain(column) not in MODELS:
+        ways.append(options._replace(by=(*options.by, column)))
+    return ways
 
 
 def _options_for(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:

@@ -15,6 +15,29 @@ OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
         ReadOptions(),
         ["--decision-column predicted_label_idx", "--decision-column predicted_label"],
     ),
+    "rows that repeat by groups may be those of one model": (
+        "language,label,pred\n" + "en,a,a\nbn,a,b\nen,b,b\nbn,b,b\n" * 4,
+        ReadOptions(),
+        ["--models en,bn", "--by language", "--models en"],
+    ),
+    "rows of models in another order are matched by ids": (
+        "model,id,label,pred\nlr,1,a,a\nlr,2,b,a\nlr,3,b,b\nrf,3,b,b\nrf,1,a,b\nrf,2,b,b\n",
+        ReadOptions(),
+        ["--models lr,rf --id-column id", "--models lr"],
+    ),
+    "models with a label and a score, which repeat by groups": (
+        "language,expected_label,lr_label,lr_score,rf_label,rf_score\n"
+        + "en,a,a,.1,b,.3\nbn,a,b,.2,c,.5\nen,b,b,.4,a,.6\nbn,b,c,.1,b,.7\nen,c,c,.1,c,.7\nbn,c,c,.1,c,.7\n"
+        * 4,
+        ReadOptions(),
+        [
+            "--models lr,rf --by language",
+            "--decision-column lr_label --models en,bn",
+            "--decision-column lr_label --by language",
+            "--decision-column rf_label --models en,bn",
+            "--decision-column rf_label --by language",
+        ],
+    ),
 }
 """By what it is: the content of a file, the options given, and the options that are offered."""
 
