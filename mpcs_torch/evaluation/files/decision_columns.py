@@ -96,6 +96,8 @@ def decided(
         return
     texts = facts.all_texts(decision)
     known = texts if labels.column is None else facts.all_texts(labels.column)
+    if not labels.is_named and len(known) == 1 and known.isdisjoint(texts):
+        return  # a constant, such as a topic
     by_lower = {text.lower(): text for text in known}
     if len(by_lower) == len(known):  # yes is Yes, if no two labels differ so
         texts = {by_lower.get(text.lower(), text) for text in texts}

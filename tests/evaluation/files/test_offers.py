@@ -38,6 +38,11 @@ OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
             "--decision-column rf_label --by language",
         ],
     ),
+    "a constant that no prediction has is no label": (
+        "id,prediction,topic,model\n1,in,x,RF\n2,out,x,RF\n3,in,x,RF\n",
+        ReadOptions(),
+        [],
+    ),
 }
 """By what it is: the content of a file, the options given, and the options that are offered."""
 
