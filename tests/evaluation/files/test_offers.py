@@ -43,6 +43,19 @@ OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
         ReadOptions(),
         [],
     ),
+    "labels in a column called class, and others in a column without a usual name": (
+        "paper,subject,class_label\n11,x,y\n25,y,y\n31,x,x\n",
+        ReadOptions(),
+        [
+            "--decision-column subject",
+            "--label-column subject --decision-column class_label",
+        ],
+    ),
+    "a name that says which labels are true": (
+        "paper,subject,true_class\n11,x,y\n25,y,y\n31,x,x\n",
+        ReadOptions(),
+        ["--decision-column subject"],
+    ),
 }
 """By what it is: the content of a file, the options given, and the options that are offered."""
 
