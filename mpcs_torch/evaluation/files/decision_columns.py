@@ -58,12 +58,17 @@ def decision_columns(
     found = [(name, DECIDED) for name in named]
     if label is None or len(facts.labels(label)) < 2:
         return found
+    of_label = {*split_words(label)}
+    # A test compares expected with actual results, either of which may be a model's; they may all be equal.
     alike = (
         name
         for name in columns
         if name not in named
         and not facts.is_counter(name)
-        and _is_alike(facts, name, label)
+        and (
+            _is_alike(facts, name, label)
+            or {*split_words(name)} ^ of_label == {"expected", "actual"}
+        )
     )
     return [*found, *((name, UNNAMED) for name in islice(alike, MAX_UNNAMED))]
 

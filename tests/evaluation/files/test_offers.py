@@ -56,6 +56,14 @@ OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
         ReadOptions(),
         ["--decision-column subject"],
     ),
+    "expected and actual, which are equal": (
+        "id,expected,actual,pass\n1,a,a,yes\n2,b,b,yes\n",
+        ReadOptions(),
+        [
+            "--decision-column actual",
+            "--decision-column expected",
+        ],
+    ),
 }
 """By what it is: the content of a file, the options given, and the options that are offered."""
 
