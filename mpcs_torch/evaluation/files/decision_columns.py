@@ -8,7 +8,7 @@ from mpcs_torch.concern.checks import REFERRAL
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text
-from mpcs_torch.evaluation.files.label_columns import MAX_UNNAMED, Labels
+from mpcs_torch.evaluation.files.label_columns import Labels
 from mpcs_torch.evaluation.files.roles import DECIDED, UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.files.words import (
@@ -25,6 +25,9 @@ from mpcs_torch.evaluation.files.words import (
 WORDS = DECISIONS | {"pred", "predicted"}
 CLASS = {"label", "class"}
 """Words in the name of a column that say that it has labels, but not whether they are true ones."""
+
+MAX_ALIKE = 20
+"""The maximum number of columns without a telling name that are tried as predicted labels by their values."""
 
 
 def decision_columns(
@@ -70,7 +73,7 @@ def decision_columns(
             or {*split_words(name)} ^ of_label == {"expected", "actual"}
         )
     )
-    return [*found, *((name, UNNAMED) for name in islice(alike, MAX_UNNAMED))]
+    return [*found, *((name, UNNAMED) for name in islice(alike, MAX_ALIKE))]
 
 
 def _is_alike(facts: Facts, name: str, label: str) -> bool:

@@ -59,12 +59,16 @@ class UnclearFileError(PredictionsError):
     offers: Sequence[Offer] = ()
     further: Sequence[object] = ()
     """Lines that describe the file."""
+    untried: int = 0
+    """The number of further ways to read the file, which were not tried."""
 
     def __str__(self) -> str:
         lines = [super().__str__(), *self.further]
         if self.offers:
             lines.append("One of these options reads it:")
         lines += [f"  {offer.words}   ({offer.measured})" for offer in self.offers]
+        if self.offers and self.untried:
+            lines.append(f"  and {self.untried} more, which were not tried")
         return "\n".join(printable(str(line)) for line in lines)
 
 
@@ -73,31 +77,48 @@ def offered(
     ranked: Sequence[Reading],
     chosen: Sequence[Reading],
     measure: Measure | None,
-) -> list[tuple[Reading, Offer]]:
-    """Return readings with options that make each the one that is clear; each is tried on all rows."""
+) -> tuple[list[tuple[Reading, Offer]], int]:
+    """Return readings with options that make each the one that is clear, and the number of others, left untried.
+
+    Each of the options was tried on all rows.
+    """
     if measure is None or len(facts.table.names) > MAX_WIDTH:
-        return []
+        return [], 0
     found = dict[str, tuple[Reading, Offer]]()
-    models = [] if facts.of_trials else _models(ranked, chosen)
+    alike = [] if facts.of_trials else _alike(ranked, chosen)
+    models = _models(ranked, alike) if chosen else [one.roles.scores[0] for one in alike]
     if len(models) > 1:
-        for offer in tried(facts, facts.options._replace(models=tuple(models)), measure):
-            found[offer.words] = (chosen[0], offer)
-    for reading in ranked[:MAX_TRIED]:
+        options = facts.options._replace(models=tuple(models))
+        # Only if names do not tell it, the label must be given.
+        for ways in (options, options._replace(label_column=alike[0].roles.label)):
+            for offer in [] if found else tried(facts, ways, measure):
+                found[offer.words] = (alike[0], offer)
+    for place, reading in enumerate(ranked):
         # What no name says is offered if nothing else is.
         is_weaker = any(
             other.strength > reading.strength == UNNAMED for other, _ in found.values()
         )
-        if len(found) >= MAX_OFFERS or is_weaker:
+        if is_weaker:
             break
+        if len(found) >= MAX_OFFERS or place >= MAX_TRIED:
+            untried = [one for one in ranked[place:] if one.broken is None]
+            return [*found.values()][:MAX_OFFERS], len(untried)
         for options in _options_for(facts, reading):
             for offer in tried(facts, options, measure):
                 found.setdefault(offer.words, (reading, offer))
-    return [*found.values()][:MAX_OFFERS]
+    return [*found.values()][:MAX_OFFERS], 0
 
 
-def _models(ranked: Sequence[Reading], chosen: Sequence[Reading]) -> list[str]:
+def _alike(ranked: Sequence[Reading], chosen: Sequence[Reading]) -> list[Reading]:
+    """Return readings of the same labels that may be those of models: the clear ones, or predicted labels by value."""
+    by_value = [one for one in ranked if one.doubt and one.doubt.code == "not_decisions"]
+    alike = [*chosen] or by_value
+    return [one for one in alike if one.roles.label == alike[0].roles.label]
+
+
+def _models(ranked: Sequence[Reading], alike: Sequence[Reading]) -> list[str]:
     """Return the names of models side by side; also of those that only decide, as trees do with 0 and 1."""
-    roles = [one.roles for one in chosen]
+    roles = [one.roles for one in alike]
     models = {*side_by_side(roles)}
     if not models:
         return []

@@ -90,7 +90,7 @@ def _unclear(
     misplaced = [name for name in facts.options.columns if is_label(name)]
     if not readings and misplaced:
         return UnclearFileError(path, Rule("both", column=misplaced[0]))
-    offers = offered(facts, ranked, chosen, measure)
+    offers, untried = offered(facts, ranked, chosen, measure)
     problem, further = Rule("several"), list[object]()
     if offers and not chosen:
         problem = offers[0][0].doubt or offers[0][0].broken or problem
@@ -98,7 +98,7 @@ def _unclear(
         problem = _problem(facts, ranked)
     if not offers:
         further = _described(facts, ranked, problem)
-    return UnclearFileError(path, problem, [offer for _, offer in offers], further)
+    return UnclearFileError(path, problem, [offer for _, offer in offers], further, untried)
 
 
 def _problem(facts: Facts, ranked: Sequence[Reading]) -> Rule:

@@ -64,6 +64,42 @@ OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
             "--decision-column expected",
         ],
     ),
+    "many models with predicted labels alone": (
+        "a,b1,b2,c,d,e,f,g,y\n"
+        "1,1,0,0,1,1,1,0,1\n0,1,0,0,1,0,0,0,0\n0,0,1,0,0,1,0,1,1\n0,0,0,1,0,1,0,0,0\n",
+        ReadOptions(),
+        [
+            "--models a,b1,b2,c,d,e,f,g",
+            "--decision-column a",
+            "--decision-column b1",
+            "--decision-column b2",
+            "--decision-column c",
+            "--decision-column d",
+        ],
+    ),
+    "models of labels that no name tells": (
+        "id,severity,lr_severity,rule_severity\n1,hi,hi,lo\n2,lo,lo,lo\n3,lo,hi,hi\n",
+        ReadOptions(),
+        [
+            "--label-column severity --models lr_severity,rule_severity",
+            "--label-column severity --decision-column lr_severity",
+            "--label-column severity --decision-column rule_severity",
+            "--label-column lr_severity --decision-column severity",
+            "--label-column lr_severity --decision-column rule_severity",
+            "--label-column rule_severity --decision-column severity",
+        ],
+    ),
+    "models beside several columns of labels": (
+        "label,y_true,lr_score,rf_score\n1,1,.7,.4\n0,1,.2,.6\n0,0,.3,.1\n",
+        ReadOptions(),
+        [
+            "--label-column label --models lr,rf",
+            "--label-column label --score-columns lr_score",
+            "--label-column label --score-columns rf_score",
+            "--label-column y_true --score-columns lr_score",
+            "--label-column y_true --score-columns rf_score",
+        ],
+    ),
 }
 """By what it is: the content of a file, the options given, and the options that are offered."""
 
@@ -87,3 +123,11 @@ def test_an_unclear_file_gets_the_options_that_read_it(name: str, tmp_path: Path
     path = tmp_path / "p.csv"
     path.write_text(content)
     assert [offer.words for offer in refused(path, options).offers] == expected
+
+
+def test_ways_that_were_not_tried_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(OFFERED["many models with predicted labels alone"][0])
+    error = refused(path, ReadOptions())
+    assert error.untried == 3
+    assert str(error).endswith("and 3 more, which were not tried")
