@@ -333,7 +333,7 @@ RULES: Mapping[str, str] = {
     "not_labels": "no name says that {column!r} has labels",
     "not_probability": "no name says that {column!r} has a probability",
     "not_decisions": "no name says that {column!r} has predicted labels",
-    "sums": "{columns!t} are not scores that sum to 1: rows sum to {low} to {high}",
+    "sums": "{columns!t} are not scores that sum to 1: the first rows sum to {low} to {high}",
     "best_class": "{column!r} is always the class with the highest score: are these the predicted labels?",
     "above_half": "{column!r} is never below 0.5: is it the score of the predicted label?",
     "falling": "{columns!t} fall in each row: of the best classes of each row? A score for each class is needed",

@@ -66,10 +66,16 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
     unused = [name for name in facts.free if name not in used]
     first = facts.matrix(roles.scores)
     if roles.form == "decisions":
-        failed = [one.broken for one in readings if not {*one.roles.scores} & used]
         codes = ("sums", "unordered")
-        remarks = [str(each) for each in failed if each and each.code in codes]
-        return roles._replace(unused=unused, first_scores=first, remarks=remarks[:1])
+        failed = [
+            one
+            for one in readings
+            if one.broken and one.broken.code in codes and not {*one.roles.scores} & used
+        ]
+        for one in failed[:1]:  # the remark names its columns
+            roles = roles._replace(remarks=[str(one.broken)])
+            unused = [name for name in unused if name not in one.roles.scores]
+        return roles._replace(unused=unused, first_scores=first)
     decisions = [
         one.roles.scores[0]
         for one in readings

@@ -6,6 +6,7 @@ import pytest
 
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.offers import UnclearFileError
+from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
 OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
@@ -123,6 +124,16 @@ def test_an_unclear_file_gets_the_options_that_read_it(name: str, tmp_path: Path
     path = tmp_path / "p.csv"
     path.write_text(content)
     assert [offer.words for offer in refused(path, options).offers] == expected
+
+
+def test_scores_that_do_not_sum_to_1_are_named_once(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    rows = "1,0,1,.9,.8\n" * 150 + "2,1,1,.1,.1\n"
+    path.write_text(f"id,label,pred,prob_0,prob_1\n{rows}")
+    how = Predictions(path).how()
+    assert how.endswith(
+        "; not used: id; prob_0, prob_1 are not scores that sum to 1: the first rows sum to 1.7 to 1.7"
+    )
 
 
 def test_ways_that_were_not_tried_are_counted(tmp_path: Path) -> None:
