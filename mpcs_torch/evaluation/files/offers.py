@@ -12,7 +12,7 @@ from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings, meaning
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.tables import is_gap
-from mpcs_torch.evaluation.files.words import MODELS, plain
+from mpcs_torch.evaluation.files.words import MODELS, plain, signed_labels
 
 MAX_OFFERS, MAX_TRIED = 6, 12
 """The maximum numbers of commands that an error names, and of readings that are tried for them."""
@@ -199,10 +199,16 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         yield given._replace(from_logits=True, score_columns=columns)
     names = [name for name in (roles.scores[0], roles.label) if name is not None]
     words = facts.by_kind(names, "text")
+    are_words = len(words) == 2
+    if (
+        are_words
+    ):  # decisions are false and true, and labels A and B, or the other way around
+        words = [name for name in words if not signed_labels(facts.all_texts(name))]
     if code == "disjoint" and len(words) == 1:
-        # Labels are 0 to 3, and decisions A to D, or the other way around.
+        # Or labels are 0 to 3, and decisions A to D, or the other way around.
         classes = tuple(sorted(facts.all_texts(words[0])))
-        yield given._replace(label_column=roles.label, classes=classes)
+        for order in (classes, classes[::-1]) if are_words else (classes,):
+            yield given._replace(label_column=roles.label, classes=order)
     if code == "label_gap":
         yield given._replace(missing="drop")
     if code in ("label_gap", "cases", "two_codes"):

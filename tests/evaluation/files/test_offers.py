@@ -101,6 +101,19 @@ OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
             "--label-column y_true --score-columns rf_score",
         ],
     ),
+    "decisions are false and true, and labels are two other words": (
+        "label,is_anomaly\nnormal,False\nbotnet,True\nnormal,True\nnormal,False\n",
+        ReadOptions(decision_column="is_anomaly"),
+        [
+            "--label-column label --classes botnet,normal",
+            "--label-column label --classes normal,botnet",
+        ],
+    ),
+    "labels are false and true, and decisions are two other words": (
+        "is_spam,pred\nfalse,ham\ntrue,spam\nfalse,spam\n",
+        ReadOptions(label_column="is_spam"),
+        ["--classes ham,spam", "--classes spam,ham"],
+    ),
 }
 """By what it is: the content of a file, the options given, and the options that are offered."""
 
