@@ -120,8 +120,8 @@ def _models(ranked: Sequence[Reading], alike: Sequence[Reading]) -> list[str]:
     """Return the names of models side by side; also of those that only decide, as trees do with 0 and 1."""
     roles = [one.roles for one in alike]
     models = {*side_by_side(roles)}
-    if not models:
-        return []
+    if any(one.scores[0] in models for one in roles):  # their names share no words
+        ranked = []
     for one in ranked:
         is_decided = one.roles.form == "decisions" and one.broken is None
         is_further = is_decided and one.roles.label == roles[0].label

@@ -101,6 +101,17 @@ OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
             "--label-column y_true --score-columns rf_score",
         ],
     ),
+    "scores whose names share no words, beside predicted labels": (
+        "y,lr_score,cnn_prob,lr_pred,cnn_prediction\n1,.7,.4,1,0\n0,.2,.6,0,1\n0,.3,.1,0,0\n",
+        ReadOptions(),
+        [
+            "--models lr_score,cnn_prob",
+            "--score-columns lr_score",
+            "--score-columns cnn_prob",
+            "--decision-column lr_pred",
+            "--decision-column cnn_prediction",
+        ],
+    ),
     "decisions are false and true, and labels are two other words": (
         "label,is_anomaly\nnormal,False\nbotnet,True\nnormal,True\nnormal,False\n",
         ReadOptions(decision_column="is_anomaly"),
