@@ -160,6 +160,16 @@ def test_scores_that_do_not_sum_to_1_are_named_once(tmp_path: Path) -> None:
     )
 
 
+def test_given_models_are_not_replaced_by_others(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    rows = "en,a,a,b\nbn,a,b,b\nen,b,b,a\nbn,b,b,b\n" * 4
+    path.write_text(f"language,label,lr_pred,rf_pred\n{rows}")
+    with pytest.raises(UnclearFileError) as error:
+        open_models([path], ReadOptions(models=("lr", "rf")))
+    assert [offer.words for offer in error.value.offers] == ["--by language"]
+    open_models([path], ReadOptions(models=("lr", "rf"), by=("language",)))
+
+
 def test_ways_that_were_not_tried_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text(OFFERED["many models with predicted labels alone"][0])
