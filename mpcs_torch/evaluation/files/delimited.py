@@ -231,15 +231,15 @@ def read_text(
     """
     import pyarrow
 
-    content = read()
+    written = content = read()
     if not dialect.encoding.startswith("utf-8"):
-        content = _decoded(path, dialect, content).encode()
+        content = _decoded(path, dialect, written).encode()
     places = {name: place for place, name in reversed(list(enumerate(dialect.names)))}
     is_number = {places[name]: name in numbers for name in wanted}
     try:
         table = _by_arrow(path, dialect, content, is_number, rows)
     except pyarrow.ArrowException:
-        lines = io.StringIO(_decoded(path, dialect, content))
+        lines = io.StringIO(_decoded(path, dialect, written))
         if not any(line.strip("\r\n") for line in islice(lines, dialect.first_lines, None)):
             return {name: pyarrow.array([], pyarrow.string()) for name in wanted}
         # A row may be longer than a block, too.
