@@ -333,7 +333,7 @@ RULES: Mapping[str, str] = {
     "not_labels": "no name says that {column!r} has labels",
     "not_probability": "no name says that {column!r} has a probability",
     "not_decisions": "no name says that {column!r} has predicted labels",
-    "sums": "{columns!t} are not scores that sum to 1: rows sum to {low} to {high}",
+    "sums": "{columns!t} are not scores that sum to 1: the first rows sum to {low} to {high}",
     "best_class": "{column!r} is always the class with the highest score: are these the predicted labels?",
     "above_half": "{column!r} is never below 0.5: is it the score of the predicted label?",
     "falling": "{columns!t} fall in each row: of the best classes of each row? A score for each class is needed",
@@ -456,6 +456,7 @@ RULES: Mapping[str, str] = {
         "--models must be words in names of columns, one for each model, or values of one column, but are {models!l}; "
         "it has {columns!l}"
     ),
+    "labels_of_models": "the labels of {model} are not those of the other models",
     "names_row": "must name the row, but is missing",
     "different_ids": "each id must name one row, but {id!r} appears again{hint}",
     "rows_of_file": "lacks {rows} of {other}, such as {id!r}{where}{hint}",

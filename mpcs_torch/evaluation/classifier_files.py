@@ -22,6 +22,7 @@ from mpcs_torch.evaluation.files.facts import number_or_text
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.models import split_models
+from mpcs_torch.evaluation.files.offers import UnclearFileError
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import (
     Advance,
@@ -120,7 +121,13 @@ def open_models(
             for table, options in sources.values()
         ]
 
-    models = opened(None if concern is None else concern.classes)
+    try:
+        models = opened(None if concern is None else concern.classes)
+    except UnclearFileError as error:
+        # Other models would replace the given ones, of which only one was tried.
+        if len(reading.models) > 1:
+            error.offers = [offer for offer in error.offers if not offer.options.models]
+        raise
     if any(each.class_names != models[0].class_names for each in models):
         scored = [each.class_names for each in models if each.roles.form != "decisions"]
         named = [names for names in scored if None in map(to_number, names)]

@@ -8,7 +8,7 @@ from mpcs_torch.errors import Rule, numbered_families
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text
 from mpcs_torch.evaluation.files.roles import Reading, Roles
 from mpcs_torch.evaluation.files.tables import to_number
-from mpcs_torch.evaluation.files.words import is_positive
+from mpcs_torch.evaluation.files.words import is_positive, signed_labels
 
 MAX_ORDERED = 3
 """The maximum number of classes whose orders are all listed."""
@@ -40,6 +40,10 @@ def call_classes(
         ways, doubt = _by_number(facts, roles, numbered, is_unnamed=is_unnamed)
     elif is_unnamed:
         ways = _in_any_order(facts, roles, others)
+    elif facts.class_names is not None and len(roles.classes) == 2:
+        # As 0 and 1, false and true are the classes in the order that the user names.
+        signed = signed_labels(facts.labels(*others, in_all=True))
+        ways, doubt = [roles._replace(called=signed)] if signed else [], None
     labels = sorted(facts.labels(*others), key=number_or_text)
     said: dict[str, Any] = {
         "columns": roles.scores,

@@ -8,7 +8,7 @@ from mpcs_torch.concern.checks import REFERRAL
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text
-from mpcs_torch.evaluation.files.label_columns import MAX_UNNAMED, Labels
+from mpcs_torch.evaluation.files.label_columns import Labels
 from mpcs_torch.evaluation.files.roles import DECIDED, UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.files.words import (
@@ -23,6 +23,11 @@ from mpcs_torch.evaluation.files.words import (
 )
 
 WORDS = DECISIONS | {"pred", "predicted"}
+CLASS = {"label", "class"}
+"""Words in the name of a column that say that it has labels, but not whether they are true ones."""
+
+MAX_ALIKE = 20
+"""The maximum number of columns without a telling name that are tried as predicted labels by their values."""
 
 
 def decision_columns(
@@ -36,11 +41,17 @@ def decision_columns(
     columns = [name for name in facts.by_kind(names, "text", "whole") if facts.texts(name)]
     usual = DECISIONS | LABELS if facts.table.joined else DECISIONS
     own: tuple[str, ...] = () if label is None else stem(label, TRUE)
+    # Beside the labels, lr_label is the predicted label that lr_score is of.
+    scored = {
+        stem(name, PREDICTED) for name in names if stem(name, PREDICTED) != stem(name)
+    }
     named = list[str]()
     for name in columns:
         words = {*split_words(name)}
         is_of_label = stem(name, PREDICTED) == own != () and stem(name) != own
-        is_worded = words & WORDS and not words & (TRUE - {"label", "class"})
+        is_scored = words & CLASS and stem(name, TRUE) in scored - {(), own}
+        is_worded = words & WORDS or (label is not None and is_scored)
+        is_worded = is_worded and not words & (TRUE - CLASS)
         if (
             plain(name) in usual
             or is_of_label
@@ -50,14 +61,19 @@ def decision_columns(
     found = [(name, DECIDED) for name in named]
     if label is None or len(facts.labels(label)) < 2:
         return found
+    of_label = {*split_words(label)}
+    # A test compares expected with actual results, either of which may be a model's; they may all be equal.
     alike = (
         name
         for name in columns
         if name not in named
         and not facts.is_counter(name)
-        and _is_alike(facts, name, label)
+        and (
+            _is_alike(facts, name, label)
+            or {*split_words(name)} ^ of_label == {"expected", "actual"}
+        )
     )
-    return [*found, *((name, UNNAMED) for name in islice(alike, MAX_UNNAMED))]
+    return [*found, *((name, UNNAMED) for name in islice(alike, MAX_ALIKE))]
 
 
 def _is_alike(facts: Facts, name: str, label: str) -> bool:
@@ -88,6 +104,8 @@ def decided(
         return
     texts = facts.all_texts(decision)
     known = texts if labels.column is None else facts.all_texts(labels.column)
+    if not labels.is_named and len(known) == 1 and known.isdisjoint(texts):
+        return  # a constant, such as a topic
     by_lower = {text.lower(): text for text in known}
     if len(by_lower) == len(known):  # yes is Yes, if no two labels differ so
         texts = {by_lower.get(text.lower(), text) for text in texts}

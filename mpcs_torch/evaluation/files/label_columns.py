@@ -28,7 +28,7 @@ from mpcs_torch.evaluation.files.words import (
 )
 
 MAX_UNNAMED = 10
-"""The maximum number of columns without a telling name that are tried as labels, and as predicted labels."""
+"""The maximum number of columns without a telling name that are tried as labels."""
 MAX_FAMILIES = 10
 """The number of prefixes, such as ``target_``, and of classes, whose columns are compared with all other columns."""
 

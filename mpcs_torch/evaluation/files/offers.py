@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from mpcs_torch.errors import printable
+from mpcs_torch.errors import InvalidValueError, Rule, printable
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text
 from mpcs_torch.evaluation.files.models import side_by_side
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings, meaning
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.tables import is_gap
+from mpcs_torch.evaluation.files.words import MODELS, plain, signed_labels
 
 MAX_OFFERS, MAX_TRIED = 6, 12
 """The maximum numbers of commands that an error names, and of readings that are tried for them."""
@@ -58,12 +59,16 @@ class UnclearFileError(PredictionsError):
     offers: Sequence[Offer] = ()
     further: Sequence[object] = ()
     """Lines that describe the file."""
+    untried: int = 0
+    """The number of further ways to read the file, which were not tried."""
 
     def __str__(self) -> str:
         lines = [super().__str__(), *self.further]
         if self.offers:
             lines.append("One of these options reads it:")
         lines += [f"  {offer.words}   ({offer.measured})" for offer in self.offers]
+        if self.offers and self.untried:
+            lines.append(f"  and {self.untried} more, which were not tried")
         return "\n".join(printable(str(line)) for line in lines)
 
 
@@ -72,34 +77,51 @@ def offered(
     ranked: Sequence[Reading],
     chosen: Sequence[Reading],
     measure: Measure | None,
-) -> list[tuple[Reading, Offer]]:
-    """Return readings with options that make each the one that is clear; each is tried on all rows."""
+) -> tuple[list[tuple[Reading, Offer]], int]:
+    """Return readings with options that make each the one that is clear, and the number of others, left untried.
+
+    Each of the options was tried on all rows.
+    """
     if measure is None or len(facts.table.names) > MAX_WIDTH:
-        return []
+        return [], 0
     found = dict[str, tuple[Reading, Offer]]()
-    models = [] if facts.of_trials else _models(ranked, chosen)
+    alike = [] if facts.of_trials else _alike(ranked, chosen)
+    models = _models(ranked, alike) if chosen else [one.roles.scores[0] for one in alike]
     if len(models) > 1:
-        for offer in tried(facts, facts.options._replace(models=tuple(models)), measure):
-            found[offer.words] = (chosen[0], offer)
-    for reading in ranked[:MAX_TRIED]:
+        options = facts.options._replace(models=tuple(models))
+        # Only if names do not tell it, the label must be given.
+        for ways in (options, options._replace(label_column=alike[0].roles.label)):
+            for offer in [] if found else tried(facts, ways, measure):
+                found[offer.words] = (alike[0], offer)
+    for place, reading in enumerate(ranked):
         # What no name says is offered if nothing else is.
         is_weaker = any(
             other.strength > reading.strength == UNNAMED for other, _ in found.values()
         )
-        if len(found) >= MAX_OFFERS or is_weaker:
+        if is_weaker:
             break
+        if len(found) >= MAX_OFFERS or place >= MAX_TRIED:
+            untried = [one for one in ranked[place:] if one.broken is None]
+            return [*found.values()][:MAX_OFFERS], len(untried)
         for options in _options_for(facts, reading):
             for offer in tried(facts, options, measure):
                 found.setdefault(offer.words, (reading, offer))
-    return [*found.values()][:MAX_OFFERS]
+    return [*found.values()][:MAX_OFFERS], 0
 
 
-def _models(ranked: Sequence[Reading], chosen: Sequence[Reading]) -> list[str]:
+def _alike(ranked: Sequence[Reading], chosen: Sequence[Reading]) -> list[Reading]:
+    """Return readings of the same labels that may be those of models: the clear ones, or predicted labels by value."""
+    by_value = [one for one in ranked if one.doubt and one.doubt.code == "not_decisions"]
+    alike = [*chosen] or by_value
+    return [one for one in alike if one.roles.label == alike[0].roles.label]
+
+
+def _models(ranked: Sequence[Reading], alike: Sequence[Reading]) -> list[str]:
     """Return the names of models side by side; also of those that only decide, as trees do with 0 and 1."""
-    roles = [one.roles for one in chosen]
+    roles = [one.roles for one in alike]
     models = {*side_by_side(roles)}
-    if not models:
-        return []
+    if any(one.scores[0] in models for one in roles):  # their names share no words
+        ranked = []
     for one in ranked:
         is_decided = one.roles.form == "decisions" and one.broken is None
         is_further = is_decided and one.roles.label == roles[0].label
@@ -116,11 +138,27 @@ def tried(facts: Facts, options: ReadOptions, measure: Measure | None) -> list[O
     try:
         measured = measure(options)
     except UnclearFileError as error:
-        models = error.rule.fields.get("models", ())
-        return tried(facts, options._replace(models=models), measure) if models else []
+        ways = unstacked(error.rule, options) if error.code == "stacked" else []
+        return [offer for way in ways for offer in tried(facts, way, measure)]
     except PredictionsError:
         return []
     return [Offer(options, options.words_beyond(facts.options), measured)]
+
+
+def unstacked(stacked: Rule | InvalidValueError, options: ReadOptions) -> list[ReadOptions]:
+    """Return options for a file whose rows repeat by a column: it has models or, if no name says so, groups."""
+    column, ways = stacked.fields["column"], list[ReadOptions]()
+    if not options.models:
+        ids = stacked.fields["ids"]
+        ways.append(
+            options._replace(
+                models=stacked.fields["models"],
+                id_column=ids[0] if ids else options.id_column,
+            )
+        )
+    if options.models or plain(column) not in MODELS:
+        ways.append(options._replace(by=(*options.by, column)))
+    return ways
 
 
 def _options_for(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
@@ -161,10 +199,16 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         yield given._replace(from_logits=True, score_columns=columns)
     names = [name for name in (roles.scores[0], roles.label) if name is not None]
     words = facts.by_kind(names, "text")
+    are_words = len(words) == 2
+    if (
+        are_words
+    ):  # decisions are false and true, and labels A and B, or the other way around
+        words = [name for name in words if not signed_labels(facts.all_texts(name))]
     if code == "disjoint" and len(words) == 1:
-        # Labels are 0 to 3, and decisions A to D, or the other way around.
+        # Or labels are 0 to 3, and decisions A to D, or the other way around.
         classes = tuple(sorted(facts.all_texts(words[0])))
-        yield given._replace(label_column=roles.label, classes=classes)
+        for order in (classes, classes[::-1]) if are_words else (classes,):
+            yield given._replace(label_column=roles.label, classes=order)
     if code == "label_gap":
         yield given._replace(missing="drop")
     if code in ("label_gap", "cases", "two_codes"):

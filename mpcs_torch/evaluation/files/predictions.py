@@ -173,8 +173,12 @@ class Predictions:
             raise PredictionsError(self.path, Rule("labels_alone"), column=label)
 
     def _measured(self, facts: Facts, options: ReadOptions) -> Measured:
-        """Return what other ``options`` measure on all rows of the file, for an offer."""
+        """Return what other ``options`` measure on all rows of the file, for an offer.
+
+        As the command does, it refuses models whose rows, in order or by ids, have different labels.
+        """
         accuracies, rows, classes = dict[str, float](), 0, list[str]()
+        first = list[Any]()
         for model, (table, each) in split_models(facts.table, options).items():
             read = self._read_again(each, facts=facts.asked(each, table))
             read.decides = True
@@ -185,6 +189,13 @@ class Predictions:
             is_right = found.scores.squeeze(1) == target
             accuracies[model] = is_right.double().mean().item()
             rows, classes = len(is_right), read.class_names
+            labels = [classes[number] for number in target.tolist() if number >= 0]
+            if options.id_column is not None:
+                ids = found.others.columns[options.id_column].to_pylist()
+                labels = sorted(zip(map(to_text, ids), labels, strict=True))
+            first = first or labels
+            if labels != first:
+                raise PredictionsError(self.path, Rule("labels_of_models", model=model))
         return Measured(accuracies, rows, f"classes {span(classes)}")
 
     @cached_property

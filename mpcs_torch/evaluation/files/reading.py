@@ -117,6 +117,7 @@ class ReadOptions(NamedTuple):
             "--decision-column": self.decision_column or "",
             "--classes": _joined(self.classes),
             "--models": _joined(self.models),
+            "--id-column": self.id_column or "",
             "--target-label": self.target_label or "",
             "--missing": "drop" if self.missing == "drop" else "",
         }
@@ -124,6 +125,8 @@ class ReadOptions(NamedTuple):
         for name, value in values.items():
             if value:
                 words += as_arguments(name, value)
+        for name in self.by:
+            words += as_arguments("--by", name)
         if self.from_logits:
             words.append("--logits")
         return words

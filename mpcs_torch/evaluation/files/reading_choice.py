@@ -66,10 +66,16 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
     unused = [name for name in facts.free if name not in used]
     first = facts.matrix(roles.scores)
     if roles.form == "decisions":
-        failed = [one.broken for one in readings if not {*one.roles.scores} & used]
         codes = ("sums", "unordered")
-        remarks = [str(each) for each in failed if each and each.code in codes]
-        return roles._replace(unused=unused, first_scores=first, remarks=remarks[:1])
+        failed = [
+            one
+            for one in readings
+            if one.broken and one.broken.code in codes and not {*one.roles.scores} & used
+        ]
+        for one in failed[:1]:  # the remark names its columns
+            roles = roles._replace(remarks=[str(one.broken)])
+            unused = [name for name in unused if name not in one.roles.scores]
+        return roles._replace(unused=unused, first_scores=first)
     decisions = [
         one.roles.scores[0]
         for one in readings
@@ -90,7 +96,7 @@ def _unclear(
     misplaced = [name for name in facts.options.columns if is_label(name)]
     if not readings and misplaced:
         return UnclearFileError(path, Rule("both", column=misplaced[0]))
-    offers = offered(facts, ranked, chosen, measure)
+    offers, untried = offered(facts, ranked, chosen, measure)
     problem, further = Rule("several"), list[object]()
     if offers and not chosen:
         problem = offers[0][0].doubt or offers[0][0].broken or problem
@@ -98,7 +104,7 @@ def _unclear(
         problem = _problem(facts, ranked)
     if not offers:
         further = _described(facts, ranked, problem)
-    return UnclearFileError(path, problem, [offer for _, offer in offers], further)
+    return UnclearFileError(path, problem, [offer for _, offer in offers], further, untried)
 
 
 def _problem(facts: Facts, ranked: Sequence[Reading]) -> Rule:

@@ -8,7 +8,7 @@ import torch
 
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.called_classes import call_classes
-from mpcs_torch.evaluation.files.decision_columns import decided, decision_columns
+from mpcs_torch.evaluation.files.decision_columns import CLASS, decided, decision_columns
 from mpcs_torch.evaluation.files.facts import Facts
 from mpcs_torch.evaluation.files.label_columns import Labels, label_candidates, split_truth
 from mpcs_torch.evaluation.files.one_probability import of_one_class, probabilities
@@ -27,7 +27,7 @@ from mpcs_torch.evaluation.files.score_sets import (
     score_sets,
 )
 from mpcs_torch.evaluation.files.trial_readings import trial_readings
-from mpcs_torch.evaluation.files.words import DECISION, TRUE, is_label, stem
+from mpcs_torch.evaluation.files.words import DECISION, TRUE, is_label, split_words, stem
 from mpcs_torch.functional.inputs.decisions import highest_class
 
 MIN_BEST = 5
@@ -47,7 +47,22 @@ def find_readings(facts: Facts) -> list[Reading]:
                 found.append(_with_truth(facts, reading, labels.truth))
             else:
                 found.append(_doubted(facts, reading, labels))
-    return found
+    return [*found, *_turned(facts, found)]
+
+
+def _turned(facts: Facts, readings: Sequence[Reading]) -> list[Reading]:
+    """Return the reading of two columns of labels as each other, if neither values nor names say which are true."""
+    unnamed = [
+        one.roles for one in readings if one.doubt and one.doubt.code == "not_decisions"
+    ]
+    is_given = facts.table.label or facts.options.label_column
+    if len(unnamed) != 1 or is_given or not {*split_words(str(unnamed[0].label))} <= CLASS:
+        return []
+    [roles] = unnamed
+    return [
+        turned._replace(roles=turned.roles._replace(label=roles.scores[0]))
+        for turned in decided(facts, Labels(roles.scores[0]), str(roles.label), UNNAMED)
+    ]
 
 
 def clear_readings(readings: Sequence[Reading]) -> list[Reading]:

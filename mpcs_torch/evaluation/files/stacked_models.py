@@ -1,12 +1,12 @@
 """Recognize models that stand below each other in one file, so that each sample has several rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from torch import Tensor
 
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.facts import Facts, label_text
-from mpcs_torch.evaluation.files.offers import Measure, Offer, UnclearFileError, tried
+from mpcs_torch.evaluation.files.offers import Measure, UnclearFileError, tried, unstacked
 from mpcs_torch.evaluation.files.roles import Roles
 from mpcs_torch.evaluation.files.tables import is_gap
 from mpcs_torch.evaluation.files.words import MODELS, is_index, plain
@@ -41,19 +41,24 @@ def refuse_stacked(facts: Facts, roles: Roles, measure: Measure | None) -> None:
         ):
             continue
         labels, *of_ids = [read.groups(each, "").codes for each in (roles.label, *ids)]
-        if _is_repeated(groups.codes, labels, of_ids, is_named=plain(name) in MODELS):
+        by_id = dict(zip(ids, of_ids, strict=True))
+        matched = _matched_by(groups.codes, labels, by_id, is_named=plain(name) in MODELS)
+        if matched is not None:
             models = tuple(map(label_text, groups.names))
-            offers = list[Offer]()
-            for some in (models, models[:1]):
-                offers += tried(facts, facts.options._replace(models=some), measure)
-            problem = Rule("stacked", column=name, models=models)
+            problem = Rule("stacked", column=name, models=models, ids=matched)
+            ways = unstacked(problem, facts.options)
+            ways.append(facts.options._replace(models=models[:1]))
+            offers = [offer for way in ways for offer in tried(facts, way, measure)]
             raise UnclearFileError(table.path, problem, offers)
 
 
-def _is_repeated(
-    models: Tensor, labels: Tensor, ids: Sequence[Tensor], *, is_named: bool
-) -> bool:
-    """Return whether the labels of each model are the same, row by row or by an id; models have equally many rows."""
+def _matched_by(
+    models: Tensor, labels: Tensor, ids: Mapping[str, Tensor], *, is_named: bool
+) -> list[str] | None:
+    """Return how the labels of each model are the same: [] row by row, or [NAME] by the ids of a column; else None.
+
+    Models have equally many rows.
+    """
     rows = models.argsort(stable=True).view(int(models.max()) + 1, -1)
     by_model, size = labels[rows], rows.shape[1]
     changes = int((by_model[0].diff() != 0).sum())
@@ -61,13 +66,14 @@ def _is_repeated(
         changes >= len({*by_model[0].tolist()}) > 1
     )  # sorted labels repeat in balanced folds, too
     is_sure = size > 1 and (is_named or (is_varied and size >= MIN_REPEATED))
-    if is_sure and (by_model == by_model[0]).all():
-        return True
-    for of_rows in ids:
+    is_in_order = bool((by_model == by_model[0]).all())
+    if is_sure and is_in_order:
+        return []
+    for name, of_rows in ids.items():
         sorted_ids, order = of_rows[rows].sort(dim=1)
         is_same = (sorted_ids == sorted_ids[0]).all() and (
             by_model.gather(1, order) == by_model[0][order[0]]
         ).all()
         if size > 1 and is_same and (sorted_ids[0].diff() > 0).all():
-            return True
-    return False
+            return [] if is_in_order else [name]
+    return None

@@ -1,7 +1,7 @@
 """The words by which all commands recognize columns and labels."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 _SEPARATORS = re.compile(r"[\W_]+")  # letters with accents are letters
@@ -135,6 +135,12 @@ def is_positive(value: str) -> bool | None:
     if text in POSITIVE_CLASS:
         return True
     return False if text in NEGATIVE_CLASS else None
+
+
+def signed_labels(texts: Collection[str]) -> tuple[str, ...]:
+    """Return a negative and a positive label, such as false and true, in this order; () for other ``texts``."""
+    names = sorted(texts, key=lambda name: is_positive(name) is True)
+    return tuple(names) if [*map(is_positive, names)] == [False, True] else ()
 
 
 def target_or_not(value: Any) -> int | None:

@@ -336,7 +336,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         "y_true,lr,svm\n" + "1,1,2\n2,1,2\n3,3,2\n" * 40 + "1,2,3\n2,2,1\n",
         "not_decisions",
         {},
-        [0.664, 0.328],
+        [0.664, 0.328, 0.664, 0.328],
     ),
     "numbers of features": (
         "V1,V2,V3,V4,V5,Class\n-1.2,.1,2.7,3.5,1.1,0\n-.9,1.4,1.7,.2,.8,1\n",

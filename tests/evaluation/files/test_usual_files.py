@@ -347,3 +347,9 @@ def test_ids_are_no_classes_of_a_list_of_scores(tmp_path: Path) -> None:
     path.write_text("\n".join(["pair,logits", *rows, ""]))
     with refused_file("p.csv: no_labels"):
         Predictions(path, ReadOptions(score_columns=("logits",)))
+
+
+def test_lists_of_scores_are_read_in_utf_16(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text('probs,label\n"[.9, .1]",0\n"[.2, .8]",0\n', encoding="utf-16")
+    assert scored(path).values["accuracy"] == 0.5
