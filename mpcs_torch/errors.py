@@ -18,7 +18,7 @@ MAX_QUOTED = 100
 """The maximum number of characters of a value in an error message."""
 MAX_QUOTED_NUMBERS = 10
 """The maximum number of values of a row in an error message."""
-MAX_QUOTED_CAUSE = 500
+MAX_QUOTED_CAUSE = 200
 """The maximum number of characters of an error of other code, in a message about what it caused."""
 
 

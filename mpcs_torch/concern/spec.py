@@ -414,11 +414,11 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
     if spec.weights is None and spec.factor == 1 and count:
         yield "the factor is 1, so a released error costs as much as a dangerous one"
     if spec.weights is None or not isinstance(spec.dangerous, float | int):
-        kind, harmless = "is tolerable", released
+        kind, free = "is tolerable", released
         if spec.weights is not None:
             # Costs often differ by direction on purpose, unless one of them is 0.
-            kind, harmless = "costs nothing", released & (spec.mpcs_weights_array() == 0)
-        one_way = np.argwhere(harmless & ~released.T).tolist()
+            kind, free = "costs nothing", released & (spec.mpcs_weights_array() == 0)
+        one_way = np.argwhere(free & ~released.T).tolist()
         for true, other in one_way[:MAX_PAIRS]:
             yield (
                 f"{names[true]} for {names[other]} {kind}, {names[other]} for {names[true]} is dangerous: "

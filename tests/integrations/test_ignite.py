@@ -15,7 +15,7 @@ from ignite.engine import (
 )
 from ignite.metrics import Accuracy as IgniteAccuracy
 from ignite.metrics import Metric as IgniteMetric
-from ignite.metrics import RunningAverage, SharedSums
+from ignite.metrics import MetricGroup, RunningAverage
 from ignite.metrics.metric import (
     BatchWise,
     EpochWise,
@@ -170,8 +170,8 @@ def test_a_state_of_another_metric_is_refused() -> None:
 
 
 def test_groups_and_running_averages_save_our_states() -> None:
-    def group() -> SharedSums:
-        return SharedSums({"ours": TorchMetric(Accuracy(3)), "theirs": IgniteAccuracy()})
+    def group() -> MetricGroup:
+        return MetricGroup({"ours": TorchMetric(Accuracy(3)), "theirs": IgniteAccuracy()})
 
     restored, average = group(), RunningAverage(TorchMetric(Accuracy(3)))
     restored.load_state_dict(after(group(), *BATCHES[:2]).state_dict())

@@ -123,13 +123,13 @@ CHANGES: dict[str, Callable[[Any], object]] = {
     "counts must be finite and at least 0": lambda state: state["counts"][0].__setitem__(
         0, -1.0
     ),
-    r"counts must have shape \(3, 3\), but has \(2, 3\)": lambda state: state[
+    r"counts must have shape \(3, 3\), but got \(2, 3\)": lambda state: state[
         "counts"
     ].pop(),
     "risk loss must be finite and at least 0": lambda state: state["monitors"]["risk"][
         "loss"
     ].__setitem__(0, float("nan")),
-    r"risk samples must have shape \(1,\), but has \(2,\)": lambda state: state["monitors"][
+    r"risk samples must have shape \(1,\), but got \(2,\)": lambda state: state["monitors"][
         "risk"
     ]["samples"].append(1.0),
     "change starts must be finite and at least -inf": lambda state: state["monitors"][
@@ -142,7 +142,7 @@ CHANGES: dict[str, Callable[[Any], object]] = {
         "logs"
     ].update({"log.csv": ["1", "a"]}),
     "'monitors'": lambda state: state.pop("monitors"),
-    "counts must be lists of numbers, but is 'many'": lambda state: state.update(
+    "counts must be lists of numbers, but got 'many'": lambda state: state.update(
         counts="many"
     ),
 }
@@ -160,16 +160,3 @@ def test_a_state_with_invalid_values_is_refused_even_if_its_hash_fits(
     path.write_text(sealed_json(state))
     with pytest.raises(MpcsError, match=problem):
         load(path)
-
-
-def test_all_problems_of_a_state_are_told_together(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    save, load = ARTIFACTS["state of a monitor"]
-    save(path)
-    state = json.loads(path.read_text())["content"]
-    for change in list(CHANGES.values())[:6]:
-        change(state)
-    path.write_text(sealed_json(state))
-    with pytest.raises(MpcsError) as caught:
-        load(path)
-    assert str(caught.value).count(";") >= 4

@@ -269,8 +269,10 @@ def _sums(facts: Facts, roles: Roles) -> Rule | None:
     sums = matrix.sum(axis=1)
     if matrix.size and matrix.min() >= 0 and nominal_sum(sums, matrix.shape[1]) is not None:
         return None
-    ends = (sums.min(), sums.max()) if len(sums) else (np.nan, np.nan)
-    low, high = (float(f"{end:.3g}") for end in ends)
+    low = high = np.nan
+    if len(sums):
+        low = float(f"{sums.min():.3g}")
+        high = float(f"{sums.max():.3g}")
     return Rule("sums", columns=roles.scores, low=low, high=high)
 
 

@@ -10,6 +10,7 @@ from mpcs_torch.evaluation.files.label_columns import Labels, has_two_words
 from mpcs_torch.evaluation.files.one_probability import name_strength
 from mpcs_torch.evaluation.files.roles import DECIDED, PROBABILITY, UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.score_sets import chosen_columns
+from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.files.words import (
     DECISIONS,
     LABELS,
@@ -101,7 +102,8 @@ def _of_targets(facts: Facts, reading: Reading) -> Iterator[Reading]:
         return
     named = [texts[place] for place in facts.named_class(score, texts)]
     targets, problem = list[str](), None
-    if named and kinds[named[0]] != 1:
+    # A name that is only a number, such as 0, counts columns.
+    if named and to_number(score) is None and kinds[named[0]] != 1:
         targets = named
         if kinds[named[0]] == 0 or len(texts) > 2:
             problem = Rule("named_target", score=score, label=named[0], **said)

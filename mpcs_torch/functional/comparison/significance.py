@@ -379,13 +379,13 @@ def _summary(measure: str, rows: Sequence[Comparison]) -> str:
     if not worse:
         return f"By {measure}, the data do not show that any of {_listed(systems)} is better than another."
     if len(best) == 1:
-        winner = best[0]
-        lost = [row.worse for row in rows if row.worse and row.better == winner]
+        better = best[0]
+        lost = [row.worse for row in rows if row.worse and row.better == better]
         rest = [name for name in worse if name not in lost]
         unshown = ""
         if rest:
             unshown = f"; the data do not show that it is better than {_listed(rest)}"
-        return f"By {measure}, {winner} is better than {_listed(lost)}{unshown}."
+        return f"By {measure}, {better} is better than {_listed(lost)}{unshown}."
     clauses = [f"{name} is worse than {_listed(beaten_by[name])}" for name in worse]
     return f"By {measure}, the data do not show which of {_listed(best)} is best; {'; '.join(clauses)}."
 

@@ -161,7 +161,9 @@ class PartConfig(Section):
             raise
         except Exception as error:
             own = {} if self.path is None else {f"{self.key}.path": self.path}
-            of_built_in = PartError("caused_by", f"{self.key}: {self}:", cause=error)
+            of_built_in = PartError(
+                "caused_by", f"{self.key}: {self}:", cause=shown(str(error), 500)
+            )
             raise error_of_parts(error, own) or of_built_in from error
         if not (callable(made) if self.returns is None else isinstance(made, self.returns)):
             needed = "a function" if self.returns is None else self.returns.__name__
