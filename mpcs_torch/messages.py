@@ -780,6 +780,7 @@ CONCERN_PROBLEMS: Mapping[str, str] = {
     "row_per_class": "must have {size} rows, one per class, but got {value}",
     "row_of_numbers": "must be a list of {size} numbers, but got {value}",
     "weight": "must be a finite number >= 0, but got {value}",
+    "one_diagonal": "must be {first} as in row 0, because right decisions cost the same, but got {value}",
     "some_weight": "must have a weight above 0 off the diagonal: otherwise no error has a cost",
     "dangerous_or_releases": (
         "cannot be combined with releases: every error that is not released is dangerous"

@@ -232,6 +232,17 @@ def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator
                 yield problem("weight", "weights", i, j, value=weight)
     if off_diagonal and all(weight == 0 for weight in off_diagonal):
         yield problem("some_weight", "weights")
+    yield from _diagonal_problems(weights)
+
+
+def _diagonal_problems(weights: Sequence[Any]) -> Iterator[Problem]:
+    """Yield a problem if the diagonal, which is not read, has several numbers: a row may be shifted by a place."""
+    diagonal = [row[i] for i, row in enumerate(weights) if _is_list(row) and i < len(row)]
+    numbers = [number for number in diagonal if is_number(number)]
+    for i, number in enumerate(numbers):
+        if number != numbers[0] and len(numbers) == len(weights):
+            yield problem("one_diagonal", "weights", i, i, value=number, first=numbers[0])
+            return
 
 
 def _dangerous_problems(

@@ -67,8 +67,8 @@ def test_specs_are_values() -> None:
     assert ConcernSpec(["a", "b"], releases=[["a", "b"]]) == ConcernSpec(
         ["a", "b"], releases=((0, 1),)
     )
-    assert hash(ConcernSpec(2, weights=[[1, 2], [3, 4]])) == hash(
-        ConcernSpec(2, weights=((1, 2), (3, 4)))
+    assert hash(ConcernSpec(2, weights=[[0, 2], [3, 0]])) == hash(
+        ConcernSpec(2, weights=((0, 2), (3, 0)))
     )
 
 
@@ -240,6 +240,10 @@ def test_arrays_tensors_and_their_numbers_are_taken_as_lists_and_numbers() -> No
         (
             {"classes": 2, "weights": [[1, 1], [1]]},
             r"weights\[1\]: must be a list of 2 numbers, but got \[1\]",
+        ),
+        (  # the last row is shifted by a place
+            {"classes": 3, "weights": [[0, 1, 2], [3, 0, 4], [0, 9, 8]]},
+            r"weights\[2\]\[2\]: must be 0 as in row 0",
         ),
         (
             {"classes": 2, "weights": 3},
