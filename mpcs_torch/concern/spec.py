@@ -51,8 +51,8 @@ class ConcernSpec:
             others is released, that is, tolerable. The opposite confusion is not released.
         factor: The concern (cost) of a released pair, ``0 < factor <= 1``; every other pair has concern 1.
         weights: The concern of each pair, instead of releases and factor: C rows (true classes) of C columns (predicted
-            classes), finite and >= 0, in any unit. The diagonal is not read, but its numbers must be equal, such as 0: they
-            differ if a row is shifted by a place.
+            classes), finite and >= 0, in any unit. The diagonal is not read, but its numbers must be equal, such as 0:
+            they differ if a row is shifted by a place.
         dangerous: The dangerous errors: lists ``[true, predicted, ...]``, or a number, the minimum weight of a
             dangerous error. Every other error is released, and has the concern ``factor`` if there are no ``weights``.
             Default: every error with a weight above 0 or, without ``weights``, every error not in ``releases``.

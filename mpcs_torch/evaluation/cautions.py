@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mpcs_torch.errors import printable, quoted
 from mpcs_torch.evaluation.files.tables import FileTable, to_number, to_text
+from mpcs_torch.evaluation.files.words import PERSONS
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import (
@@ -23,10 +24,7 @@ from mpcs_torch.tables import in_percent
 if TYPE_CHECKING:
     from mpcs_torch.evaluation.files.predictions import Predictions
 
-PERSON = re.compile(
-    r"patient|subject|speaker|person|participant|individual|donor|user|customer|driver|family|household|animal",
-    re.I,
-)
+PERSON = re.compile("|".join(PERSONS), re.I)
 UNIT = re.compile(
     r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)",
     re.I,

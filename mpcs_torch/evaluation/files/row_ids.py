@@ -13,7 +13,7 @@ from torch import Tensor
 from mpcs_torch.errors import Rule, shown
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns
-from mpcs_torch.evaluation.files.words import IDS, is_index, named_as
+from mpcs_torch.evaluation.files.words import IDS, is_index, is_person, named_as
 
 if TYPE_CHECKING:
     import pyarrow
@@ -115,11 +115,14 @@ def check_as_many(
 
 
 def shared_ids(tables: Sequence[FileTable]) -> list[str]:
-    """Return the columns that all ``tables`` have and whose names are usual for ids, such as ``filename``."""
+    """Return the columns that all ``tables`` have with usual names of ids or persons: ``filename``, ``patient``."""
     ids = [
-        [name for name in table.names if table.has_names and is_index(name)]
+        [name for name in table.names if is_index(name) or is_person(name)]
         for table in tables
+        if table.has_names
     ]
+    if len(ids) < len(tables):
+        return []
     shared = set(ids[0]).intersection(*ids)
     return [name for name in ids[0] if name in shared]
 

@@ -97,6 +97,30 @@ def plain(name: str) -> str:
     return "".join([word for word in words if word not in IDLE] or words)
 
 
+PERSONS = (
+    "patient",
+    "subject",
+    "speaker",
+    "person",
+    "participant",
+    "individual",
+    "donor",
+    "user",
+    "customer",
+    "driver",
+    "family",
+    "household",
+    "animal",
+)
+"""Words for those who may have several rows, in names of columns."""
+
+
+def is_person(name: str) -> bool:
+    """Return whether ``name`` is a word for persons alone, perhaps with that for an id: ``patient``, ``subject_id``."""
+    words = [word for word in split_words(name) if word not in IDLE and word not in IDS]
+    return len(words) == 1 and words[0].removesuffix("s") in PERSONS
+
+
 def is_index(name: str) -> bool:
     """Return whether ``name`` is usual for a column of ids or of row numbers, or missing in the first column."""
     return plain(name) in IDS or name.startswith(("Unnamed: 0", "__index_level_"))

@@ -272,6 +272,15 @@ def matched(paths: list[Path]) -> None:
     assert (equal.low, equal.high) == pytest.approx((-0.602, 0.602), abs=1e-3)
 
 
+def test_rows_of_other_patients_are_not_matched_in_order(tmp_path: Path) -> None:
+    paths = [tmp_path / "A.csv", tmp_path / "B.csv"]
+    for path, patients in zip(paths, ("pq", "qp"), strict=True):
+        rows = [f"{patient},0.7,0.3,a" for patient in patients]
+        path.write_text("\n".join(["patient_id,a,b,target", *rows, ""]))
+    with refused_file("B.csv: group_as_first, row 1, column patient_id", value="q"):
+        open_models(paths, ReadOptions())
+
+
 def test_rows_of_several_files_are_matched_by_id(tmp_path: Path) -> None:
     header, *rows = [
         "id,a,b,target",
