@@ -23,7 +23,7 @@ from mpcs_torch.evaluation.files.words import (
 )
 
 WORDS = DECISIONS | {"pred", "predicted"}
-CLASS = {"label", "class"}
+CLASS = frozenset(("label", "class"))
 """Words in the name of a column that say that it has labels, but not whether they are true ones."""
 
 MAX_ALIKE = 20
@@ -41,23 +41,19 @@ def decision_columns(
     columns = [name for name in facts.by_kind(names, "text", "whole") if facts.texts(name)]
     usual = DECISIONS | LABELS if facts.table.joined else DECISIONS
     own: tuple[str, ...] = () if label is None else stem(label, TRUE)
-    # Beside the labels, lr_label is the predicted label that lr_score is of.
-    scored = {
-        stem(name, PREDICTED) for name in names if stem(name, PREDICTED) != stem(name)
-    }
     named = list[str]()
     for name in columns:
         words = {*split_words(name)}
         is_of_label = stem(name, PREDICTED) == own != () and stem(name) != own
-        is_scored = words & CLASS and stem(name, TRUE) in scored - {(), own}
-        is_worded = words & WORDS or (label is not None and is_scored)
-        is_worded = is_worded and not words & (TRUE - CLASS)
+        is_worded = words & WORDS and not words & (TRUE - CLASS)
         if (
             plain(name) in usual
             or is_of_label
             or (is_worded and (label is None or facts.texts(name) & facts.texts(label)))
         ):
             named.append(name)
+    if not named and label is not None:
+        named = [name for name in columns if _is_scored(facts, name, label, names)]
     found = [(name, DECIDED) for name in named]
     if label is None or len(facts.labels(label)) < 2:
         return found
@@ -74,6 +70,14 @@ def decision_columns(
         )
     )
     return [*found, *((name, UNNAMED) for name in islice(alike, MAX_ALIKE))]
+
+
+def _is_scored(facts: Facts, name: str, label: str, names: Sequence[str]) -> bool:
+    """Return whether a column is named as the label of a score, as lr_label beside lr_score, and has true labels."""
+    own = stem(name, TRUE)
+    is_worded = own == stem(name, CLASS) not in ((), stem(name), stem(label, TRUE))
+    has_score = any(own == stem(other, PREDICTED) != stem(other) for other in names)
+    return is_worded and has_score and not facts.texts(name).isdisjoint(facts.texts(label))
 
 
 def _is_alike(facts: Facts, name: str, label: str) -> bool:

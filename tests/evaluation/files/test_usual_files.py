@@ -362,3 +362,8 @@ def test_lists_of_scores_are_read_in_utf_16(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text('probs,label\n"[.9, .1]",0\n"[.2, .8]",0\n', encoding="utf-16")
     assert scored(path).values["accuracy"] == 0.5
+
+
+def test_the_best_classes_of_each_row_are_read_by_the_first(tmp_path: Path) -> None:
+    text = "true,top1_class,top1_prob,top2_class,top2_prob\na,a,.7,b,.2\nb,a,.5,b,.4\nc,a,.4,c,.3\n"
+    assert 'predicted labels "top1_class"' in how(tmp_path / "p.csv", text)
