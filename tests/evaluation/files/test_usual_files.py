@@ -278,7 +278,7 @@ def test_rows_of_other_patients_are_not_matched_in_order(tmp_path: Path) -> None
         rows = [f"{patient},0.7,0.3,a" for patient in patients]
         path.write_text("\n".join(["patient_id,a,b,target", *rows, ""]))
     with refused_file("B.csv: group_as_first, row 1, column patient_id", value="q"):
-        open_models(paths, ReadOptions())
+        score_models(open_models(paths, ReadOptions()), None)
 
 
 def test_rows_of_several_files_are_matched_by_id(tmp_path: Path) -> None:
