@@ -91,6 +91,8 @@ def main() -> None:
     )
     trainer.train()
     print(best.selector.explain().markdown())
+    # The Trainer knows no limits. If the rule has some, load its pick:
+    # model.load_state_dict(best.selector.load_best())
     print(f"The Trainer loaded {trainer.state.best_model_checkpoint}: the same weights.")
 
 
