@@ -75,9 +75,10 @@ def spec_from_heights(
             heights[branch] = max(heights.get(branch, 0), height)
     names = list(classes or paths)
     rows = list[list[float]]()
-    for name in names:
+    for place, name in enumerate(names):
         ancestors = [_common(paths[name], paths[other]) for other in names]
         rows.append([heights[ancestor] / heights[()] for ancestor in ancestors])
+        rows[-1][place] = 0.0
     return ConcernSpec(names, weights=rows, dangerous=dangerous)
 
 

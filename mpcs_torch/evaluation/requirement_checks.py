@@ -140,9 +140,10 @@ def _difference_in_group(
     value_of_reference, *_ = _measured(of_reference, metric)
     change = value - value_of_reference
     units = getattr(scores, "units", None)
-    if units is None:
+    units_of_reference = getattr(of_reference, "units", None)
+    if units is None or units_of_reference is None:
         return change, NO_RANGE, None
-    return change, units.difference_bound(of_reference.units, metric, end), None
+    return change, units.difference_bound(units_of_reference, metric, end), None
 
 
 def _tested_difference(

@@ -44,10 +44,9 @@ def predicted(data: str, model: str) -> tuple[Tensor, Tensor]:
 def costs_of(classes: int, kind: str) -> ConcernRange:
     """Return a set of costs: ranges of weights, a factor and a referral, people, or people with ranges."""
     generator = torch.Generator().manual_seed(len(kind))
-    low = (0.5 + torch.rand(classes, classes, generator=generator)).tolist()
-    high = (
-        torch.tensor(low) * (1 + 4 * torch.rand(classes, classes, generator=generator))
-    ).tolist()
+    lowest = (0.5 + torch.rand(classes, classes, generator=generator)).fill_diagonal_(0)
+    highest = lowest * (1 + 4 * torch.rand(classes, classes, generator=generator))
+    low, high = lowest.tolist(), highest.tolist()
     releases = [[i, (i + 1) % classes] for i in range(classes)]
     weights = ConcernRange(
         [ConcernSpec(classes, weights=low, refer=0.2)],
