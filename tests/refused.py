@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from mpcs_torch.errors import CodedError, InvalidValueError
-from mpcs_torch.evaluation.files.reading import PredictionsError
+from mpcs_torch.errors import CodedError, InvalidValueError, MpcsError
 
 
 def sentence(code: str, argument: str = "", *value: Any, **fields: Any) -> str:
@@ -51,13 +50,13 @@ class Refused:
         return self._context.__exit__(*raised)
 
 
-def refused_file(refusal: str, **fields: Any) -> pytest.RaisesExc[PredictionsError]:
+def refused_file(refusal: str, **fields: Any) -> pytest.RaisesExc[MpcsError]:
     """Expect a `PredictionsError` by its code and place, as in "p.csv: number, row 3, column score", and by fields.
 
     The file, the column, and the row and column may be left out.
     """
 
-    def is_expected(error: PredictionsError) -> bool:
+    def is_expected(error: Any) -> bool:
         places = {"row": error.row, "column": error.column}
         named = [f"{name} {place}" for name, place in places.items() if place is not None]
         refused = ", ".join([f"{error.path.name}: {error.code}", *named])
@@ -66,7 +65,7 @@ def refused_file(refusal: str, **fields: Any) -> pytest.RaisesExc[PredictionsErr
         assert known | fields == known, error
         return True
 
-    return pytest.raises(PredictionsError, check=is_expected)
+    return pytest.raises(MpcsError, check=is_expected)
 
 
 def _are_equal(actual: object, expected: object) -> bool:

@@ -25,7 +25,6 @@ WITH_OUTPUT = {
 """Show of the tables that commands print the rows and columns that matter, beside so many other tables."""
 NOT_PRINTED = {
     "docs/development/layers.md": "a map",
-    "docs/how-to/schedule-the-learning-rate.md": "forty trainings with each schedule take minutes",
     "docs/how-to/when-class-frequencies-change.md": "a refusal, of other data than those of the examples",
 }
 """Pages with a text that no command of the page prints in the tests, and why."""
