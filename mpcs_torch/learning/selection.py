@@ -427,6 +427,9 @@ def explain(
     header = ["picked by", "epoch", *names]
     if counts:
         header.append(AS_GOOD)
+    if not ranking:
+        empty = [""] * (len(header) - 2)
+        rows.insert(0, ["the rule", "none is within its limits", *empty])
     return Table(header, rows)
 
 
@@ -460,7 +463,10 @@ def _as_good_epochs(pick: _Pick) -> str:
             texts.append(f"{run[0]} to {run[-1]}")
         else:
             texts += [str(number) for number in run]
-    return f"{', '.join(texts)} ({len(numbers)} epochs)" if numbers else "none"
+    if not numbers:
+        return "none"
+    unit = "epoch" if len(numbers) == 1 else "epochs"
+    return f"{', '.join(texts)} ({len(numbers)} {unit})"
 
 
 def warn_of_pick(epochs: int, by: str, where: str) -> list[EvaluationWarning]:

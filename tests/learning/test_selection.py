@@ -287,3 +287,13 @@ def test_an_incomplete_or_wrong_rule_is_refused(
 ) -> None:
     with refusal:
         SelectionRule(**{"by": "mpcs", "directions": DIRECTIONS, **arguments})  # type: ignore[arg-type]
+
+
+def test_a_rule_that_no_epoch_keeps_has_a_row_of_its_own() -> None:
+    rule = SelectionRule(
+        "accuracy", {"accuracy": "max", "dangerous": "min"}, at_most={"dangerous": 1}
+    )
+    epochs = [Epoch(number, {"accuracy": 0.9, "dangerous": 5}) for number in (1, 2)]
+    first, *others = explain(rule, epochs).rows
+    assert first[:2] == ["the rule", "none is within its limits"]
+    assert [row[0] for row in others] == ["accuracy", "dangerous"]

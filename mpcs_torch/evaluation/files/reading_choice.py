@@ -143,7 +143,9 @@ def _described(facts: Facts, ranked: Sequence[Reading], problem: Rule) -> list[o
         values = list(dict.fromkeys(map(to_text, facts.columns[name].values)))
         kind = KINDS[facts.kind(name)]
         lines.append(f"  {listed([name])}: {kind}, such as {listed(values, 3)}")
-    lacking = [name for name in facts.class_names or () if name not in facts.table.names]
+    classes = facts.class_names or ()
+    having = {place for name in names for place in facts.named_class(name, classes)}
+    lacking = [name for place, name in enumerate(classes) if place not in having]
     if lacking and facts.table.has_names:
         lines.append(f"there is no column for {listed(lacking, 5)}")
     known = [problem]
