@@ -262,12 +262,7 @@ def _by_arrow(
     import pyarrow
     from pyarrow import csv as arrow_csv
 
-    faults, names = list[Any](), dialect.names
-
-    def refused(row: Any) -> str:
-        faults.append(row)
-        return "error"
-
+    names = dialect.names
     if dialect.delimiter == SPACE:
         content = _single_spaces(content)
     types = {
@@ -277,7 +272,8 @@ def _by_arrow(
     # Arrow's threads may drop their last buffer when Python has ended, and abort the process if Python owns it.
     owned = pyarrow.BufferOutputStream()
     owned.write(content)
-    options = (
+    source = owned.getvalue()
+    reading, parsing, converting = (
         arrow_csv.ReadOptions(
             use_threads=False,  # else pyarrow does not number the rows that it refuses
             block_size=max(BLOCK_BYTES, BYTES_PER_VALUE * len(names), block),
@@ -288,7 +284,6 @@ def _by_arrow(
             delimiter=dialect.delimiter,
             quote_char='"' if dialect.has_quotes else False,
             newlines_in_values=True,
-            invalid_row_handler=refused,
         ),
         # Without null_values, pyarrow reads an empty text and "NaN" as Python does.
         arrow_csv.ConvertOptions(
@@ -299,11 +294,24 @@ def _by_arrow(
         ),
     )
     try:
-        with arrow_csv.open_csv(pyarrow.BufferReader(owned.getvalue()), *options) as reader:
+        opened = arrow_csv.open_csv(
+            pyarrow.BufferReader(source), reading, parsing, converting
+        )
+        with opened as reader:
             if rows is None:
                 return reader.read_all()
             return pyarrow.Table.from_batches(islice(reader, 1), reader.schema)
     except pyarrow.ArrowInvalid:
+        faults = list[Any]()
+
+        def refused(row: Any) -> str:
+            faults.append(row)
+            return "error"
+
+        # Only this thread may hold a function of Python: another thread could drop it when Python has ended.
+        parsing.invalid_row_handler = refused
+        with suppress(pyarrow.ArrowInvalid):
+            arrow_csv.read_csv(pyarrow.BufferReader(source), reading, parsing, converting)
         if not faults:
             raise
     number, size = faults[0].number - dialect.first_lines, faults[0].actual_columns
