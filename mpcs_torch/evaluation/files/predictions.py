@@ -41,7 +41,7 @@ from mpcs_torch.io.local_paths import local_path
 
 MIN_PROBABILITY = 1e-12
 """The minimum to which probabilities are clamped before their logarithm is taken."""
-COLUMN_OPTIONS = (
+COLUMN_OPTIONS: Sequence[str] = (
     "label_column",
     "decision_column",
     "id_column",
