@@ -38,9 +38,8 @@ def selector_hook(selector: CheckpointSelector | None) -> Hook:
         if selector is None:  # not rank 0
             return None
         selector.update(lambda: checkpoint(run), epoch=epoch.number, **epoch.values)
-        is_repeated = (
-            epoch.number != selector.last_epoch
-        )  # a resumed run repeats epochs that the selector knows
+        # A resumed run repeats epochs that the selector knows.
+        is_repeated = epoch.number != selector.last_epoch
         if is_repeated or not selector.should_stop:
             return None
         settings = f"selector.patience: {selector.patience}"

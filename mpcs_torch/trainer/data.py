@@ -31,15 +31,17 @@ class Split(NamedTuple):
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Split":
         """Return the split with inputs and labels on ``device``. Floating-point inputs get ``dtype``, if given."""
-        inputs = self.inputs.to(device, dtype if self.inputs.is_floating_point() else None)
+        if not self.inputs.is_floating_point():
+            dtype = None
+        inputs = self.inputs.to(device, dtype)
         return self._replace(inputs=inputs, labels=self.labels.to(device))
 
     def at(self, index: Tensor) -> "Split":
         """Return the samples at the positions ``index`` (K,), int64."""
+        inputs = self.inputs.index_select(0, index)
+        labels = self.labels.index_select(0, index)
         clusters = None if self.clusters is None else self.clusters.index_select(0, index)
-        return Split(
-            self.inputs.index_select(0, index), self.labels.index_select(0, index), clusters
-        )
+        return Split(inputs, labels, clusters)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class DataSplits:
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "DataSplits":
         """Return the data set with each split moved and converted by `Split.to`."""
         validation = None if self.validation is None else self.validation.to(device, dtype)
-        train, test = self.train.to(device, dtype), self.test.to(device, dtype)
+        train = self.train.to(device, dtype)
+        test = self.test.to(device, dtype)
         return replace(self, train=train, test=test, validation=validation)
 
 
@@ -64,13 +67,11 @@ def shuffled(split: Split, world: World = ALONE) -> Tensor:
     The order is that of ``DataLoader(..., shuffle=True)``, and uses up the same numbers of the global random generator.
     """
     order = torch.empty(len(split.labels), dtype=torch.int64)
-    if (
-        world.is_first
-    ):  # draw the same numbers as DataLoader and RandomSampler before the first batch
+    if world.is_first:
+        # Draw the same numbers as DataLoader and RandomSampler before the first batch.
         _random_seed()  # a DataLoader draws a seed for workers even if it has none
-        order = torch.randperm(
-            len(order), generator=torch.Generator().manual_seed(_random_seed())
-        )
+        of_sampler = torch.Generator().manual_seed(_random_seed())
+        order = torch.randperm(len(order), generator=of_sampler)
     order = order.to(split.labels.device)
     world.copy_from_first([order])
     return order
@@ -89,17 +90,21 @@ def check_splits(data: DataSplits, source: str) -> None:
         place = f"{source}: {name}"
         _require_array(place, split, isinstance(split, Split), "split")
         inputs, labels, clusters = split
-        rows = labels.shape if _is_column(labels) and len(labels) else None
-        _require_array(f"{place}.labels", labels, rows is not None, "labels_of_split")
-        last, low, high = len(data.class_names) - 1, int(labels.min()), int(labels.max())
+        has_labels = _is_column(labels) and len(labels) > 0
+        _require_array(f"{place}.labels", labels, has_labels, "labels_of_split")
+        last = len(data.class_names) - 1
+        low = int(labels.min())
+        high = int(labels.max())
         if not 0 <= low <= high <= last:
             raise DataError(
                 "classes_of_split", f"{place}.labels", last=last, low=low, high=high
             )
-        same_rows = isinstance(inputs, Tensor) and inputs.shape[:1] == rows
+        same_rows = isinstance(inputs, Tensor) and inputs.shape[:1] == labels.shape
         of_labels = {"rows": len(labels)}
         _require_array(f"{place}.inputs", inputs, same_rows, "inputs_of_split", **of_labels)
-        of_rows = clusters is None or (_is_column(clusters) and clusters.shape == rows)
+        of_rows = clusters is None or (
+            _is_column(clusters) and clusters.shape == labels.shape
+        )
         _require_array(
             f"{place}.clusters", clusters, of_rows, "clusters_of_split", **of_labels
         )
@@ -108,13 +113,12 @@ def check_splits(data: DataSplits, source: str) -> None:
 def _require_array(
     name: str, values: object, is_valid: bool, code: str, **fields: int
 ) -> None:
-    if not is_valid:
-        seen = (
-            f"{values.dtype} {tuple(values.shape)}"
-            if isinstance(values, Tensor)
-            else type(values).__name__
-        )
-        raise DataError(code, name, seen=seen, **fields)
+    if is_valid:
+        return
+    seen = type(values).__name__
+    if isinstance(values, Tensor):
+        seen = f"{values.dtype} {tuple(values.shape)}"
+    raise DataError(code, name, seen=seen, **fields)
 
 
 def _is_column(values: object) -> bool:
@@ -136,7 +140,8 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
     """
     if data.validation is not None:
         raise DataError("has_validation", "data.validation_fraction")
-    labels, clusters = data.train.labels.numpy(), data.train.clusters
+    labels = data.train.labels.numpy()
+    clusters = data.train.clusters
     places = torch.arange(len(labels)).numpy()
     try:
         if clusters is None:
@@ -144,7 +149,8 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
                 places, test_size=fraction, random_state=seed, stratify=labels
             )
         else:
-            parts, number = round(1 / fraction), len(set(clusters.tolist()))
+            parts = round(1 / fraction)
+            number = len(set(clusters.tolist()))
             if number < parts:  # scikit-learn before 1.6 moves all samples or none
                 raise InvalidValueError(
                     "enough_clusters", "it", minimum=parts, number=number
@@ -192,7 +198,8 @@ def load_scikit_learn(
             places, test_size=test_fraction, random_state=split_seed
         )
     except ValueError as error:  # such as no sample left to train on
-        setting, number = f"data.test_fraction {test_fraction}", len(labels)
+        setting = f"data.test_fraction {test_fraction}"
+        number = len(labels)
         raise DataError(
             "cannot_split", setting, number=number, samples="samples", cause=str(error)
         ) from None
@@ -249,9 +256,9 @@ def load_add(root: Path) -> DataSplits:
     Raises:
         DataError: If one of the four files of ``root/ADD`` is missing, or holds no array of numbers.
     """
-    return DataSplits(
-        _read_add(root / "ADD", "train"), _read_add(root / "ADD", "test"), ("0", "1", "2")
-    )
+    train = _read_add(root / "ADD", "train")
+    test = _read_add(root / "ADD", "test")
+    return DataSplits(train, test, ("0", "1", "2"))
 
 
 def _read_add(folder: Path, name: str) -> Split:
@@ -259,14 +266,10 @@ def _read_add(folder: Path, name: str) -> Split:
         inputs = torch.from_numpy(np.load(folder / f"X_{name}.npy"))
         labels = torch.from_numpy(np.load(folder / f"Y_{name}.npy"))
         return Split(inputs.float(), labels.flatten().long())
-    except (
-        Exception
-    ) as error:  # numpy parses headers as code, which raises many kinds of errors
-        raise DataError(
-            "add_arrays",
-            f"{printable(str(folder))}: X_{name}.npy and Y_{name}.npy",
-            cause=str(error),
-        ) from None
+    except Exception as error:
+        # NumPy parses headers as code, which raises many kinds of errors.
+        place = f"{printable(str(folder))}: X_{name}.npy and Y_{name}.npy"
+        raise DataError("add_arrays", place, cause=str(error)) from None
 
 
 def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of the config
@@ -278,19 +281,20 @@ def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of t
     Raises:
         DataError: If a file is missing, a value is missing or not finite, or series differ in length.
     """
-    parts = [_read_ucr(root / "UCR" / set, f"{set}_{part}") for part in ("TRAIN", "TEST")]
-    (labels, values), (test_labels, test_values) = parts
-    if unknown := sorted({*test_labels} - {*labels}):
+    folder = root / "UCR" / set
+    labels, values = _read_ucr(folder, f"{set}_TRAIN")
+    test_labels, test_values = _read_ucr(folder, f"{set}_TEST")
+    unknown = sorted({*test_labels} - {*labels})
+    if unknown:
         raise DataError("labels_of_training", f"UCR set {quoted(set)}:", labels=unknown)
     if values.shape[1] != test_values.shape[1]:
         raise DataError("one_length", f"UCR set {quoted(set)}:")
     names = _sorted_labels(labels)
     numbers = {name: number for number, name in enumerate(names)}
-    splits = [
-        Split(values, torch.tensor([numbers[label] for label in labels]))
-        for labels, values in parts
-    ]
-    return DataSplits(splits[0], splits[1], tuple(names))
+    classes = torch.tensor([numbers[label] for label in labels])
+    test_classes = torch.tensor([numbers[label] for label in test_labels])
+    test = Split(test_values, test_classes)
+    return DataSplits(Split(values, classes), test, tuple(names))
 
 
 def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
@@ -304,8 +308,8 @@ def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
         lines = [line.strip() for line in read_text(path).splitlines() if line.strip()]
         if path.suffix == ".ts":
             rows = [line.rpartition(":") for line in lines if line[0] not in "#@"]
-            labels = [label for *_, label in rows]
-            series = [values.split(",") for values, *_ in rows]
+            labels = [label for _, _, label in rows]
+            series = [numbers.split(",") for numbers, _, _ in rows]
         else:
             labels = [line.split()[0] for line in lines]
             series = [line.split()[1:] for line in lines]

@@ -58,7 +58,8 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
         return False
     if not check_resumable(read_text(folder / CONFIG), config):
         return True
-    if (stopped := read_result(folder).stopped) is not None:
+    stopped = read_result(folder).stopped
+    if stopped is not None:
         raise RunExistsError("stopped_run", str(folder), stopped=stopped)
     if not (folder / SAVED).exists():
         raise RunExistsError("no_saved_state", str(folder), file=SAVED)
@@ -67,12 +68,14 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
 
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
     """Raise a `RunExistsError` if any of ``folders`` has a run, unless ``overwrite`` is true."""
-    marks = (*RUN_FILES, f"{CHECKPOINTS}/{MANIFEST}")
-    taken = [
-        str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)
-    ]
+    taken = [str(folder) for folder in folders if _has_run(folder)]
     if taken and not overwrite:
         raise RunExistsError("has_run", ", ".join(taken))
+
+
+def _has_run(folder: Path) -> bool:
+    marks = (*RUN_FILES, f"{CHECKPOINTS}/{MANIFEST}")
+    return any((folder / mark).exists() for mark in marks)
 
 
 def run_in_folder(
@@ -103,9 +106,8 @@ def run_in_folder(
         StoppedError: If the process was interrupted or terminated; the run can be resumed.
     """
     folder = local_path(folder, "folder")
-    run = TrainingRun(
-        config, data, world
-    )  # this checks the config; do so before an old run is deleted
+    # This checks the config: do so before an old run is deleted.
+    run = TrainingRun(config, data, world)
     with ExitStack() as stack:
 
         def open_folder() -> dict[str, Any] | None:
@@ -140,9 +142,8 @@ def _begin(run: TrainingRun, folder: Path, *, is_new: bool) -> None:
     """Clear ``folder`` for a new run; for a resumed run, remove the records of epochs after the saved state."""
     outdated: tuple[str, ...] = ()
     if is_new:
-        delete_checkpoints(
-            folder / CHECKPOINTS
-        )  # first, because it raises if it cannot read the manifest
+        # This comes first, because it raises if it cannot read the manifest.
+        delete_checkpoints(folder / CHECKPOINTS)
         outdated = RUN_FILES
     else:
         cut_records(folder / RECORDS, run.epochs)
@@ -159,14 +160,10 @@ def _write_result(
 ) -> None:
     """Write ``result`` last, after all else is on disk, because this file marks the run as finished."""
     if selector is not None:
-        kept = [
-            selector.folder / epoch.file
-            for epoch in selector.epochs
-            if epoch.file is not None
-        ]
-        flush_paths(
-            [*filter(Path.exists, kept), selector.folder / MANIFEST, selector.folder]
-        )
+        files = [epoch.file for epoch in selector.epochs if epoch.file is not None]
+        paths = [selector.folder / file for file in files]
+        present = [path for path in paths if path.exists()]
+        flush_paths([*present, selector.folder / MANIFEST, selector.folder])
     flush_paths([folder / RECORDS, folder])
     result.write(folder)
 
@@ -182,7 +179,8 @@ def sweep(
 
     A run that was begun is resumed, and a finished run is kept, unless ``overwrite`` is true.
     """
-    data_root, out = local_path(data_root, "data_root"), local_path(out, "out")
+    data_root = local_path(data_root, "data_root")
+    out = local_path(out, "out")
     yield from run_in_processes(
         partial(_run_records, data_root=data_root, out=out, overwrite=overwrite), configs
     )
@@ -191,7 +189,8 @@ def sweep(
 def _run_records(
     config: RunConfig, *, data_root: Path, out: Path, overwrite: bool
 ) -> list[Record]:
-    folder, data = out / config.name, config.data.load(data_root)
+    folder = out / config.name
+    data = config.data.load(data_root)
     is_begun = (folder / CONFIG).exists() and not overwrite
     if not is_begun or not is_finished(resolved_config(config, data), folder):
         run_in_folder(config, data, folder, overwrite=overwrite, resume=is_begun)

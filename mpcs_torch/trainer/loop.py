@@ -6,7 +6,7 @@ measures a split, and saves and restores its state.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -93,13 +93,15 @@ class TrainingRun:
     def __init__(self, config: RunConfig, data: DataSplits, world: World = ALONE) -> None:
         self.config = config = resolved_config(config, data)
         self.world = world
-        training, concern = config.training, config.score.concern.spec(data.class_names)
+        training = config.training
+        concern = config.score.concern.spec(data.class_names)
         device = _device(config)
         dtype = torch.float64 if config.device.precision == "64-true" else torch.float32
         self.data = data = data.to(device, dtype)
-        self.batch_size = (
-            len(data.train.labels) if training.batch_size == "all" else training.batch_size
-        )
+        if training.batch_size == "all":
+            self.batch_size = len(data.train.labels)
+        else:
+            self.batch_size = training.batch_size
 
         # To reproduce published runs, keep the order of all uses of the random generator below.
         torch.manual_seed(config.seed)
@@ -119,9 +121,9 @@ class TrainingRun:
         if isinstance(self.loss, nn.Module):
             self.loss = self.loss.to(device)
         self.ramp = _margin_ramp(config, self.loss)
-        self.noise = (
-            training.noise * data.train.inputs.std().item() if training.noise else 0.0
-        )
+        self.noise = 0.0
+        if training.noise:
+            self.noise = training.noise * data.train.inputs.std().item()
         self.scheduler = None
         if config.scheduler is not None:
             self.scheduler = config.scheduler.make(
@@ -132,22 +134,22 @@ class TrainingRun:
 
     def _measured_split(self) -> tuple[Split, int]:
         """Return the samples that are measured at each epoch, and the maximum number of samples in a forward pass."""
-        epochs, data = self.config.epochs, self.data
-        drawn = data.train
-        if (
-            epochs.batches is not None
-        ):  # uses the random generator, so do it even if validation samples are measured
-            drawn = drawn.at(
-                shuffled(drawn, self.world)[: epochs.batches * self.batch_size]
-            )
-        split = drawn if epochs.samples == "train" else data.validation
+        epochs = self.config.epochs
+        train = self.data.train
+        if epochs.batches is not None:
+            # This uses the random generator, so do it even if validation samples are measured.
+            order = shuffled(train, self.world)
+            train = train.at(order[: epochs.batches * self.batch_size])
+        split = train if epochs.samples == "train" else self.data.validation
         if split is None:
             raise ConfigError(
                 "validation_split",
                 f"{self.config.name}: epochs.samples:",
                 data=str(self.config.data),
             )
-        return split, len(split.labels) if epochs.batches is None else self.batch_size
+        if epochs.batches is None:
+            return split, len(split.labels)
+        return split, self.batch_size
 
     @property
     def measured(self) -> nn.Module:
@@ -172,7 +174,8 @@ class TrainingRun:
         when = self.config.epochs.when
         while not self.is_over:
             if self.order is None:
-                self.order, self.taken = shuffled(self.data.train, self.world), 0
+                self.order = shuffled(self.data.train, self.world)
+                self.taken = 0
             batches = torch.split(self.order, self.batch_size)
             for samples in batches[self.taken :]:
                 ends_epoch = self._ends_epoch(self.taken, len(batches))
@@ -206,13 +209,12 @@ class TrainingRun:
         inputs = batch.inputs[self.world.rows(len(target))]
         if self.noise:
             inputs = inputs + self.noise * torch.randn_like(inputs)
-        logits = self.world.gather_rows(
-            self._forward_pass(self.engine, inputs), len(target)
-        )
-        loss = self.world.size * (
-            self.loss(logits, target) * self.loss_scale
-        )  # engine: the mean over processes
-        loss.backward()
+        of_share = self._forward_pass(self.engine, inputs)
+        logits = self.world.gather_rows(of_share, len(target))
+        loss = self.loss(logits, target) * self.loss_scale
+        # Each process has only the gradients of its share, and the engine averages them: times the number of processes,
+        # the mean is their sum.
+        (self.world.size * loss).backward()
         if self.config.training.clip_norm is not None:
             nn.utils.clip_grad_norm_(
                 self.model.parameters(), self.config.training.clip_norm
@@ -228,30 +230,24 @@ class TrainingRun:
         with self.running():
             measurement = self.measure(self.split)
             values = dict(measurement.values)
-            if of_test := [
-                metric
-                for metric in self.metrics
-                if metric[0].name in self.config.epochs.test
-            ]:
+            names = self.config.epochs.test
+            on_test = [(entry, made) for entry, made in self.metrics if entry.name in names]
+            if on_test:
                 test = self.data.test
-                on_test = self.measure(test, of_test, batch_size=len(test.labels)).values
-                values |= {f"{TEST}{name}": value for name, value in on_test.items()}
+                of_test = self.measure(test, on_test, batch_size=len(test.labels))
+                for name, value in of_test.values.items():
+                    values[f"{TEST}{name}"] = value
             if self.scheduler is not None:
                 self.scheduler(values)
         if self.ramp is not None:
             self.ramp.step()
         followed = self.config.training.loss_scale
-        if followed is not None and isfinite(
-            values[followed]
-        ):  # do not update the scale of a diverged run
-            require(
-                values[followed] >= 0,
-                "at_least",
-                f"training.loss_scale, {followed},",
-                values[followed],
-                minimum=0,
-            )
-            self.loss_scale = values[followed]
+        if followed is not None:
+            scale = values[followed]
+            if isfinite(scale):  # do not update the scale of a diverged run
+                place = f"training.loss_scale, {followed},"
+                require(scale >= 0, "at_least", place, scale, minimum=0)
+                self.loss_scale = scale
         epoch = MeasuredEpoch(self.epochs, values, measurement.confusion)
         reasons = [hook(epoch, self) for hook in hooks]
         for reason in reasons:
@@ -272,7 +268,8 @@ class TrainingRun:
         Each process computes the logits of its share of the samples, at most ``batch_size`` at once.
         """
         metrics = self.metrics if metrics is None else metrics
-        logits, labels = self.logits(split, batch_size=batch_size), split.labels
+        logits = self.logits(split, batch_size=batch_size)
+        labels = split.labels
         whole = self.world.gather_rows(logits, len(labels))
         inputs = inputs_from_logits(whole, {entry.takes for entry, _ in metrics})
         values = {
@@ -299,34 +296,28 @@ class TrainingRun:
     def _forward_pass(self, model: nn.Module, inputs: Tensor) -> Tensor:
         """Return the logits (N, C) of ``model``, as float32 in mixed precision; check what the user's model returns."""
         is_mixed = self.config.device.precision == "bf16-mixed"
-        with (
-            torch.autocast(inputs.device.type, torch.bfloat16)
-            if is_mixed
-            else nullcontext()
-        ):
+        if is_mixed:
+            with torch.autocast(inputs.device.type, torch.bfloat16):
+                logits = model(inputs)
+        else:
             logits = model(inputs)
         shape = (len(inputs), len(self.data.class_names))
-        if (
-            not isinstance(logits, Tensor)
-            or logits.shape != shape
-            or not logits.is_floating_point()
-        ):
-            seen = (
-                f"{logits.dtype} {tuple(logits.shape)}"
-                if isinstance(logits, Tensor)
-                else type(logits).__name__
-            )
-            place = "model.path: forward"
-            raise PartError("returns_logits", place, shape=shape, returned=seen)
+        place = "model.path: forward"
+        if not isinstance(logits, Tensor):
+            kind = type(logits).__name__
+            raise PartError("returns_logits", place, shape=shape, returned=kind)
+        if logits.shape != shape or not logits.is_floating_point():
+            kind = f"{logits.dtype} {tuple(logits.shape)}"
+            raise PartError("returns_logits", place, shape=shape, returned=kind)
         return logits.float() if is_mixed else logits
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Set oneDNN as in the config for the with block; turn an error in the user's code into a `PartError`."""
-        backend: Any = (
-            torch.backends.mkldnn
-        )  # PyTorch's context manager sets more than this flag, and warns
-        before, backend.enabled = backend.enabled, self.config.device.onednn
+        # PyTorch's context manager sets more than this flag, and warns.
+        backend: Any = torch.backends.mkldnn
+        before = backend.enabled
+        backend.enabled = self.config.device.onednn
         try:
             yield
         except Exception as error:
@@ -345,11 +336,15 @@ class TrainingRun:
         with self.running():
             parts = {name: part.state_dict() for name, part in self._saved_parts().items()}
         parts["loss_scale"] = {"score": self.loss_scale}
-        progress = {
-            name: getattr(self, name)
-            for name in ("epochs", "steps", "order", "taken", "stopped")
+        return {
+            "parts": parts,
+            "epochs": self.epochs,
+            "steps": self.steps,
+            "order": self.order,
+            "taken": self.taken,
+            "stopped": self.stopped,
+            "random": self.world.gather(lambda: random),
         }
-        return {"parts": parts, **progress, "random": self.world.gather(lambda: random)}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Restore what `state_dict` returned, with as many processes as before, or with more or fewer."""
@@ -360,11 +355,9 @@ class TrainingRun:
         self.steps = saved["steps"]
         self.taken = saved["taken"]
         self.stopped = saved.get("stopped")  # older versions did not save it
-        self.order = (
-            None
-            if saved["order"] is None
-            else saved["order"].to(self.data.train.labels.device)
-        )
+        self.order = saved["order"]
+        if self.order is not None:
+            self.order = self.order.to(self.data.train.labels.device)
         if self.world.rank < len(saved["random"]):
             cpu, *cuda = saved["random"][self.world.rank]
             torch.set_rng_state(cpu)
@@ -395,14 +388,16 @@ def _margin_ramp(config: RunConfig, loss: object) -> MarginRamp | None:
 
 def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
     """Return ``config`` with k and t of MPCS filled in for ``data``; raise a `ConfigError` if the data do not fit."""
-    score, classes = config.score, len(data.class_names)
+    score = config.score
+    classes = len(data.class_names)
     try:
         concern = score.concern.spec(data.class_names)
         k, t = pattern_settings(
             classes, concern, k=score.k, t=score.t, concession=score.concession
         )
     except MpcsError as error:
-        place, data_set = f"{config.name}: score", str(config.data)
+        place = f"{config.name}: score"
+        data_set = str(config.data)
         raise ConfigError("does_not_fit", place, data=data_set, cause=error) from None
     resolved = score.model_copy(update={"k": k, "t": t, "concession": None})
     return config.model_copy(update={"score": resolved})
@@ -413,6 +408,5 @@ def _device(config: RunConfig) -> torch.device:
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise ConfigError("no_cuda", f"{config.name}: device.accelerator cuda:")
-    return torch.device(
-        "cuda", int(os.environ.get("LOCAL_RANK", torch.cuda.current_device()))
-    )
+    number = os.environ.get("LOCAL_RANK", torch.cuda.current_device())
+    return torch.device("cuda", int(number))

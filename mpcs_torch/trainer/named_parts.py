@@ -273,7 +273,8 @@ class EpochStep:
     """A callable that steps ``scheduler`` after each epoch; if ``score`` names a metric, with the metric's value."""
 
     def __init__(self, scheduler: LRScheduler, score: str | None = None) -> None:
-        self.scheduler, self.score = scheduler, score
+        self.scheduler = scheduler
+        self.score = score
         self.state_dict = scheduler.state_dict
         self.load_state_dict = scheduler.load_state_dict
 

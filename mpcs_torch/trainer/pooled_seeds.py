@@ -63,22 +63,23 @@ def seeds_by_setting(recorded: Sequence[RecordedEpochs]) -> Settings:
     A setting is named by the path of its only folder, or by a pattern such as ``runs/seed-*``.
     """
     known = [_setting_and_seed(folder) for folder in recorded]
+    settings = [setting for setting, _ in known]
     pooled = list[list[RecordedEpochs]]()
-    for place, (setting, _) in enumerate(known):
-        members = [index for index, (other, _) in enumerate(known) if other == setting]
+    for place, setting in enumerate(settings):
+        members = [index for index, other in enumerate(settings) if other == setting]
         seeds = [known[index][1] for index in members]
         if any(seeds.count(seed) > 1 for seed in seeds):
             members = [place]
-        if place == members[0]:
+        if place == members[0]:  # the others of its setting came with the first
             pooled.append([recorded[index] for index in members])
-    names = [[folder.name for folder in folders] for folders in pooled]
-    patterns = [_pattern(each) for each in names]
-    # Runs a and b of one setting, and c and d of another, may have the same pattern.
-    titles = [
-        pattern if patterns.count(pattern) == 1 else ", ".join(names[place])
-        for place, pattern in enumerate(patterns)
-    ]
-    return dict(zip(titles, pooled, strict=True))
+    patterns = [_pattern([folder.name for folder in folders]) for folders in pooled]
+    by_title: dict[str, list[RecordedEpochs]] = {}
+    for title, folders in zip(patterns, pooled, strict=True):
+        # Runs a and b of one setting, and c and d of another, may have the same pattern.
+        if patterns.count(title) > 1:
+            title = ", ".join(folder.name for folder in folders)
+        by_title[title] = folders
+    return by_title
 
 
 def _pattern(names: Sequence[str]) -> str:
@@ -86,7 +87,9 @@ def _pattern(names: Sequence[str]) -> str:
     if len(names) == 1:
         return names[0]
     start = commonprefix(names)  # noqa: RUF071  # of characters
-    end = commonprefix([name[len(start) :][::-1] for name in names])[::-1]  # noqa: RUF071
+    # The common end of the rests is the common start of the rests read backwards.
+    backwards = [name[len(start) :][::-1] for name in names]
+    end = commonprefix(backwards)[::-1]  # noqa: RUF071
     return f"{start.rstrip('0123456789')}*{end.lstrip('0123456789')}"
 
 
@@ -95,14 +98,13 @@ def readings(settings: Settings) -> list[str]:
     sentences = []
     for setting, folders in settings.items():
         first = folders[0]
-        text = f"{len({epoch.number for epoch in first.epochs})} epochs"
+        numbers = {epoch.number for epoch in first.epochs}
+        text = f"{len(numbers)} epochs"
         if len(folders) > 1:
             text = f"{len(folders)} seeds of one setting"
-        rule = (
-            "no rule is recorded"
-            if first.rule is None
-            else f"rule: {rule_in_words(first.rule)}"
-        )
+        rule = "no rule is recorded"
+        if first.rule is not None:
+            rule = f"rule: {rule_in_words(first.rule)}"
         text += f" of {first.kind}; {rule}"
         unknown = [
             name
@@ -138,11 +140,8 @@ class SeedMean(NamedTuple):
 def mean_over_seeds(values: Sequence[float]) -> SeedMean:
     """Return the mean of ``values``, one for each seed, with its interval."""
     mean = fmean(values)
-    if (
-        len(values) < MIN_SEEDS
-        or not all(map(isfinite, values))
-        or min(values) == max(values)
-    ):
+    is_finite = all(map(isfinite, values))
+    if len(values) < MIN_SEEDS or not is_finite or min(values) == max(values):
         return SeedMean(mean, len(values), None)
     by_seed = torch.tensor(values, dtype=torch.float64)
     # The jackknife of a mean is Student's interval.
@@ -156,19 +155,22 @@ def picks_by(
     rule: SelectionRule, seeds: Sequence[RecordedEpochs]
 ) -> dict[str, Epoch | None]:
     """Return the epoch that ``rule`` picks in each folder, by the folder's name; None if it picks none."""
-    return {folder.name: next(iter(rule.ranking(folder.epochs)), None) for folder in seeds}
+    picks: dict[str, Epoch | None] = {}
+    for folder in seeds:
+        ranking = rule.ranking(folder.epochs)
+        picks[folder.name] = ranking[0] if ranking else None
+    return picks
 
 
 def means_at_picks(picks: Mapping[str, Epoch | None]) -> dict[str, SeedMean]:
     """Return the mean of each metric over the folders that record it in their picked epoch."""
     epochs = [epoch for epoch in picks.values() if epoch is not None]
     names = dict.fromkeys(name for epoch in epochs for name in epoch.values)
-    return {
-        name: mean_over_seeds(
-            [epoch.values[name] for epoch in epochs if name in epoch.values]
-        )
-        for name in names
-    }
+    means = {}
+    for name in names:
+        values = [epoch.values[name] for epoch in epochs if name in epoch.values]
+        means[name] = mean_over_seeds(values)
+    return means
 
 
 def summary_parts(picks: Picks) -> list[Table | str]:
@@ -187,18 +189,16 @@ def summary_parts(picks: Picks) -> list[Table | str]:
                 name: in_table(value) for name, value in values.items()
             }
     table = _table(["folder", "picked epoch"], each_pick)
-    return (
-        [table]
-        if len(means) == len(each_pick)
-        else [_table(["setting", "seeds"], means), BRACKETS, table]
-    )
+    if len(means) == len(each_pick):  # each setting has one seed, which is its mean
+        return [table]
+    return [_table(["setting", "seeds"], means), BRACKETS, table]
 
 
 def _table(header: Sequence[str], rows: Rows) -> Table:
     """Return a table with the columns ``header`` and a column for each metric in ``rows``."""
     metrics = list(dict.fromkeys(name for cells in rows.values() for name in cells))
-    body = [
-        [*first, *(cells.get(name, "") for name in metrics)]
-        for first, cells in rows.items()
-    ]
+    body = []
+    for first, cells in rows.items():
+        values = [cells.get(name, "") for name in metrics]
+        body.append([*first, *values])
     return Table([*header, *metrics], body)

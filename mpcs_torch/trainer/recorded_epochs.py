@@ -87,15 +87,17 @@ class RecordedEpochs:
 
     def checkpoint(self, epoch: SavedEpoch) -> Path | None:
         """Return the path of the checkpoint of ``epoch``; None if there is no such file."""
-        path = None if epoch.file is None else self.folder / epoch.file
-        return path if path is not None and path.is_file() else None
+        if epoch.file is None:
+            return None
+        path = self.folder / epoch.file
+        return path if path.is_file() else None
 
     def explained(self, rule: SelectionRule) -> list[Table | str]:
         """Return the table of `explain`, and sentences on its brackets, on the picked epoch and on its checkpoint."""
-        ranking, counts = rule.ranking(self.epochs), count_metrics(rule, self.epochs)
-        best = next(
-            (epoch for epoch in ranking if self.checkpoint(epoch) is not None), None
-        )
+        ranking = rule.ranking(self.epochs)
+        counts = count_metrics(rule, self.epochs)
+        saved = [epoch for epoch in ranking if self.checkpoint(epoch) is not None]
+        best = saved[0] if saved else None
         parts: list[Table | str] = [explain(rule, self.epochs, best=best)]
         if counts:
             parts.append(
@@ -107,11 +109,9 @@ class RecordedEpochs:
             return [*parts, no_pick(rule, self.epochs)]
         parts.append(f"Best epoch: {ranking[0].number}")
         if self.kind == SELECTOR:
-            place = (
-                "none"
-                if best is None
-                else f"epoch {best.number}, {printable(str(self.checkpoint(best)))}"
-            )
+            place = "none"
+            if best is not None:
+                place = f"epoch {best.number}, {printable(str(self.checkpoint(best)))}"
             parts.append(f"Best checkpoint: {place}")
         return parts
 
@@ -125,26 +125,27 @@ def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
         ResultError: If the records or the config of a run are damaged.
     """
     paths = [path for folder in folders for path in _folders_with_epochs(folder)]
-    if repeated := [
-        path for place, path in enumerate(paths) if any(map(path.samefile, paths[:place]))
-    ]:
-        raise FolderError("named_once", str(repeated[0]))
-    recorded = [
-        _read_selector(path) if (path / MANIFEST).exists() else _read_run(path)
-        for path in paths
-    ]
+    for place, path in enumerate(paths):
+        if any(path.samefile(earlier) for earlier in paths[:place]):
+            raise FolderError("named_once", str(path))
+    recorded = []
+    for path in paths:
+        is_of_selector = (path / MANIFEST).exists()
+        recorded.append(_read_selector(path) if is_of_selector else _read_run(path))
     first = recorded[0]
-    if others := [folder for folder in recorded if folder.kind != first.kind]:
-        raise FolderError(
-            "one_kind",
-            "the folders",
-            name=first.name,
-            kind=first.kind,
-            other=others[0].name,
-            other_kind=others[0].kind,
-        )
-    if empty := [folder.name for folder in recorded if not folder.epochs]:
-        raise FolderError("some_epochs", empty[0])
+    for folder in recorded:
+        if folder.kind != first.kind:
+            raise FolderError(
+                "one_kind",
+                "the folders",
+                name=first.name,
+                kind=first.kind,
+                other=folder.name,
+                other_kind=folder.kind,
+            )
+    for folder in recorded:
+        if not folder.epochs:
+            raise FolderError("some_epochs", folder.name)
     return recorded
 
 
@@ -162,11 +163,12 @@ def _folders_with_epochs(folder: Path) -> list[Path]:
         )
     if not inside:
         raise FolderError("folders_of_runs", str(folder), expected=EXPECTED)
-    # Pad the numbers in names, so that seed-2 comes before seed-10.
-    return sorted(
-        inside,
-        key=lambda path: re.sub(r"\d+", lambda digits: digits[0].zfill(20), path.name),
-    )
+    return sorted(inside, key=_padded_name)
+
+
+def _padded_name(path: Path) -> str:
+    """Return the name of ``path`` with zeros before its numbers, so that seed-2 comes before seed-10."""
+    return re.sub(r"\d+", lambda digits: digits[0].zfill(20), path.name)
 
 
 def _has_epochs(folder: Path) -> bool:
@@ -206,7 +208,8 @@ def _read_run(folder: Path) -> RecordedEpochs:
         try:
             rule = SelectorConfig.model_validate(tree["selector"]).rule(columns, directions)
         except ValueError as error:
-            place, cause = f"{folder / CONFIG}:", shown(str(error), 300)
+            place = f"{folder / CONFIG}:"
+            cause = shown(str(error), 300)
             raise ResultError("fitting_selector", place, cause=cause) from None
     return RecordedEpochs(folder, RUN, epochs, directions, rule, tree)
 
@@ -234,11 +237,12 @@ def recorded_directions(
     """
     known = {name: entry.direction for name, entry in COLUMNS.items()}
     listed = config.get("metrics")
-    for metric in listed if isinstance(listed, list) else []:
+    if not isinstance(listed, list):
+        listed = []
+    for metric in listed:
         if isinstance(metric, dict):
-            known[str(metric.get("name"))] = metric.get("direction") or known.get(
-                str(metric.get("metric"))
-            )
+            of_built_in = known.get(str(metric.get("metric")))
+            known[str(metric.get("name"))] = metric.get("direction") or of_built_in
     directions = dict[str, Direction]()
     for column in columns:
         direction = known.get(column)

@@ -68,9 +68,8 @@ def read_records(path: str | Path) -> list[Record]:
         raise ResultError("text_file", f"{path}:", cause=str(error)) from None
     if not lines:
         raise ResultError("complete_line", f"{path}:")
-    columns = (
-        lines[0].replace("turn", "epoch", 1).split(",")
-    )  # the name of epochs in the published records
+    header = lines[0].replace("turn", "epoch", 1)  # published records name epochs "turn"
+    columns = header.split(",")
     if columns[0] != "epoch" or len(set(columns)) < len(columns):
         raise ResultError("columns_of_records", f"{path}:", columns=columns)
     records = []
@@ -106,10 +105,10 @@ class RunResult:
 
     def table(self) -> Table:
         """Return a table with a row for each metric and a column for each split."""
-        rows = [
-            [name, *(in_table(of[name]) for of in self.values.values())]
-            for name in self.values["test"]
-        ]
+        rows = []
+        for name in self.values["test"]:
+            cells = [in_table(of_split[name]) for of_split in self.values.values()]
+            rows.append([name, *cells])
         return Table(["metric", *self.values], rows)
 
     def plain(self) -> dict[str, Any]:
@@ -136,7 +135,8 @@ def read_result(folder: str | Path) -> RunResult:
 
 def measure_result(run: TrainingRun, selector: CheckpointSelector | None) -> RunResult:
     """Measure the model that ``selector`` (in rank 0) picks on all splits; then restore the last epoch's weights."""
-    world, model = run.world, run.measured
+    world = run.world
+    model = run.measured
     final = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     # Buffers (of batch norm, for example) differ between processes, so rank 0 sends its weights to the others.
     last = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
@@ -156,11 +156,11 @@ def measure_result(run: TrainingRun, selector: CheckpointSelector | None) -> Run
     diverged = not all(
         measurement.logits.isfinite().all() for measurement in measured.values()
     )
-    stopped = (
-        run.stopped
-        and f"after epoch {run.epochs} of {run.config.epochs.count}: {run.stopped}"
-    )
-    return RunResult(epoch, reason, values, any(world.gather(lambda: diverged)), stopped)
+    any_diverged = any(world.gather(lambda: diverged))
+    stopped = run.stopped
+    if stopped:
+        stopped = f"after epoch {run.epochs} of {run.config.epochs.count}: {stopped}"
+    return RunResult(epoch, reason, values, any_diverged, stopped)
 
 
 def _pick(
@@ -170,14 +170,12 @@ def _pick(
     if selector is None:
         return run.epochs, "the last epoch, because the run has no selector", last
     if selector.best is None:
-        return (
-            run.epochs,
-            "the last epoch, because no epoch is within the limits of the selector",
-            last,
-        )
+        reason = "the last epoch, because no epoch is within the limits of the selector"
+        return run.epochs, reason, last
     where = f" on {run.config.epochs.samples} data"
     reason = why_picked(selector.rule, selector.epochs, selector.best, where)
-    return selector.best.number, reason, selector.load(selector.best.number)["model"]
+    number = selector.best.number
+    return number, reason, selector.load(number)["model"]
 
 
 def rule_in_words(rule: SelectionRule) -> str:
@@ -193,13 +191,15 @@ def why_picked(
     ``where``, such as " on validation data", names the data on which the epochs were measured.
     """
     limits = _limits(rule)
-    among = (
-        f" among epochs with {', '.join(limits)}" if limits else f" of {len(epochs)} epochs"
-    )
-    if missing := sum(isnan(epoch.values[rule.by]) for epoch in epochs):
+    among = f" of {len(epochs)} epochs"
+    if limits:
+        among = f" among epochs with {', '.join(limits)}"
+    missing = sum(isnan(epoch.values[rule.by]) for epoch in epochs)
+    if missing:
         among += f", {missing} of which gave NaN"
     reason = f"{_extreme(rule)} ({best.values[rule.by]:.6g}){where}{among}"
-    if (pick := rule.ranking(epochs)[0]) is not best:
+    pick = rule.ranking(epochs)[0]
+    if pick is not best:
         reason += f"; epoch {pick.number} ({pick.values[rule.by]:.6g}) is better, but its checkpoint is gone"
     return reason
 
@@ -212,7 +212,8 @@ def no_pick(rule: SelectionRule, epochs: Sequence[Epoch]) -> str:
 
 
 def _extreme(rule: SelectionRule) -> str:
-    return f"{'lowest' if rule.directions[rule.by] == 'min' else 'highest'} {rule.by}"
+    word = "lowest" if rule.directions[rule.by] == "min" else "highest"
+    return f"{word} {rule.by}"
 
 
 def _limits(rule: SelectionRule) -> list[str]:
@@ -253,11 +254,11 @@ class TrainedRun:
         """Return the first best epoch of each metric, by name; metrics without a known direction are left out."""
         epochs = [Epoch(int(record["epoch"]), record) for record in self.records]
         directions = self.directions()
-        picked = (
-            SelectionRule(next(iter(directions)), directions).picked_by_each(epochs)
-            if directions
-            else {}
-        )
+        if not directions:
+            return {}
+        # A rule is by one metric, but what each metric picks does not depend on it: take the first.
+        rule = SelectionRule(next(iter(directions)), directions)
+        picked = rule.picked_by_each(epochs)
         return {column: epoch.number for column, epoch in picked.items()}
 
     def directions(self) -> Mapping[str, Direction]:
@@ -270,19 +271,17 @@ class TrainedRun:
 
     def logits(self, split: Split, epoch: int) -> Tensor | None:
         """Return the logits (N, C) of the model of ``epoch`` on ``split``; None if ``epoch`` has no checkpoint."""
-        saved = [] if self.selector is None else self.selector.epochs
-        if self.selector is None or not any(
-            one.number == epoch and one.file is not None for one in saved
-        ):
+        if self.selector is None:
+            return None
+        saved = [one.number for one in self.selector.epochs if one.file is not None]
+        if epoch not in saved:
             return None
         try:
             self.run.measured.load_state_dict(self.selector.load(epoch)["model"])
-        except (
-            RuntimeError,
-            KeyError,
-            TypeError,
-        ) as error:  # the code of the model has changed, for example
-            place, line = f"{self.folder}:", str(error).splitlines()[0]
+        except (RuntimeError, KeyError, TypeError) as error:
+            # The code of the model has changed, for example.
+            place = f"{self.folder}:"
+            line = str(error).splitlines()[0]
             raise ResultError(
                 "fitting_checkpoint", place, epoch=epoch, cause=line
             ) from None
@@ -305,8 +304,8 @@ def open_trained(
     records = read_records(folder / RECORDS)
     if not records:
         raise ResultError("has_epoch", f"{folder / RECORDS}:")
-    run = TrainingRun(
-        config, data if isinstance(data, DataSplits) else config.data.load(data)
-    )
+    if not isinstance(data, DataSplits):
+        data = config.data.load(data)
+    run = TrainingRun(config, data)
     selector = open_selector(config, folder) if (folder / FOLDER).is_dir() else None
     return TrainedRun(folder, run.config, records, result, run, selector)

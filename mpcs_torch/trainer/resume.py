@@ -33,7 +33,8 @@ class RunKeeper:
     """Save a run to ``folder`` every ``seconds``, and when the process is interrupted (Ctrl-C) or terminated."""
 
     def __init__(self, folder: Path, seconds: float) -> None:
-        self.folder, self.seconds = folder, seconds
+        self.folder = folder
+        self.seconds = seconds
         self._saved_at = monotonic()
         self._stopping: int | None = None
         """The number of the received signal; None before a signal."""
@@ -48,9 +49,8 @@ class RunKeeper:
         if stops:
             folder = quote(str(self.folder))
             error = StoppedError("stopped", epoch=run.epochs, step=run.steps, folder=folder)
-            error.exit_status = 128 + (
-                self._stopping or signal.SIGTERM
-            )  # another process may have received the signal
+            # Another process may have received the signal.
+            error.exit_status = 128 + (self._stopping or signal.SIGTERM)
             error.is_printed_elsewhere = not run.world.is_first
             raise error
 
@@ -59,9 +59,8 @@ class RunKeeper:
         content = {"config": dump_config(run.config), **run.state_dict()}
 
         def write() -> None:
-            flush_paths(
-                [self.folder / "records.csv"]
-            )  # the state must not be newer than the records
+            # The state must not be newer than the records.
+            flush_paths([self.folder / "records.csv"])
             replace_file(self.folder / FILE, lambda file: torch.save(content, file))
 
         run.world.from_first(write)
@@ -110,8 +109,10 @@ def check_resumable(saved: str, config: RunConfig, epochs: int = 0) -> bool:
         ConfigError: If another setting differs, if a schedule depends on a number of epochs that differs, or if
             ``config`` has fewer than ``epochs``, the number of finished epochs.
     """
-    changed, place = changed_keys(saved, config), f"{config.name}:"
-    if others := ", ".join(key for key in changed if key != COUNT):
+    changed = changed_keys(saved, config)
+    place = f"{config.name}:"
+    others = ", ".join(key for key in changed if key != COUNT)
+    if others:
         raise ConfigError("same_config", place, keys=others, key=COUNT)
     if changed and config.follows_count is not None:
         raise ConfigError("same_count", place, key=COUNT, follows=config.follows_count)

@@ -35,7 +35,8 @@ def call_classes(
         yield reading
         return
     numbered = [name for name in others if facts.kind(name) != "text"]
-    ways, doubt = list[Roles](), "which_order" if not numbered else None
+    ways: list[Roles] = []
+    doubt: str | None = "which_order"
     if numbered:
         ways, doubt = _by_number(facts, roles, numbered, is_unnamed=is_unnamed)
     elif is_unnamed:
@@ -43,7 +44,9 @@ def call_classes(
     elif facts.class_names is not None and len(roles.classes) == 2:
         # As 0 and 1, false and true are the classes in the order that the user names.
         signed = signed_labels(facts.labels(*others, in_all=True))
-        ways, doubt = [roles._replace(called=signed)] if signed else [], None
+        doubt = None
+        if signed:
+            ways = [roles._replace(called=signed)]
     labels = sorted(facts.labels(*others), key=number_or_text)
     said: dict[str, Any] = {
         "columns": roles.scores,
@@ -90,17 +93,18 @@ def _by_number(
     names = _counted(facts, len(roles.classes), columns)
     doubt = None if is_unnamed else "by_place"
     if not names and not are_words:
-        names, doubt = _ranked(facts, len(roles.classes), columns), "by_place"
+        names = _ranked(facts, len(roles.classes), columns)
+        doubt = "by_place"
     if not are_words:
         doubt = "first_number" if len(names) > 1 else doubt
         return [roles._replace(classes=called) for called in names], doubt
-    in_columns = [
-        dict(zip(*family, strict=True)) for family in numbered_families(roles.scores)
-    ]
-    if facts.table.has_names and in_columns and len(in_columns[0]) == len(roles.scores):
-        return [
-            roles._replace(called=tuple(in_columns[0][name] for name in roles.scores))
-        ], None
+    families = [*numbered_families(roles.scores)]
+    if facts.table.has_names and families and len(families[0][0]) == len(roles.scores):
+        # The names of the columns have the numbers of the classes.
+        columns_in_order, numbers = families[0]
+        number_of = dict(zip(columns_in_order, numbers, strict=True))
+        called = tuple(number_of[name] for name in roles.scores)
+        return [roles._replace(called=called)], None
     orders, is_doubted = _orders(facts, roles, names)
     doubt = None
     if is_doubted:
@@ -121,7 +125,9 @@ def _orders(
         is_positive_last = [*map(is_positive, order.classes)] == [False, True]
         if is_positive_last and ("0", "1") in names:  # 1 is yes
             return [order], False
-    return [turned, roles] if len(roles.classes) == 2 else [roles], True
+    if len(roles.classes) == 2:
+        return [turned, roles], True
+    return [roles], True
 
 
 def _counted(facts: Facts, size: int, columns: Sequence[str]) -> list[tuple[str, ...]]:
@@ -143,6 +149,7 @@ def _ranked(facts: Facts, size: int, columns: Sequence[str]) -> list[tuple[str, 
         for number in map(to_number, labels)
         if number is not None and number % 1 == 0
     ]
-    is_whole = len(labels) == len(numbers) == size
-    are_steps = all(two - one == 1 for one, two in pairwise(numbers)) or numbers == [-1, 1]
-    return [tuple(labels)] if is_whole and are_steps else []
+    if not len(labels) == len(numbers) == size:
+        return []
+    are_steps = all(high - low == 1 for low, high in pairwise(numbers))
+    return [tuple(labels)] if are_steps or numbers == [-1, 1] else []

@@ -20,10 +20,14 @@ from mpcs_torch.evaluation.files.tables import (
 from mpcs_torch.evaluation.files.words import is_column_name, target_or_not
 from mpcs_torch.io.untrusted_files import MAX_COLUMNS, MAX_LINE_BYTES, FileRuleError
 
-BLOCK_BYTES, BYTES_PER_VALUE = 2**20, 64
-"""The minimum size of the blocks that pyarrow reads, and their bytes per column. A row must fit in a block."""
-SNIFFED_ROWS, SNIFFED_BYTES = 50, 2**16
-"""The maximum numbers of rows and of bytes from which the dialect is inferred."""
+BLOCK_BYTES = 2**20
+"""The minimum size of the blocks that pyarrow reads."""
+BYTES_PER_VALUE = 64
+"""The minimum size of a block for each column of the table, because a row must fit in a block."""
+SNIFFED_ROWS = 50
+"""The maximum number of rows from which the dialect is inferred."""
+SNIFFED_BYTES = 2**16
+"""The number of bytes from which the dialect is inferred, besides the rest of their last line and the next line."""
 SPACE = " "
 """The delimiter that means any white space."""
 DELIMITERS = {
@@ -53,7 +57,7 @@ class Dialect(NamedTuple):
     first_lines: int
     """The number of lines before the first row, that is, of comments and the header."""
     unusual: list[str]
-    """Phrases that describe what is unusual in the dialect; some may be empty."""
+    """Phrases that describe what is unusual in the dialect."""
     has_quotes: bool = True
     """Whether quotes enclose texts; if not, they are characters as any others, as among the words of a sentence."""
 
@@ -80,9 +84,7 @@ def sniff(path: Path, content: bytes) -> Dialect:
         + file.readline(MAX_LINE_BYTES)
     )
     encoding = detect_encoding(start)
-    text = start.decode(
-        encoding, "ignore"
-    )  # undecodable text is reported when rows are read
+    text = start.decode(encoding, "ignore")  # reading the rows reports undecodable text
     if "\0" in text:
         raise PredictionsError(path, Rule("known_format"))
     lines = io.StringIO(text, newline="").readlines()
@@ -90,10 +92,9 @@ def sniff(path: Path, content: bytes) -> Dialect:
         lines = lines[:-1]  # it may be cut
         if not lines:
             raise FileRuleError("size_at_most", "the first line", maximum=MAX_LINE_BYTES)
-    comments = next(
-        (place for place, line in enumerate(lines) if not line.startswith(("#", "sep="))),
-        len(lines),
-    )
+    comments = 0
+    while comments < len(lines) and lines[comments].startswith(("#", "sep=")):
+        comments += 1
     delimiter, rows = _best_split(lines[comments:])
     if not rows and any(map(str.strip, lines[comments:])):
         raise PredictionsError(
@@ -106,34 +107,57 @@ def sniff(path: Path, content: bytes) -> Dialect:
         comments -= 1  # the header begins with #
         rows.insert(0, _split([comment.lstrip("# ")], delimiter)[0])
     has_names = has_header(rows, delimiter)
-    cells = [cell.strip() for row in rows[has_names:] for cell in row]
-    commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
-    has_commas = bool(commas) and (
-        delimiter != "," or all(cell.startswith("0,") for cell in commas)
-    )
-    decimal = "," if has_commas and not any(map(DECIMAL_POINT.fullmatch, cells)) else "."
-    names = [cell.strip() or f"Unnamed: {place}" for place, cell in enumerate(rows[0])]
-    if (
-        has_names and len(rows) > 2 and all(len(row) == len(names) + 1 for row in rows[1:])
-    ):  # as R writes its rows
-        is_last = not any(row[-1].strip() for row in rows[1:])
-        names = [*names, f"Unnamed: {len(names)}"] if is_last else ["Unnamed: 0", *names]
-    names = names if has_names else unnamed(len(rows[0]))
-    header_lines = _header_lines(lines[comments:], delimiter) if has_names else 0
-    unusual = ["UTF-16" * encoding.startswith("utf-16"), DELIMITERS[delimiter]]
-    unusual += [
-        "decimal commas" * (decimal == ","),
-        f"{comments} lines of comments" * (comments > 0),
-    ]
-    may_swallow = delimiter == "\t" and b'"' in content
-    has_quotes = not may_swallow or not _swallow_rows(
-        content.decode(encoding, "ignore"), len(names)
-    )
-    unusual += ["no header" * (not has_names), "quotes are characters" * (not has_quotes)]
-    first_lines = comments + header_lines
+    decimal = _decimal_mark(rows[1:] if has_names else rows, delimiter)
+    names = unnamed(len(rows[0]))
+    first_lines = comments
+    if has_names:
+        names = _column_names(rows)
+        first_lines += _header_lines(lines[comments:], delimiter)
+    has_quotes = True
+    if delimiter == "\t" and b'"' in content:
+        whole_text = content.decode(encoding, "ignore")
+        has_quotes = not _swallow_rows(whole_text, len(names))
+    unusual: list[str] = []
+    if encoding.startswith("utf-16"):
+        unusual.append("UTF-16")
+    if DELIMITERS[delimiter]:
+        unusual.append(DELIMITERS[delimiter])
+    if decimal == ",":
+        unusual.append("decimal commas")
+    if comments:
+        unusual.append(f"{comments} lines of comments")
+    if not has_names:
+        unusual.append("no header")
+    if not has_quotes:
+        unusual.append("quotes are characters")
     return Dialect(
         encoding, delimiter, decimal, names, has_names, first_lines, unusual, has_quotes
     )
+
+
+def _decimal_mark(rows: Sequence[Sequence[str]], delimiter: str) -> str:
+    """Return "," if numbers in ``rows`` have decimal commas, and none has a decimal point; else "."."""
+    cells = [cell.strip() for row in rows for cell in row]
+    commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
+    if not commas or any(map(DECIMAL_POINT.fullmatch, cells)):
+        return "."
+    # In a table that commas separate, only 0,5 in quotes is surely a decimal number: 1,234 may be a whole one.
+    if delimiter == "," and not all(cell.startswith("0,") for cell in commas):
+        return "."
+    return ","
+
+
+def _column_names(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the names of the columns from the header, the first of ``rows``; empty names are numbered from 0."""
+    header, *others = rows
+    names = [cell.strip() or f"Unnamed: {place}" for place, cell in enumerate(header)]
+    if len(others) > 1 and all(len(row) == len(names) + 1 for row in others):
+        # The header lacks a name: R gives none to its first column of row names, and rows may end with a delimiter.
+        if any(row[-1].strip() for row in others):
+            names.insert(0, "Unnamed: 0")
+        else:
+            names.append(f"Unnamed: {len(names)}")
+    return names
 
 
 def _swallow_rows(content: str, columns: int) -> bool:
@@ -153,49 +177,57 @@ def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 
 def _reader(lines: Iterable[str], delimiter: str) -> Any:
     """Return a csv reader of ``lines``. With the delimiter `SPACE`, any run of white space separates fields."""
-    return csv.reader(
-        (" ".join(line.split()) for line in lines) if delimiter == SPACE else lines,
-        delimiter=delimiter,
-    )
+    if delimiter == SPACE:
+        lines = (" ".join(line.split()) for line in lines)
+    return csv.reader(lines, delimiter=delimiter)
 
 
 def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
     """Return the delimiter that splits rows most evenly (in a tie: into most numbers), and the split rows."""
-    best, split = (-1.0, False, False, -1.0), (",", _split(lines, ",")[: SNIFFED_ROWS + 1])
+    split = (",", _split(lines, ",")[: SNIFFED_ROWS + 1])
+    best = (-1.0, False, False, -1.0)
     for delimiter in DELIMITERS:
         rows = _split(lines, delimiter)[: SNIFFED_ROWS + 1]
-        if (columns := max(map(len, rows), default=0)) > MAX_COLUMNS:
+        columns = max(map(len, rows), default=0)
+        if columns > MAX_COLUMNS:
             raise FileRuleError("columns_at_most", "", columns, maximum=MAX_COLUMNS)
         if not rows or len(rows[0]) < 2:
             continue
         lengths = [len(row) - len(rows[0]) for row in rows]
+        # Rows are as long as the header, or all are longer by one, if it has no name for the names of rows.
         share = max(lengths.count(0), lengths[1:].count(1)) / len(rows)
         cells = [cell.strip().replace(",", ".") for row in rows for cell in row]
         numbers = sum(to_number(cell) is not None for cell in cells) / len(cells)
+        # Compared from the left: each item decides if those before it are equal.
         key = (round(share, 1), numbers > 0, delimiter != SPACE, round(numbers, 3))
         if key > best:
-            best, split = key, (delimiter, rows)
+            best = key
+            split = (delimiter, rows)
     return split
 
 
 def _header_lines(lines: Sequence[str], delimiter: str) -> int:
     """Return the number of lines that the header takes; a quoted name may contain line breaks."""
     reader = _reader(lines, delimiter)
-    next((row for row in reader if row), None)
+    for row in reader:
+        if row:  # the header: the reader counts the lines up to its end
+            break
     return int(reader.line_num)
 
 
 def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     """Return whether the first row is a header, judged by its cells and by the values below."""
-    first, others = [cell.strip() for cell in rows[0]], rows[1:]
+    first = [cell.strip() for cell in rows[0]]
+    others = rows[1:]
     columns = [
         [row[place] for row in others if place < len(row)] for place in range(len(first))
     ]
     kinds = [column_kind(column) for column in columns]
     numbers = [to_number(cell) for cell in first]
     numeric = [place for place, number in enumerate(numbers) if number is not None]
-    given, size = sorted(each for each in numbers if each is not None), len(numeric)
-    is_sequence = size > 1 and given in ([*range(size)], [*range(1, size + 1)])
+    in_order = sorted(number for number in numbers if number is not None)
+    size = len(in_order)
+    is_sequence = size > 1 and in_order in ([*range(size)], [*range(1, size + 1)])
     are_names = is_sequence and all(first[place].isdecimal() for place in numeric)
     below = {kinds[place] for place in numeric}
     if are_names and (not others or below & {"number", "text"}):  # 1.0 is no name
@@ -235,7 +267,9 @@ def read_text(
     if not dialect.encoding.startswith("utf-8"):
         content = _decoded(path, dialect, content).encode()
         dialect = dialect._replace(encoding="utf-8")
-    places = {name: place for place, name in reversed(list(enumerate(dialect.names)))}
+    places: dict[str, int] = {}
+    for place, name in enumerate(dialect.names):
+        places.setdefault(name, place)  # a repeated name means its first column
     is_number = {places[name]: name in numbers for name in wanted}
     try:
         table = _by_arrow(path, dialect, content, is_number, rows)
@@ -244,8 +278,8 @@ def read_text(
         if not any(line.strip("\r\n") for line in islice(lines, dialect.first_lines, None)):
             return {name: pyarrow.array([], pyarrow.string()) for name in wanted}
         # A row may be longer than a block, too.
-        texts, size = dict.fromkeys(is_number, False), len(content)
-        table = _by_arrow(path, dialect, content, texts, rows, block=size)
+        texts = dict.fromkeys(is_number, False)
+        table = _by_arrow(path, dialect, content, texts, rows, block=len(content))
     return {name: table.column(str(places[name])).combine_chunks() for name in wanted}
 
 
@@ -314,7 +348,8 @@ def _by_arrow(
             arrow_csv.read_csv(pyarrow.BufferReader(source), reading, parsing, converting)
         if not faults:
             raise
-    number, size = faults[0].number - dialect.first_lines, faults[0].actual_columns
+    number = faults[0].number - dialect.first_lines
+    size = faults[0].actual_columns
     if size < len(names):
         rule = Rule("all_values_of_row", number=size, names=len(names))
         raise PredictionsError(path, rule, row=number, column=names[size])

@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -27,11 +26,10 @@ from mpcs_torch.evaluation.files.words import WRITTEN, is_index, split_words
 from mpcs_torch.functional.inputs.sum_tolerance import printed_tolerances
 
 SEPARATOR = re.compile(r"[_\-. :/=]")
-BEFORE, AFTER = (
-    rf"(?:(?<=^)|(?<={SEPARATOR.pattern})|(?<=\())",
-    rf"(?=$|\)|{SEPARATOR.pattern})",
-)
-"""Patterns that match where a class name may begin and end within the name of a column."""
+BEFORE = rf"(?:(?<=^)|(?<={SEPARATOR.pattern})|(?<=\())"
+"""A pattern that matches where a class name may begin within the name of a column."""
+AFTER = rf"(?=$|\)|{SEPARATOR.pattern})"
+"""A pattern that matches where a class name may end within the name of a column."""
 MIN_COUNTED = 3
 """The minimum number of rows by which consecutive whole numbers are known to count the rows."""
 
@@ -61,8 +59,12 @@ class ColumnFacts:
         if self.kind != "list":
             return np.array([*map(to_number, self.values)], dtype=np.float64)  # None is NaN
         lists = [numbers_in(value) for value in self.values]
-        size = len(next(filter(None, lists)))
-        rows = [row if row and len(row) == size else [np.nan] * size for row in lists]
+        size = len(next(numbers for numbers in lists if numbers))
+        rows = []
+        for numbers in lists:
+            if not numbers or len(numbers) != size:
+                numbers = [np.nan] * size
+            rows.append(numbers)
         return np.array(rows)
 
 
@@ -100,9 +102,8 @@ class Facts:
             name: ColumnFacts(values) for name, values in table.peek().items()
         }
         if not any(len(column.values) for column in self.columns.values()):
-            raise NoRowsError(
-                table.path, Rule("rows_below_header" if table.has_names else "rows")
-            )
+            code = "rows_below_header" if table.has_names else "rows"
+            raise NoRowsError(table.path, Rule(code))
         self.options = options
         self.class_names = class_names or options.classes or table.classes or None
         self.called = _called(table, class_names or options.classes, options.classes)
@@ -141,9 +142,8 @@ class Facts:
     def numbered(self) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
         """The columns of texts or whole numbers whose names differ in consecutive numbers alone, by these numbers."""
         families = defaultdict[tuple[str, ...], list[tuple[str, ...]]](list)
-        for family, numbers in numbered_families(
-            self.by_kind(self.table.names, "whole", "text")
-        ):
+        names = self.by_kind(self.table.names, "whole", "text")
+        for family, numbers in numbered_families(names):
             families[numbers].append(family)
         return families
 
@@ -151,8 +151,11 @@ class Facts:
     def _siblings(self) -> dict[tuple[str, str], set[str]]:
         """The numbers of the columns whose names differ in a number alone, by what stands before and after it."""
         numbers = defaultdict[tuple[str, str], set[str]](set)
-        for match in filter(None, map(NUMBERED.fullmatch, self.table.names)):
-            numbers[match[1], match[3]].add(match[2])
+        for name in self.table.names:
+            match = NUMBERED.fullmatch(name)
+            if match is not None:
+                before, number, after = match[1], match[2], match[3]
+                numbers[before, after].add(number)
         return numbers
 
     def is_counted(self, name: str) -> bool:
@@ -165,7 +168,8 @@ class Facts:
 
         A number that counts columns, such as that of ``V1`` beside ``V2`` to ``V28``, is no class.
         """
-        named, match = named_class(name, classes), NUMBERED.fullmatch(name)
+        named = named_class(name, classes)
+        match = NUMBERED.fullmatch(name)
         if match is None or self._siblings[match[1], match[3]] <= {*classes}:
             return named
         return [place for place in named if classes[place] != match[2]]
@@ -185,7 +189,9 @@ class Facts:
     def labels(self, *names: str, in_all: bool = False) -> set[str]:
         """Return the distinct labels in columns, without words that mean a missing one; in all rows, or the first."""
         known = {*(self.class_names or ()), *self.called}
-        texts = set[str]().union(*map(self.all_texts if in_all else self.texts, names))
+        texts = set[str]()
+        for name in names:
+            texts |= self.all_texts(name) if in_all else self.texts(name)
         return {text for text in texts if text in known or not is_gap(text)}
 
     def matrix(self, names: Sequence[str]) -> NDArray[np.float64]:
@@ -200,12 +206,13 @@ class Facts:
     def is_counter(self, name: str) -> bool:
         """Return whether a column numbers the rows: by its name, or by consecutive whole numbers."""
         column = self.columns[name]
-        counts = (
-            column.kind == "whole"
-            and len(column.values) >= MIN_COUNTED
-            and (np.diff(column.numbers) == 1).all()
-        )
-        return column.kind != "number" and (is_index(name) or bool(counts))
+        if column.kind == "number":
+            return False
+        if is_index(name):
+            return True
+        if column.kind != "whole" or len(column.values) < MIN_COUNTED:
+            return False
+        return bool((np.diff(column.numbers) == 1).all())
 
     def error(self, rule: Rule, column: str | None = None) -> PredictionsError:
         """Return a `PredictionsError` that names the file and, if given, the column."""
@@ -216,8 +223,10 @@ def _called(table: FileTable, known: Sequence[str], called: Sequence[str]) -> Se
     """Return the names ``called`` that a file has for the ``known`` classes; () if they are the same."""
     if [*called] == [*known]:
         return ()
+    # A class that has its known name has it at the place where it is known.
     is_in_order = all(
-        one == two or one not in known for one, two in zip(called, known, strict=False)
+        name == known_name or name not in known
+        for name, known_name in zip(called, known, strict=False)
     )
     if called and (len(called) != len(known) or not is_in_order):
         raise PredictionsError(table.path, Rule("called_classes", classes=known))
@@ -226,12 +235,12 @@ def _called(table: FileTable, known: Sequence[str], called: Sequence[str]) -> Se
 
 def nominal_sum(sums: Any, num_classes: int) -> float | None:
     """Return 1 if all ``sums`` are 1 up to rounding, 100 if all are 100 (percentages), else None."""
-    fitting = (
-        whole
-        for whole, room in printed_tolerances(num_classes).items()
-        if len(sums) and bool((abs(sums - whole) <= room).all())
-    )
-    return next(fitting, None)
+    if not len(sums):
+        return None
+    for whole, tolerance in printed_tolerances(num_classes).items():
+        if (abs(sums - whole) <= tolerance).all():
+            return whole
+    return None
 
 
 def affixes(names: Iterable[str], class_name: str) -> list[tuple[str, str]]:
@@ -240,17 +249,23 @@ def affixes(names: Iterable[str], class_name: str) -> list[tuple[str, str]]:
     Those of one length stay in the order of ``names``.
     """
     pattern = re.compile(f"{BEFORE}{re.escape(class_name)}{AFTER}")
-    around = [
-        (name[: at.start()], name[at.end() :])
-        for name in names
-        for at in pattern.finditer(name)
-    ]
-    return sorted(dict.fromkeys(around), key=lambda pair: len(pair[0]) + len(pair[1]))
+    around: dict[tuple[str, str], int] = {}
+    for name in names:
+        for match in pattern.finditer(name):
+            before = name[: match.start()]
+            after = name[match.end() :]
+            around[before, after] = len(before) + len(after)
+    return sorted(around, key=around.__getitem__)
 
 
 def shared_start(names: Sequence[Sequence[str]]) -> int:
     """Return with how many equal items all ``names``, texts or lists of words, begin."""
-    return len([*takewhile(lambda items: len({*items}) == 1, zip(*names, strict=False))])
+    shared = 0
+    for items in zip(*names, strict=False):  # the first item of each name, then the second
+        if len({*items}) > 1:
+            break
+        shared += 1
+    return shared
 
 
 def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -260,7 +275,8 @@ def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[tuple[str
     lower = {name.lower(): name for name in names}
     wanted = [name.lower() for name in classes]
     if len(lower) < len(names) or len({*wanted}) < len(wanted):  # their case differs alone
-        lower, wanted = {name: name for name in names}, [*classes]
+        lower = {name: name for name in names}
+        wanted = [*classes]
     for before, after in affixes(lower, wanted[0]):
         columns = [f"{before}{name}{after}" for name in wanted]
         if all(column in lower for column in columns):
@@ -273,10 +289,10 @@ def label_text(value: Any) -> str:
     """Return the text of a label; a whole number loses its decimals, so "1.0" becomes "1"."""
     text = to_text(value)
     number = to_number(text)
-    is_whole = number is not None and number % 1 == 0 and abs(number) < 2**53
-    return (
-        str(int(number)) if is_whole and not text.isdigit() and number is not None else text
-    )
+    if number is None or text.isdigit():
+        return text
+    is_whole = number % 1 == 0 and abs(number) < 2**53  # above, floats are not exact
+    return str(int(number)) if is_whole else text
 
 
 def number_or_text(text: str) -> tuple[float, str]:
@@ -287,6 +303,8 @@ def number_or_text(text: str) -> tuple[float, str]:
 
 def named_class(name: str, classes: Sequence[str]) -> list[int]:
     """Return a list of one index, that of the class in the column's ``name``; [] if it has no class or several."""
-    words = split_words(re.sub(r"(?<=[a-z])(?=[01]$)", "_", name.lower()))
-    named = [place for place, each in enumerate(classes) if each.lower() in words]
+    # The last digit of t0 and t1 is a word.
+    separated = re.sub(r"(?<=[a-z])(?=[01]$)", "_", name.lower())
+    words = split_words(separated)
+    named = [place for place, label in enumerate(classes) if label.lower() in words]
     return named if len(named) == 1 else []

@@ -15,6 +15,7 @@ from mpcs_torch.errors import Rule, has_control
 from mpcs_torch.evaluation.files.arrays import npy_table, npz_table, torch_table
 from mpcs_torch.evaluation.files.delimited import (
     SNIFFED_BYTES,
+    SNIFFED_ROWS,
     detect_encoding,
     has_header,
     read_text,
@@ -108,29 +109,28 @@ def _content(path: Path, compression: str, *, is_whole: bool) -> bytes:
 
 
 def _text_table(path: Path, *, compression: str, read: Callable[[], bytes]) -> FileTable:
-    content, form = read(), ""
+    content = read()
+    form = ""
     sniffed = content[:SNIFFED_BYTES]
     if sniffed.startswith(LFS_POINTER):
         raise PredictionsError(path, Rule("pointer"))
     if sniffed.lstrip().startswith(b"=== Run information ==="):
         raise PredictionsError(path, Rule("report_of_weka"))
     if is_arff(sniffed) or sniffed.startswith(WEKA_HEADER):
-        form, convert = (
-            ("ARFF", arff_as_csv) if is_arff(sniffed) else ("Weka", distribution_as_csv)
-        )
+        form = "ARFF" if is_arff(sniffed) else "Weka"
+        convert = arff_as_csv if form == "ARFF" else distribution_as_csv
         content = convert(content.decode("utf-8-sig")).encode()
-        sniffed, read = content[:SNIFFED_BYTES], partial(bytes, content)
+        sniffed = content[:SNIFFED_BYTES]
+        read = partial(bytes, content)
     text = sniffed.decode(detect_encoding(sniffed), "ignore").lstrip()
     if text[:1] in ("{", "[") and path.suffix.lower() not in (".csv", ".tsv"):
-        Unpacked(path).add(
-            len(content) + OBJECT_BYTES * sum(map(content.count, (b",", b":", b"[", b"{")))
-        )
+        marks = sum(map(content.count, (b",", b":", b"[", b"{")))
+        Unpacked(path).add(len(content) + OBJECT_BYTES * marks)
         return _json_table(path, content.decode("utf-8-sig"), compression)
     dialect = sniff(path, content)
     if compression:
-        Unpacked(path).add(
-            len(content) + VALUE_BYTES * content.count(dialect.delimiter.encode())
-        )
+        values = content.count(dialect.delimiter.encode())
+        Unpacked(path).add(len(content) + VALUE_BYTES * values)
     words = ", ".join(filter(None, [form, compression, *dialect.unusual]))
     about: dict[str, Any] = {
         "delimiter": dialect.delimiter,
@@ -178,9 +178,8 @@ def _records_table(
 
     def load(wanted: Sequence[str], _: object, rows: int | None) -> dict[str, Column]:
         first = records[:rows]
-        Unpacked(path).add(
-            VALUE_BYTES * len(wanted) * len(first)
-        )  # a record may lack most of the columns
+        # Count all values, because a record may lack most of the columns.
+        Unpacked(path).add(VALUE_BYTES * len(wanted) * len(first))
         return {
             name: make_column([record.get(name) for record in first]) for name in wanted
         }
@@ -251,31 +250,37 @@ def _xlsx_table(path: Path) -> FileTable:
     """Open the first sheet of an xlsx file; a formula is read as its last saved value."""
     from openpyxl import load_workbook
 
-    rows, unpacked = list[Sequence[Any]](), Unpacked(path)
+    rows: list[Sequence[Any]] = []
+    unpacked = Unpacked(path)
     sheet = load_workbook(unpacked_zip(path), read_only=True, data_only=True).worksheets[0]
     sheet.reset_dimensions()  # the declared ones may be wrong
     for row in sheet.iter_rows(values_only=True):
         filled = [cell for cell in row if cell is not None]
         unpacked.add(OBJECT_BYTES * (1 + len(filled)) + VALUE_BYTES * len(row))
-        unpacked.add(
-            sum(len(cell) for cell in filled if isinstance(cell, str))
-        )  # cells may share one long text
+        # Cells may share one long text.
+        unpacked.add(sum(len(cell) for cell in filled if isinstance(cell, str)))
         if filled:
             rows.append(row)
     if not rows:
         raise PredictionsError(path, Rule("rows_in_sheet"))
-    has_names = has_header(
-        [["" if cell is None else str(cell) for cell in row] for row in rows[:51]], ","
-    )
-    cells = [
-        f"Unnamed: {place}" if cell is None else str(cell).strip()
-        for place, cell in enumerate(rows[0])
-    ]
-    names = cells if has_names else unnamed(max(map(len, rows)))
-    records = [dict(zip(names, row, strict=False)) for row in rows[int(has_names) :]]
+    has_names = has_header([*map(_texts_in, rows[: SNIFFED_ROWS + 1])], ",")
+    if has_names:
+        header, *rows = rows
+        names = [
+            f"Unnamed: {place}" if cell is None else str(cell).strip()
+            for place, cell in enumerate(header)
+        ]
+    else:
+        names = unnamed(max(map(len, rows)))
+    records = [dict(zip(names, row, strict=False)) for row in rows]
     return _records_table(
         path, names, records, has_names=has_names, dialect="" if has_names else "no header"
     )
+
+
+def _texts_in(row: Sequence[Any]) -> list[str]:
+    """Return the text of each cell of a sheet's row; empty for an empty cell."""
+    return ["" if cell is None else str(cell) for cell in row]
 
 
 def _zip_table(path: Path) -> FileTable:

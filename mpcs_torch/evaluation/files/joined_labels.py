@@ -71,28 +71,36 @@ def join(
         may_lack: Whether rows of ``table`` that ``other`` lacks have no label, or are refused.
         is_list: Whether ``table`` must have each row of ``other``, as a list of trials.
     """
-    names = best_match(table, other, *ids) if all(ids) else ((), ())
-    theirs = other.read([*names[1], *labels.values(), *groups])
+    our_ids: Ids = ()
+    their_ids: Ids = ()
+    if all(ids):
+        our_ids, their_ids = best_match(table, other, *ids)
+    theirs = other.read([*their_ids, *labels.values(), *groups])
     if not theirs.rows:
         raise PredictionsError(other.path, Rule("rows"))
-    added, of_class = dict(zip(groups, groups, strict=True)), dict(labels)
+    added = {name: name for name in groups}
+    of_class = dict(labels)
     for class_name, name in labels.items():
         joined = name if other.has_names else "labels"
         while joined in table.names:
             joined += f" of {other.path.name}"
         added[joined] = name
         of_class[class_name] = joined
-    if names[0]:
-        by = " = ".join(dict.fromkeys(quoted(" and ".join(each)) for each in names))
-        known = RowIds.of(theirs, names[1]).check_different()
-        own = RowIds.of(table.read(names[0]), names[0])
+    if our_ids:
+        by = quoted(" and ".join(our_ids))
+        by_theirs = quoted(" and ".join(their_ids))
+        if by_theirs != by:
+            by += f" = {by_theirs}"
+        labelled = RowIds.of(theirs, their_ids).check_different()
+        rows_here = RowIds.of(table.read(our_ids), our_ids)
         if not may_lack:
-            own.all_among(known, Rule("or_drop"))
-        places = own.among(known)
+            rows_here.all_among(labelled, Rule("or_drop"))
+        places = rows_here.among(labelled)
         if is_list:
-            known.all_among(own.check_different())
+            labelled.all_among(rows_here.check_different())
     else:
-        by, rows = "the order of rows", table.read(table.names[:1]).rows
+        by = "the order of rows"
+        rows = table.read(table.names[:1]).rows
         header = Rule("below_header", names=other.names) if other.has_names else ""
         check_as_many(other.path, theirs.rows, table.path, rows, header)
         places = np.arange(rows, dtype=np.int32)
@@ -102,12 +110,14 @@ def join(
     ) -> dict[str, Column]:
         inner = [name for name in wanted if name not in added]
         columns = table.load(inner, numbers, rows) if inner else {}
-        taken = min(map(len, columns.values()), default=None)
-        return columns | {
-            name: take_rows(theirs.columns[added[name]], places[:taken])
+        # Of the joined columns, take as many rows as were read; without other columns, all.
+        number = min(map(len, columns.values()), default=None)
+        joined_columns = {
+            name: take_rows(theirs.columns[added[name]], places[:number])
             for name in wanted
             if name in added
         }
+        return columns | joined_columns
 
     column = "" if other.has_names else f" {listed([*labels.values()])}"
     how = f"labels{column} of {other.path.name} by {by}"
@@ -121,7 +131,7 @@ def join(
         load_types=None,
         dialect=", ".join(filter(None, [table.dialect, how])),
     )
-    return with_added, names[0]
+    return with_added, our_ids
 
 
 def best_match(
@@ -135,34 +145,37 @@ def best_match(
     Raises:
         PredictionsError: If no columns have names in common, or two pairs of columns match rows differently.
     """
-    own, known = table.read([*chain(*ours)]), other.read([*chain(*theirs)])
-    best, chosen = (False, False, 0, 0), list[tuple[Ids, Ids]]()
-    all_places = list[NDArray[np.int32]]()
-    for pair in product(ours, theirs):
-        is_same, size = table.has_names and pair[0] == pair[1], len(pair[0])
-        if size != len(pair[1]) or best > (True, is_same, size, COMPARED):
+    here = table.read([*chain(*ours)])
+    there = other.read([*chain(*theirs)])
+    # What speaks for a pair, compared from the left: each item decides if those before it are equal.
+    best = (False, False, 0, 0)
+    chosen: list[tuple[Ids, Ids]] = []
+    all_places: list[NDArray[np.int32]] = []
+    for our_ids, their_ids in product(ours, theirs):
+        is_same = table.has_names and our_ids == their_ids
+        size = len(our_ids)
+        # The second condition: not even a perfect match would be the best.
+        if size != len(their_ids) or best > (True, is_same, size, COMPARED):
             continue
         try:
-            others = RowIds.of(known, pair[1])
-            places = RowIds.of(own, pair[0]).among(others)
+            others = RowIds.of(there, their_ids)
+            places = RowIds.of(here, our_ids).among(others)
         except PredictionsError:  # a row has no name
             continue
-        match = (not others.repeated(), is_same, size, int((places[:COMPARED] >= 0).sum()))
-        if match[-1] and match > best:
-            best, chosen, all_places = match, [], []
-        if match[-1] and match == best:
-            chosen.append(pair)
-            all_places.append(places)
-    if not chosen or any((each != all_places[0]).any() for each in all_places):
-        raise PredictionsError(
-            other.path,
-            Rule(
-                "ids_of_both",
-                other=table.path.name,
-                ids=[*known.columns],
-                others=[*own.columns],
-            ),
-        )
+        common = int((places[:COMPARED] >= 0).sum())
+        match = (not others.repeated(), is_same, size, common)
+        if not common or match < best:
+            continue
+        if match > best:
+            best = match
+            chosen = []
+            all_places = []
+        chosen.append((our_ids, their_ids))
+        all_places.append(places)
+    if not chosen or any((places != all_places[0]).any() for places in all_places):
+        name = table.path.name
+        rule = Rule("ids_of_both", other=name, ids=[*there.columns], others=[*here.columns])
+        raise PredictionsError(other.path, rule)
     return chosen[0]
 
 
@@ -183,20 +196,20 @@ def _labels_in(
         label_column=reading.label_column, target_label=reading.target_label
     )
     facts = Facts(other, options, None, taken, of_trials=of_trials)
-    named = [each for each in label_candidates(facts) if each.is_named or of_trials]
+    candidates = label_candidates(facts)
+    named = [labels for labels in candidates if labels.is_named or of_trials]
     if len(named) > 1:
-        columns = [name for each in named for name in each.columns]
+        columns = [name for labels in named for name in labels.columns]
         ways = choices("--label-column", columns[:2])
         raise facts.error(Rule("one_column_of_labels", columns=columns, ways=ways))
-    labels = [name for each in named for name in each.hard]
-    if (
-        not named
-        and len(facts.free) == 1
-        and (not other.has_names or not facts.by_kind(facts.free, "number"))
-    ):
-        labels = facts.free
-    if labels:
-        return {labels[0] if facts.kind(labels[0]) == "list" else "": labels[0]}
+    hard: Sequence[str] = named[0].hard if named else ()
+    # A column without any other has the labels, unless it has a name and decimal numbers.
+    has_scores = other.has_names and bool(facts.by_kind(facts.free, "number"))
+    if not named and len(facts.free) == 1 and not has_scores:
+        hard = facts.free
+    if hard:
+        column = hard[0]
+        return {column if facts.kind(column) == "list" else "": column}
     truth = dict(named[0].truth) if named else _soft_labels(facts, scores)
     if not truth:
         raise facts.error(Rule("column_of_labels", columns=other.names_in_file))

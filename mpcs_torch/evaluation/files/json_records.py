@@ -16,10 +16,12 @@ def parse_records(value: Any) -> list[Any]:
     if isinstance(value, dict) and value:
         if all(isinstance(each, dict) for each in value.values()):
             rows = next(iter(value.values())).keys()
-            if all(map(str.isdecimal, rows)) and all(
-                each.keys() == rows for each in value.values()
-            ):  # as in pandas
-                return [{name: each[row] for name, each in value.items()} for row in rows]
+            are_numbers = all(map(str.isdecimal, rows))
+            if are_numbers and all(column.keys() == rows for column in value.values()):
+                # As pandas writes it: by column, and then by row.
+                return [
+                    {name: column[row] for name, column in value.items()} for row in rows
+                ]
             return [{"id": name, **record} for name, record in value.items()]
         if {"columns", "data"} <= {*value}:  # orient="split" of pandas
             return [dict(zip(value["columns"], row, strict=True)) for row in value["data"]]

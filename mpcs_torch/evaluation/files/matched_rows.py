@@ -53,25 +53,32 @@ class MatchedRows:
         is_alone: bool,
         concern: ConcernSpec | ConcernRange | None = None,
     ) -> None:
-        self._first, self._concern, reading = first, concern, first.reading
+        reading = first.reading
+        self._first = first
+        self._concern = concern
         self._identifier = None if is_alone else reading.id_column
-        alike = (
-            []
-            if is_alone
-            else [name for name in first.texts if name not in reading.columns]
-        )
+        alike: list[str] = []
+        if not is_alone:  # what the matching rows of the other files must have, too
+            alike = [name for name in first.texts if name not in reading.columns]
         read = first.rows()
-        self._scores, self._target = read.scores, read.target
-        known = {reading.cluster, reading.crossed, reading.unit} - {None}
-        self.columns = {
-            name: read.others.groups(name, None if name in known else NO_GROUP)
-            for name in dict.fromkeys([*reading.by, *alike, *known])
+        self._scores = read.scores
+        self._target = read.target
+        of_patients = [
+            name
+            for name in (reading.cluster, reading.crossed, reading.unit)
             if name is not None
-        }
+        ]
+        self.columns: dict[str, Groups] = {}
+        """The groups, clusters and units of the rows, and the texts that all files must share, by column."""
+        for name in dict.fromkeys([*reading.by, *alike, *of_patients]):
+            # Rows without a group are a group; but a row without a patient is refused.
+            gap = None if name in of_patients else NO_GROUP
+            self.columns[name] = read.others.groups(name, gap)
         self.units: DecisionUnits | None = None
         """The units, such as patients, of the last file given to `rows`; None if rows are not combined."""
         self._row_ids = None if self._identifier is None else self._row_names(first)
-        number, classes = len(read.target), len(first.class_names)
+        number = len(read.target)
+        classes = len(first.class_names)
         self._numbers = dict[str, Tensor]()
         """The weights, frequencies and costs of the rows, as far as columns have them."""
         for argument, column, check in (
@@ -86,16 +93,18 @@ class MatchedRows:
         if costs is not None:
             with read.others.naming({"costs": columns_of_costs(reading, classes)}):
                 self._numbers["costs"] = row_costs(costs, self._target, (number, classes))
-        self._ids = self._independent_ids(len(read.target))
+        self._ids = self._independent_ids(number)
 
     def rows(self, predictions: Predictions) -> Rows:
         """Return the rows of ``predictions`` for evaluation, in the order of the first file's rows."""
-        scores, target = self._scores, self._target
+        scores = self._scores
+        target = self._target
         if predictions is not self._first:
             read = predictions.rows()
             order = self._order(predictions, len(read.target))
             self._check(predictions, read, order)
-            scores, target = read.scores[order], read.target[order]
+            scores = read.scores[order]
+            target = read.target[order]
         groups = {name: self.columns[name].codes for name in self._first.reading.by}
         rows = Rows(scores, target, self._ids, groups, **self._numbers)
         return self._in_units(rows, predictions)
@@ -119,8 +128,10 @@ class MatchedRows:
 
     def _in_units(self, rows: Rows, predictions: Predictions) -> Rows:
         """Combine the rows of each unit of decision, if there are units."""
-        reading, size = self._first.reading, len(predictions.class_names)
-        unit, is_clustered = reading.unit, reading.cluster is not None
+        reading = self._first.reading
+        size = len(predictions.class_names)
+        unit = reading.unit
+        is_clustered = reading.cluster is not None
         if unit is None:
             return rows
         with naming_file(predictions.path):
@@ -136,9 +147,8 @@ class MatchedRows:
 
     def _row_names(self, predictions: Predictions) -> RowIds:
         assert self._identifier is not None
-        return RowIds.of(
-            predictions.table.read([self._identifier]), [self._identifier]
-        ).check_different()
+        read = predictions.table.read([self._identifier])
+        return RowIds.of(read, [self._identifier]).check_different()
 
     def _order(self, predictions: Predictions, rows: int) -> Tensor:
         """Return indices, int64 (N,): for each row of the first file, that of the same row in ``predictions``."""
@@ -150,7 +160,8 @@ class MatchedRows:
     def _check(self, predictions: Predictions, read: PredictedRows, order: Tensor) -> None:
         """Raise an error if labels or groups in ``read`` differ from those of the matching rows of the first file."""
         how = Rule("matched_in_order" if self._identifier is None else "matched_by_ids")
-        is_soft, classes = self._target.ndim == 2, predictions.class_names
+        is_soft = self._target.ndim == 2
+        classes = predictions.class_names
         if read.is_soft != is_soft:
             code = "classes_as_first" if is_soft else "soft_labels_as_first"
             raise PredictionsError(predictions.path, Rule(code, first=self._first.path))
@@ -160,18 +171,21 @@ class MatchedRows:
         for name, expected in self.columns.items():
             if name in read.others.columns:
                 compared[name] = (read.others.groups(name, NO_GROUP), expected)
-        for name, (given, expected) in compared.items():
-            group_code = {each: code for code, each in enumerate(expected.names)}
-            codes = torch.tensor([group_code.get(each, -1) for each in given.names])
-            same = codes[given.codes]
+        for name, (here, expected) in compared.items():
+            # The codes of the first file for the names of this one; -1 for a name that the first lacks.
+            code_of = {group: code for code, group in enumerate(expected.names)}
+            codes = torch.tensor([code_of.get(group, -1) for group in here.names])
+            seen = codes[here.codes]
+            # The codes that the first file has, in the order of the rows of this one.
             in_file = torch.empty_like(expected.codes).scatter(0, order, expected.codes)
-            if (same != in_file).any():
-                place = int((same != in_file).nonzero()[0])
+            differs = seen != in_file
+            if differs.any():
+                place = int(differs.nonzero()[0])
                 rule = Rule(
                     "group_as_first" if name else "label_as_first",
                     first=self._first.path,
                     expected=expected.names[in_file[place]],
-                    value=given.names[given.codes[place]],
+                    value=here.names[here.codes[place]],
                     how=how,
                 )
                 raise read.others.error(rule, place, name or None)
@@ -196,7 +210,8 @@ def costs_of_rows(read: ReadColumns, reading: ReadOptions, classes: int) -> Tens
 
 def columns_of_costs(reading: ReadOptions, classes: int) -> Argument:
     """Return the column of each cost that `costs_of_rows` reads, for errors; amounts if wrong are in C costs each."""
-    return Argument([*reading.cost_columns] * (classes if reading.costs_if_wrong else 1))
+    columns = [*reading.cost_columns]
+    return Argument(columns * classes if reading.costs_if_wrong else columns)
 
 
 class HeldRows(NamedTuple):
@@ -220,7 +235,8 @@ def hold_rows(
         PredictionsError: If a file has soft labels or decisions, or there are more than `MAX_VALUES` probabilities.
     """
     first = next(iter(opened.values()))
-    matched, probs = MatchedRows(first, is_alone=len(opened) == 1), {}
+    matched = MatchedRows(first, is_alone=len(opened) == 1)
+    probs: dict[str, Tensor] = {}
     for name, predictions in opened.items():
         if predictions.decides:
             raise PredictionsError(predictions.path, Rule("probabilities_to_draw"))

@@ -32,21 +32,18 @@ def probabilities(
 
     ``decisions`` are the columns of predicted labels, which show the class that a probability is of.
     """
-    known, label = facts.class_names, labels.column
+    known = facts.class_names
+    label = labels.column
     if (known is None and label is None) or (known is not None and len(known) != 2):
         return
     is_binary = label is None or known is not None or len(facts.labels(label)) <= 2
     for name in facts.by_kind(names, "number", "whole"):
-        if {
-            *split_words(name)
-        } & NO_PROBABILITY:  # such as a distance, or the confidence of the predicted label
+        # Such as a distance, or the confidence of the predicted label.
+        if {*split_words(name)} & NO_PROBABILITY:
             continue
         strength = name_strength(facts, labels, name)
-        is_possible = (
-            is_binary
-            and facts.kind(name) == "number"
-            and (is_in_unit(facts, name) or _is_percent(facts, name))
-        )
+        is_in_range = is_in_unit(facts, name) or _is_percent(facts, name)
+        is_possible = is_binary and facts.kind(name) == "number" and is_in_range
         if strength > UNNAMED or is_possible:
             yield from of_one_class(facts, labels, name, strength, decisions)
 
@@ -77,11 +74,7 @@ def of_one_class(
         broken = Rule("unordered", column=name, decision=beside)
         yield Reading(roles, strength, broken=broken)
         return
-    named = [
-        place
-        for names in (facts.called, roles.classes)
-        for place in facts.named_class(name, names)
-    ]
+    named = facts.named_class(name, facts.called) + facts.named_class(name, roles.classes)
     is_last_positive = [*map(is_positive, roles.classes)] == [False, True]
     if named:
         of_class = named[0]
@@ -104,7 +97,8 @@ def of_one_class(
 
 def name_strength(facts: Facts, labels: Labels, name: str) -> int:
     """Return how strongly the name of a column says that it has the probability of one class."""
-    words, label = {*split_words(name)}, labels.column
+    words = {*split_words(name)}
+    label = labels.column
     usual = POSITIVE | LABELS if facts.table.joined else POSITIVE
     of_label = (
         label is not None
@@ -133,7 +127,8 @@ def _above_half(facts: Facts, roles: Roles, label: str | None) -> Rule | None:
         or (label is not None and len(facts.texts(label)) < 2)
     ):
         return None
-    scores, half = facts.matrix(roles.scores), 50 if roles.is_percent else 0.5
+    scores = facts.matrix(roles.scores)
+    half = 50 if roles.is_percent else 0.5
     is_high = len(scores) > 3 and scores.min() >= half and scores.max() <= 2 * half
     return Rule("above_half", column=roles.scores[0]) if is_high else None
 
@@ -146,13 +141,18 @@ def _shown_classes(facts: Facts, roles: Roles, decision: str) -> list[int]:
     """
     scores = facts.columns[roles.scores[0]].numbers
     predicted = np.array(facts.columns[decision].labels)
-    first, last = [
-        scores[(predicted == name) & ~np.isnan(scores)] for name in roles.classes
-    ]
+    is_known = ~np.isnan(scores)
+    first_class, last_class = roles.classes
+    first = scores[(predicted == first_class) & is_known]
+    last = scores[(predicted == last_class) & is_known]
     if not len(first) or not len(last):
         return [0, 1]
-    is_possible = [last.max() <= first.min(), first.max() <= last.min()]
-    return [place for place in (0, 1) if is_possible[place]]
+    possible = []
+    if last.max() <= first.min():
+        possible.append(0)
+    if first.max() <= last.min():
+        possible.append(1)
+    return possible
 
 
 def _two_labels(
@@ -165,13 +165,13 @@ def _two_labels(
         return ("0", "1"), None
     names = tuple(sorted(classes, key=number_or_text))
     if len(names) == 2:
-        is_turned = [*map(is_positive, names)] == [True, False]
-        return names[::-1] if is_turned else names, None
+        if [*map(is_positive, names)] == [True, False]:
+            names = names[::-1]
+        return names, None
     if len(names) == 1:
         return names, Rule("one_label", column=label, labels=names)
-    rows = Counter(
-        label_text(value) for value in facts.table.read([label]).columns[label].to_pylist()
-    )
+    values = facts.table.read([label]).columns[label].to_pylist()
+    rows = Counter(map(label_text, values))
     rare = min(names, key=lambda name: rows[name])
     return names, Rule(
         "many_labels", column=label, score=score, labels=names, rare=rare, number=rows[rare]

@@ -41,7 +41,7 @@ from mpcs_torch.io.local_paths import local_path
 
 MIN_PROBABILITY = 1e-12
 """The minimum to which probabilities are clamped before their logarithm is taken."""
-COLUMN_OPTIONS = (
+COLUMN_OPTIONS: Sequence[str] = (
     "label_column",
     "decision_column",
     "id_column",
@@ -112,7 +112,8 @@ class Predictions:
         table: FileTable | None = None,
         facts: Facts | None = None,
     ) -> None:
-        self.path, self.reading = local_path(path, "path"), reading or ReadOptions()
+        self.path = local_path(path, "path")
+        self.reading = reading or ReadOptions()
         if facts is None:
             self.table, _ = with_labels(table or open_table(self.path), self.reading)
         else:
@@ -127,9 +128,12 @@ class Predictions:
             needs_labels=needs_labels,
             decisions=decisions,
         )
-        self.notes, self._whole, self._beside = list[str](), 1.0, ""
-        """Sentences on changed values and left-out rows, once rows are read; the sum of a row, 1 or 100; and a phrase
-        on predicted labels that differ from the most probable classes."""
+        self.notes: list[str] = []
+        """Sentences on changed values and left-out rows, once rows are read."""
+        self._whole = 1.0
+        """The sum of the scores of a row: 1, or 100 for percentages."""
+        self._beside = ""
+        """A phrase on predicted labels that differ from the most probable classes, once rows are read."""
         self._check_columns()
         texts = [*texts, *self.reading.columns]
         numbers = [*numbers, *self.reading.numbers]
@@ -151,9 +155,9 @@ class Predictions:
         """Whether `rows` returns decisions (class indices): for a file of scores, the most probable classes."""
         self.has_shares = False
         """Whether soft labels are shares of annotators. Shares and probabilities must then sum to 1 in each row."""
-        self._decisions = decisions or {
-            name: number for number, name in enumerate(self.class_names)
-        }
+        if not decisions:
+            decisions = {name: number for number, name in enumerate(self.class_names)}
+        self._decisions = decisions
         self._truth = self._kind_of_truth() if self.roles.truth else ""
         if (
             not self.decides
@@ -164,11 +168,16 @@ class Predictions:
 
     def _check_columns(self) -> None:
         """Refuse options that name no column of the file, or one column for two uses."""
-        table, options = self.table, self.reading
-        table.check_options(options, *COLUMN_OPTIONS[options.labels is not None :])
+        table = self.table
+        options = self.reading
+        names = COLUMN_OPTIONS
+        if options.labels is not None:  # --label-column may name a column of that file
+            names = COLUMN_OPTIONS[1:]
+        table.check_options(options, *names)
         label = table.label or options.label_column
-        for name in {label, options.decision_column} & {*options.columns}:
-            raise PredictionsError(table.path, Rule("both", column=name))
+        for name in (label, options.decision_column):
+            if name in options.columns:
+                raise PredictionsError(table.path, Rule("both", column=name))
         if label is not None and label in (*options.score_columns, options.decision_column):
             raise PredictionsError(self.path, Rule("labels_alone"), column=label)
 
@@ -177,24 +186,32 @@ class Predictions:
 
         As the command does, it refuses models whose rows, in order or by ids, have different labels.
         """
-        accuracies, rows, classes = dict[str, float](), 0, list[str]()
-        first = list[Any]()
-        for model, (table, each) in split_models(facts.table, options).items():
-            read = self._read_again(each, facts=facts.asked(each, table))
-            read.decides = True
-            found = read.rows()
-            if len(read.class_names) < 2 and not found.is_soft:
+        accuracies: dict[str, float] = {}
+        rows = 0
+        classes: list[str] = []
+        first: list[Any] = []
+        for model, (table, of_model) in split_models(facts.table, options).items():
+            predictions = self._read_again(of_model, facts=facts.asked(of_model, table))
+            predictions.decides = True
+            classes = predictions.class_names
+            read = predictions.rows()
+            if len(classes) < 2 and not read.is_soft:
                 raise PredictionsError(self.path, Rule("several_classes"))
-            target = found.target if found.target.ndim == 1 else found.target.argmax(dim=1)
-            is_right = found.scores.squeeze(1) == target
+            target = read.target
+            if (
+                target.ndim != 1
+            ):  # of soft labels, the class that is true to the highest degree
+                target = target.argmax(dim=1)
+            is_right = read.scores.squeeze(1) == target
             accuracies[model] = is_right.double().mean().item()
-            rows, classes = len(is_right), read.class_names
+            rows = len(is_right)
             labels = [classes[number] for number in target.tolist() if number >= 0]
-            if options.id_column is not None:
-                ids = found.others.columns[options.id_column].to_pylist()
-                labels = sorted(zip(map(to_text, ids), labels, strict=True))
-            first = first or labels
-            if labels != first:
+            compared: list[Any] = labels
+            if options.id_column is not None:  # the rows of models may be in other orders
+                ids = map(to_text, read.others.columns[options.id_column].to_pylist())
+                compared = sorted(zip(ids, labels, strict=True))
+            first = first or compared
+            if compared != first:
                 raise PredictionsError(self.path, Rule("labels_of_models", model=model))
         return Measured(accuracies, rows, f"classes {span(classes)}")
 
@@ -204,32 +221,34 @@ class Predictions:
         further = {*self._decisions} - {*self.class_names}
         if self.roles.form != "decisions" or not further:
             return False
-        return not further.isdisjoint(
-            distinct_texts(self.table, self.roles.scores[0], MAX_CLASSES)
-        )
+        texts = distinct_texts(self.table, self.roles.scores[0], MAX_CLASSES)
+        return not further.isdisjoint(texts)
 
     def how(self) -> str:
         """Describe in one line how the file was read."""
         dialect = f" ({self.table.dialect})" if self.table.dialect else ""
-        of_truth = {"votes": "votes, divided by their sum", "one-hot": "one-hot, so labels"}
         form = self.roles.form
-        words = [
-            *self.roles.in_words(has_shares=self.has_shares),
-            "percentages, divided by 100" if self._whole != 1 else "",
-            of_truth.get(self._truth, ""),
-            *self.reading.how_counted(),
-            self._costs_in_words() if self.reading.cost_columns else "",
-        ]
+        words = self.roles.in_words(has_shares=self.has_shares)
+        if self._whole != 1:
+            words.append("percentages, divided by 100")
+        if self._truth == "votes":
+            words.append("votes, divided by their sum")
+        if self._truth == "one-hot":
+            words.append("one-hot, so labels")
+        words += self.reading.how_counted()
+        if self.reading.cost_columns:
+            words.append(self._costs_in_words())
         if not self.table.has_names and form != "lists":
             words.append("the file has no names: by place")
         if self.decides and form != "decisions":
             words.append("their most probable classes")
-        return (
-            f"{self.path.name}{dialect}: {'; '.join(filter(None, [*words, self._beside]))}"
-        )
+        if self._beside:
+            words.append(self._beside)
+        return f"{self.path.name}{dialect}: {'; '.join(words)}"
 
     def _costs_in_words(self) -> str:
-        columns, classes = self.reading.cost_columns, self.class_names
+        columns = self.reading.cost_columns
+        classes = self.class_names
         deciding = "deciding wrongly for" if self.reading.costs_if_wrong else "deciding"
         if len(columns) == len(classes):
             pairs = zip(classes, columns, strict=True)
@@ -259,12 +278,9 @@ class Predictions:
         scores, rows = self._read()
         if rows.is_soft:
             raise PredictionsError(self.path, Rule("classes_for_logits"))
-        logits = (
-            scores.double()
-            if self.reading.from_logits
-            else rows.scores.clamp(min=MIN_PROBABILITY).log()
-        )
-        return rows._replace(scores=logits)
+        if self.reading.from_logits:
+            return rows._replace(scores=scores.double())
+        return rows._replace(scores=rows.scores.clamp(min=MIN_PROBABILITY).log())
 
     def _check_classes(self) -> None:
         # With soft labels, one class is enough; but the softmax of a single logit is 1.
@@ -282,7 +298,8 @@ class Predictions:
 
     def _check_cost_order(self) -> None:
         """Refuse costs of classes whose order is that of the alphabet, because only labels name them."""
-        columns, classes = self.reading.cost_columns, self.roles.classes
+        columns = self.reading.cost_columns
+        classes = self.roles.classes
         has_order = self.roles.form == "columns" or None not in map(to_number, classes)
         if columns and not has_order:
             raise PredictionsError(
@@ -291,11 +308,19 @@ class Predictions:
 
     def _read(self) -> tuple[Tensor, PredictedRows]:
         """Return the scores as they are in the file, and the checked rows. Neither has rows that are left out."""
-        roles, is_decided = self.roles, self.roles.form == "decisions"
-        labels = [] if roles.label is None else [roles.label]
-        beside = [] if roles.decided is None or not self._needs_labels else [roles.decided]
-        numbers, texts = [*roles.truth, *self._numbers], [*self.texts, *labels, *beside]
-        (texts if is_decided else numbers).extend(roles.scores)
+        roles = self.roles
+        is_decided = roles.form == "decisions"
+        beside = roles.decided if self._needs_labels else None
+        numbers = [*roles.truth, *self._numbers]
+        texts = [*self.texts]
+        if roles.label is not None:
+            texts.append(roles.label)
+        if beside is not None:
+            texts.append(beside)
+        if is_decided:
+            texts += roles.scores
+        else:
+            numbers += roles.scores
         read = self.table.read([*numbers, *texts], numbers={*numbers} - {*texts})
         target = self._target(read)
         if is_decided:
@@ -303,25 +328,29 @@ class Predictions:
             scores = self._codes(read, roles.scores[0], self._decisions, rule).unsqueeze(1)
         else:
             scores = self._matrix(read)
-        kept, self.notes = self._kept(scores, target, read), []
+        kept = self._kept(scores, target, read)
+        self.notes = []
         if not kept.all():
-            scores, target, read = scores[kept], target[kept], read.where(kept.numpy())
+            scores = scores[kept]
+            target = target[kept]
+            read = read.where(kept.numpy())
         if not len(scores):
             raise PredictionsError(self.path, Rule("rows"))
-        probs, target = (
-            (scores, target) if is_decided else self._checked(scores, target, read)
-        )
+        probs = scores
+        if not is_decided:
+            probs, target = self._checked(scores, target, read)
         self._note_impossible(scores, probs, target)
-        if dropped := int((~kept).sum()):
+        dropped = int((~kept).sum())
+        if dropped:
             rows = "1 row" if dropped == 1 else f"{dropped} rows"
             without = f"{rows} without a label, score, cluster, unit, weight or cost"
             self.notes.append(f"{without} left out: values are those of the others.")
-        if beside:
-            self._compare(probs, read, beside[0])
+        if beside is not None:
+            self._compare(probs, read, beside)
         others = {name: read.columns[name] for name in (*self.texts, *self._numbers)}
-        return scores, PredictedRows(
-            kept.nonzero().squeeze(1) + 1, probs, target, read._replace(columns=others)
-        )
+        row_numbers = kept.nonzero().squeeze(1) + 1
+        rows_read = PredictedRows(row_numbers, probs, target, read._replace(columns=others))
+        return scores, rows_read
 
     def _note_impossible(self, scores: Tensor, probs: Tensor, target: Tensor) -> None:
         """Note in how many rows the label has the probability 0, which makes the cross entropy infinite."""
@@ -330,7 +359,7 @@ class Predictions:
         number = int((probs.gather(1, target.unsqueeze(1)) == 0).sum())
         if number:
             decimals = None if self.reading.from_logits else rounded_decimals(scores, 0)
-            rounded = "" if not decimals else f", in a file with {decimals} decimals"
+            rounded = f", in a file with {decimals} decimals" if decimals else ""
             self.notes.append(
                 f"The label has the probability 0 in {number} of {len(target)} rows{rounded}."
             )
@@ -338,10 +367,13 @@ class Predictions:
     def _compare(self, probs: Tensor, read: ReadColumns, beside: str) -> None:
         """Note in how many rows the predicted labels in the column ``beside`` are not the most probable classes."""
         codes = read.groups(beside, "")
-        of_class = [label_numbers(self.roles)(name) for name in codes.names]
-        numbers = [NO_LABEL if each is None else each for each in of_class]
+        class_number = label_numbers(self.roles)
+        numbers = [class_number(name) for name in codes.names]
+        # A name that is no class, or is missing, is never the most probable class.
+        of_names = [NO_LABEL if number is None else number for number in numbers]
         most = highest_class(probs)[1]
-        differing = int((torch.tensor(numbers)[codes.codes] != most).sum())
+        of_rows = torch.tensor(of_names)[codes.codes]
+        differing = int((of_rows != most).sum())
         if differing:
             rows = f"{differing} of {len(most)} rows"
             way = f"--decision-column {shlex.quote(beside)} measures it"
@@ -351,18 +383,23 @@ class Predictions:
 
     def _kept(self, scores: Tensor, target: Tensor, read: ReadColumns) -> Tensor:
         """Return a mask (n,): all rows; if `missing` is "drop", those that lack nothing that is needed of a row."""
-        kept, reading = torch.ones(len(scores), dtype=torch.bool), self.reading
+        kept = torch.ones(len(scores), dtype=torch.bool)
+        reading = self.reading
         if reading.missing == "error":
             return kept
-        for name in {*self.texts} & {reading.cluster, reading.crossed, reading.unit}:
-            kept &= read.codes(name, is_gap, Rule("has_name")) == 0
-        needed = [read.matrix([name]) for name in {*self._numbers} & {*reading.numbers}]
-        needed += [scores, target] if self._needs_labels else [scores]
+        for name in self.texts:
+            if name in (reading.cluster, reading.crossed, reading.unit):
+                kept &= read.codes(name, is_gap, Rule("has_name")) == 0
+        needed = [read.matrix([name]) for name in self._numbers if name in reading.numbers]
+        needed.append(scores)
+        if self._needs_labels:
+            needed.append(target)
         for values in needed:
-            is_missing = (
-                values.isnan() if values.is_floating_point() else values == NO_LABEL
-            )
-            kept &= ~is_missing.unsqueeze(-1).flatten(1).any(dim=1)
+            is_missing = values == NO_LABEL
+            if values.is_floating_point():
+                is_missing = values.isnan()
+            in_columns = is_missing.unsqueeze(-1).flatten(1)  # (n,) or (n, k) as (n, k)
+            kept &= ~in_columns.any(dim=1)
         return kept
 
     def _matrix(self, read: ReadColumns) -> Tensor:
@@ -373,7 +410,8 @@ class Predictions:
             other = torch.zeros_like(scores) if is_logit else self._whole - scores
             pair = [other, scores] if self.roles.of_class else [scores, other]
             return torch.cat(pair, dim=1)
-        number, size = scores.shape[1], len(self.roles.classes)
+        number = scores.shape[1]
+        size = len(self.roles.classes)
         if number != size:
             raise read.error(
                 Rule("number_of_scores", size=size, number=number), 0, self.roles.scores[0]
@@ -405,7 +443,9 @@ class Predictions:
 
         def number(value: Any) -> int | None:
             known = answers.get(to_text(value), of_class(value))
-            return NO_LABEL if known is None and may_lack and is_gap(value) else known
+            if known is None and may_lack and is_gap(value):
+                return NO_LABEL
+            return known
 
         return read.codes(column, number, rule)
 
@@ -440,42 +480,48 @@ class Predictions:
         self, scores: Tensor, target: Tensor, read: ReadColumns
     ) -> tuple[Tensor, Tensor]:
         """Return ``scores`` as probabilities, and ``target``, once they have passed the checks of tensors."""
-        size, is_soft = len(self.roles.classes), target.ndim == 2 and target.shape[1] > 0
+        size = len(self.roles.classes)
+        is_soft = target.ndim == 2 and target.shape[1] > 0
+        # The codes of labels were checked when they were read; any valid class stands for a missing one here.
         labels = target
-        if (
-            not is_soft
-        ):  # the codes of labels are checked; any valid class stands for a missing one
-            labels = (
-                target.clamp(min=0)
-                if target.ndim == 1
-                else torch.zeros(len(scores), dtype=torch.int64)
-            )
+        if target.ndim == 1:
+            labels = target.clamp(min=0)
+        elif not is_soft:
+            labels = torch.zeros(len(scores), dtype=torch.int64)
         has_degrees = is_soft and not self.has_shares
         with read.naming(self._arguments()):
             if self.reading.from_logits:
                 self._check_logits(scores)
                 probs = scores.double().softmax(dim=1)
             else:
-                rounded, note = (
-                    (scores, "") if has_degrees else undo_rounding(scores, self._whole)
-                )
-                probs = rounded if self._whole == 1 else rounded / self._whole
-                self.notes += [note] if note else []
+                probs = scores
+                if not has_degrees:
+                    probs, note = undo_rounding(scores, self._whole)
+                    if note:
+                        self.notes.append(note)
+                if self._whole != 1:
+                    probs = probs / self._whole
             probs, labels = checked_scores(
                 probs, labels, size, is_soft=is_soft, has_shares=self.has_shares
             )
         if has_degrees:
             return probs, labels
-        return probs / probs.sum(dim=1, keepdim=True), labels if is_soft else target
+        probs = probs / probs.sum(dim=1, keepdim=True)
+        if is_soft:
+            return probs, labels
+        return probs, target  # missing labels are missing again
 
     def _arguments(self) -> dict[str, Argument]:
         """Return the columns from which the predictions and labels come, for errors about these."""
-        roles, size = self.roles, len(self.roles.classes)
+        roles = self.roles
+        size = len(roles.classes)
         advice = "other_logits" if self.reading.from_logits else "other_scores"
-        scores = _items(roles.scores[0], size) if roles.form == "lists" else roles.scores
-        truth = (
-            roles.truth if len(roles.truth) == size else _items("".join(roles.truth), size)
-        )
+        scores = roles.scores
+        if roles.form == "lists":
+            scores = _items(scores[0], size)
+        truth = roles.truth
+        if len(truth) != size:  # one column of lists, or none
+            truth = _items("".join(truth), size)
         return {
             "preds": Argument(scores, advice),
             "target": Argument(truth, "metrics_of_degrees" if self.has_shares else ""),

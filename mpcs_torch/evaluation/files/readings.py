@@ -36,18 +36,21 @@ MIN_BEST = 5
 
 def find_readings(facts: Facts) -> list[Reading]:
     """Return all ways to read a file, also those that are doubted, or that fail a test on the first rows."""
-    found = list[Reading]()
+    readings: list[Reading] = []
     if facts.of_trials:
         candidates = label_candidates(facts) if facts.needs_labels else [Labels()]
-        return [each for labels in candidates for each in trial_readings(facts, labels)]
+        for labels in candidates:
+            readings += trial_readings(facts, labels)
+        return readings
     for labels in label_candidates(facts):
-        for each in _of_labels(facts, labels):
-            reading = each._replace(roles=each.roles._replace(label=labels.column))
+        for reading in _of_labels(facts, labels):
+            roles = reading.roles._replace(label=labels.column)
+            labelled = reading._replace(roles=roles)
             if labels.truth:
-                found.append(_with_truth(facts, reading, labels.truth))
+                readings.append(_with_truth(facts, labelled, labels.truth))
             else:
-                found.append(_doubted(facts, reading, labels))
-    return [*found, *_turned(facts, found)]
+                readings.append(_doubted(facts, labelled, labels))
+    return [*readings, *_turned(facts, readings)]
 
 
 def _turned(facts: Facts, readings: Sequence[Reading]) -> list[Reading]:
@@ -55,10 +58,13 @@ def _turned(facts: Facts, readings: Sequence[Reading]) -> list[Reading]:
     unnamed = [
         one.roles for one in readings if one.doubt and one.doubt.code == "not_decisions"
     ]
-    is_given = facts.table.label or facts.options.label_column
-    if len(unnamed) != 1 or is_given or not {*split_words(str(unnamed[0].label))} <= CLASS:
+    if len(unnamed) != 1 or facts.table.label or facts.options.label_column:
         return []
     [roles] = unnamed
+    if (
+        not {*split_words(str(roles.label))} <= CLASS
+    ):  # another word says what the labels are
+        return []
     return [
         turned._replace(roles=turned.roles._replace(label=roles.scores[0]))
         for turned in decided(facts, Labels(roles.scores[0]), str(roles.label), UNNAMED)
@@ -90,9 +96,8 @@ def meaning(roles: Roles) -> tuple[Any, ...]:
     names = roles.called or roles.classes
     if roles.form == "positive":
         names = [names[roles.of_class]]
-    pairs = [
-        *zip(cycle(roles.scores), names, strict=False)
-    ]  # a single column has all classes
+    # A single column, of lists, has the scores of all classes.
+    pairs = [*zip(cycle(roles.scores), names, strict=False)]
     scores = tuple(pairs) if roles.form == "lists" else frozenset(pairs)
     return roles.form, roles.label, tuple(roles.truth), scores
 
@@ -101,9 +106,8 @@ def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
     """Yield the readings with these labels."""
     options = facts.options
     others = [name for name in facts.free if name not in labels.columns]
-    if options.decision_column is not None or (
-        facts.is_written and not options.score_columns
-    ):
+    is_written = facts.is_written and not options.score_columns
+    if options.decision_column is not None or is_written:
         yield from decided(facts, labels, options.decision_column or DECISION, DECIDED)
         return
     decisions = decision_columns(facts, labels, others)
@@ -111,9 +115,8 @@ def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
     if options.score_columns:
         yield from _chosen(facts, labels, others, named)
         return
-    if (
-        labels.column is not None
-    ):  # whole numbers named as soft labels are one-hot labels beside the labels
+    if labels.column is not None:
+        # Whole numbers named as soft labels are one-hot labels beside the labels.
         others = [
             name for name in others if facts.kind(name) != "whole" or not split_truth(name)
         ]
@@ -171,13 +174,15 @@ def _covers(facts: Facts, roles: Roles, labels: Labels) -> bool:
 def _with_truth(facts: Facts, reading: Reading, truth: Mapping[str, str]) -> Reading:
     """Return ``reading`` with the columns of soft labels in the order of its classes."""
     roles = reading.roles
-    if len(truth) == 1 and facts.kind(next(iter(truth.values()))) == "list":
-        return reading._replace(roles=roles._replace(truth=[*truth.values()]))
-    names = [
-        name if name in truth else column
-        for name, column in zip(roles.classes, roles.scores, strict=False)
-    ]
-    in_order = [truth[name] for name in names if name in truth]
+    columns = [*truth.values()]
+    if len(columns) == 1 and facts.kind(columns[0]) == "list":
+        return reading._replace(roles=roles._replace(truth=columns))
+    in_order = []
+    for name, column in zip(roles.classes, roles.scores, strict=False):
+        # Soft labels may be named after the class, or after the column of its score.
+        key = name if name in truth else column
+        if key in truth:
+            in_order.append(truth[key])
     if len(in_order) < len(roles.classes) or len(truth) > len(in_order):
         problem = Rule("other_truth", truth=[*truth], classes=roles.classes)
         return reading._replace(broken=problem)
@@ -186,7 +191,8 @@ def _with_truth(facts: Facts, reading: Reading, truth: Mapping[str, str]) -> Rea
 
 def _doubted(facts: Facts, reading: Reading, labels: Labels) -> Reading:
     """Return ``reading``; doubt it if only its values say that a column has the labels."""
-    label, roles = labels.column, reading.roles
+    label = labels.column
+    roles = reading.roles
     if label is None or facts.options.label_column == label:
         return reading
     if reading.doubt or reading.broken:
@@ -196,11 +202,9 @@ def _doubted(facts: Facts, reading: Reading, labels: Labels) -> Reading:
     is_worded = (
         is_label(label) or stem(label, TRUE) != stem(label) or not facts.table.has_names
     )
-    if (
-        not (labels.is_named and is_worded)
-        and facts.table.label is None
-        and _is_best(facts, roles, label)
-    ):
+    if labels.is_named and is_worded:
+        return reading
+    if facts.table.label is None and _is_best(facts, roles, label):
         return reading._replace(doubt=Rule("best_class", column=label))
     return reading
 
@@ -212,14 +216,15 @@ def _are_classes(facts: Facts, label: str, roles: Roles) -> bool:
         return False
     if facts.kind(label) == "text":
         return texts <= {*roles.classes}
-    return not facts.table.has_names and len(texts) < len(
-        facts.columns[label].values
-    )  # else they number the rows
+    # Numbers of which each stands once number the rows.
+    is_repeated = len(texts) < len(facts.columns[label].values)
+    return not facts.table.has_names and is_repeated
 
 
 def _is_best(facts: Facts, roles: Roles, label: str) -> bool:
     """Return whether there are at least `MIN_BEST` labels, and each is the class with the highest score in its row."""
-    labels, scores = facts.columns[label].labels, facts.matrix(roles.scores)
+    labels = facts.columns[label].labels
+    scores = facts.matrix(roles.scores)
     if roles.form != "columns" or len(scores) != len(labels) or len(labels) < MIN_BEST:
         return False
     highest = highest_class(torch.from_numpy(scores))[1].tolist()

@@ -43,14 +43,13 @@ def score_sets(
     is_logits = facts.options.from_logits
 
     def signs(roles: Roles) -> tuple[bool, bool, bool, bool]:
-        covers, is_equal = words <= {*roles.classes}, words == {*roles.classes}
+        """Return the signs that a set is meant: each decides if those before it are equal."""
+        classes = {*roles.classes}
+        covers_labels = words <= classes
         # Any columns may be logits, so names must tell.
-        return (
-            covers,
-            not is_logits or is_equal,
-            bool(_common_words(roles)),
-            roles.is_numbered,
-        )
+        is_known = not is_logits or words == classes
+        has_common_word = bool(_common_words(roles))
+        return covers_labels, is_known, has_common_word, roles.is_numbered
 
     if is_logits and facts.class_names is None and not labels.truth:
         passing = [roles for roles in passing if _are_named(facts, roles, labels, names)]
@@ -100,7 +99,8 @@ def _tested(roles: Roles, broken: Rule | None) -> Reading:
 def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[Reading]:
     """Yield the reading of each column of lists in ``names``. Unknown classes are numbered."""
     for name in names:
-        size, classes = facts.width(name), facts.class_names
+        size = facts.width(name)
+        classes = facts.class_names
         if size > MAX_CLASSES:
             raise facts.error(Rule("classes_at_most", maximum=MAX_CLASSES, number=size))
         if classes is not None and len(classes) != size:
@@ -121,8 +121,8 @@ def chosen_columns(facts: Facts, free: Sequence[str]) -> list[str]:
         names += [name for name in matched if name not in names]
     for name in names:
         if facts.kind(name) == "text":
-            values = [each for each in facts.columns[name].values if to_text(each)]
-            value = next(each for each in values if to_number(each) is None)
+            filled = [value for value in facts.columns[name].values if to_text(value)]
+            value = next(value for value in filled if to_number(value) is None)
             raise facts.error(Rule("column_of_numbers", value=value), name)
     return names
 
@@ -143,7 +143,10 @@ def chosen_set(facts: Facts, labels: Labels, names: Sequence[str]) -> Roles:
                     number=len(classes),
                 )
             )
-        return Roles("columns", [*named, names][0], tuple(classes))
+        columns = (
+            named[0] if named else names
+        )  # without names, the order is that of the classes
+        return Roles("columns", columns, tuple(classes))
     for family, numbers in numbered_families(names):
         if len(family) == len(names):
             return Roles("columns", family, numbers, is_numbered=True)
@@ -165,23 +168,26 @@ def is_in_unit(facts: Facts, name: str) -> bool:
 
 def _column_sets(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[Roles]:
     """Yield each set of columns that names, or a common range of values, mark as the scores of the classes."""
-    names = [
-        name for name in names if not {*split_words(name)} & {"distance", "dist", "loss"}
-    ]
+    no_scores = {"distance", "dist", "loss"}
+    names = [name for name in names if no_scores.isdisjoint(split_words(name))]
     # The scores of a class may be missing in the first rows.
     known = facts.by_kind(names, "number", "whole", "empty")
     numeric = facts.by_kind(names, "number", "whole")
     fractions = facts.by_kind(names, "number")
     families = list(numbered_families(known))
     is_list = bool(facts.by_kind(labels.truth.values(), "list"))
-    classes = tuple(facts.class_names or (() if is_list else labels.truth))
+    classes = tuple(facts.class_names or ())
+    if not classes and not is_list:
+        classes = tuple(labels.truth)
     if classes:
         named = _by_known_class(facts, classes, known)
         yield from (Roles("columns", columns, classes) for columns in named)
-        groups = [each for each, _ in families]
-        if not facts.table.has_names:
+        groups: list[tuple[str, ...]] = []
+        if not named:
+            groups = [family for family, _ in families]
+        if not named and not facts.table.has_names:
             groups = [tuple(numeric), tuple(fractions)]
-        for group in [] if named else groups:
+        for group in groups:
             if len(group) == len(classes):
                 yield Roles("columns", group, classes, is_numbered=True)
     elif labels.truth and numeric:
@@ -199,10 +205,11 @@ def _sets_by_names(
     """Yield the columns named after the labels; all columns of a kind; and those whose names share a word."""
     words = label_words(facts, labels.column)
     in_order = sorted(words)
-    for columns in by_class(numeric, in_order) if len(words) > 1 else ():
-        class_of = dict(zip(columns, in_order, strict=True))
-        scores = tuple(name for name in numeric if name in class_of)
-        yield Roles("columns", scores, tuple(class_of[name] for name in scores))
+    if len(words) > 1:
+        for columns in by_class(numeric, in_order):
+            class_of = dict(zip(columns, in_order, strict=True))
+            scores = tuple(name for name in numeric if name in class_of)
+            yield Roles("columns", scores, tuple(class_of[name] for name in scores))
     in_unit = [name for name in facts.by_kind(numeric, "number") if is_in_unit(facts, name)]
     known = {frozenset(columns) for columns in families}
     for group in [numeric, in_unit, *_with_common_word(numeric)]:
@@ -237,9 +244,8 @@ def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
 
 def _common_words(roles: Roles) -> set[str]:
     """Return the words, such as ``prob``, that the names of all score columns have."""
-    return set.intersection(
-        *({plain(part) for part in SEPARATOR.split(name)} for name in roles.scores)
-    )
+    of_names = [{plain(part) for part in SEPARATOR.split(name)} for name in roles.scores]
+    return set.intersection(*of_names)
 
 
 def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
@@ -247,11 +253,14 @@ def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
     if labels and labels <= {*names}:
         return tuple(names)
     for place in (0, -1):
-        word, *others = {SEPARATOR.split(name)[place] for name in names}
-        size = len(word) + 1
+        words = {SEPARATOR.split(name)[place] for name in names}
+        if len(words) > 1:
+            continue
+        [word] = words
+        size = len(word) + 1  # with the separator
         short = [name[size:] if place == 0 else name[:-size] for name in names]
-        is_score = plain(word) in SCORES
-        if not others and all(short) and (is_score or (labels and labels <= {*short})):
+        are_labels = bool(labels) and labels <= {*short}
+        if all(short) and (are_labels or plain(word) in SCORES):
             return tuple(short)
     start = shared_start(names)  # of Predictioncat and Predictiondog
     rest = tuple(name[start:] for name in names)
@@ -278,26 +287,27 @@ def _sums(facts: Facts, roles: Roles) -> Rule | None:
 
 def _largest(sets: Sequence[Roles]) -> list[Roles]:
     """Return the sets whose columns are no proper subset of the columns of another set."""
-    having = defaultdict[str, list[set[str]]](list)
+    sets_with = defaultdict[str, list[set[str]]](list)
     for roles in sets:
         columns = {*roles.scores}
         for name in columns:
-            having[name].append(columns)
-    return [
-        one
-        for one in sets
-        if not any({*one.scores} < columns for columns in having[one.scores[0]])
-    ]
+            sets_with[name].append(columns)
+    largest = []
+    for roles in sets:
+        # Only sets that have its first column can have all of them.
+        others = sets_with[roles.scores[0]]
+        if not any({*roles.scores} < columns for columns in others):
+            largest.append(roles)
+    return largest
 
 
 def _name_the_best(facts: Facts, roles: Roles) -> bool:
     """Return whether other columns have the numbers of the scores, such as top1 and top2 beside score1 and score2."""
-    alike = [
-        {*family}
-        for _, numbers in numbered_families(roles.scores)
-        for family in facts.numbered.get(numbers, [])
-    ]
-    return any(family.isdisjoint(roles.scores) for family in alike)
+    for _, numbers in numbered_families(roles.scores):
+        for family in facts.numbered.get(numbers, []):
+            if {*family}.isdisjoint(roles.scores):
+                return True
+    return False
 
 
 def _falls(facts: Facts, roles: Roles) -> Rule | None:
@@ -307,8 +317,8 @@ def _falls(facts: Facts, roles: Roles) -> Rule | None:
         return None
     if roles.form == "lists":
         is_sure = len(matrix) >= MIN_FALLING and matrix.shape[1] > 2
-        is_best = is_sure and (matrix[:, 0] > matrix[:, -1]).all()
-        is_best = is_best and not facts.table.counts_from_0
+        falls_in_each = is_sure and (matrix[:, 0] > matrix[:, -1]).all()
+        is_best = falls_in_each and not facts.table.counts_from_0
     else:  # the scores are score1 and score2, and top1 and top2 name the classes
         is_best = roles.is_numbered and _name_the_best(facts, roles)
     return Rule("falling", columns=roles.scores) if is_best else None

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 Column = Any
 """An arrow array (n,) of numbers, texts or lists, or a tensor (n, k) of numbers."""
-PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
-"""The maximum numbers of rows and of values from which the kind of each column is inferred."""
+PEEKED_ROWS = 100
+"""The maximum number of rows from which the kind of each column is inferred."""
+PEEKED_VALUES = 10**5
+"""The maximum number of values, in all columns, from which the kinds are inferred."""
 DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?(?:\s*%)?)\s*$")
 Kind = Literal["empty", "text", "whole", "number", "list"]
 """The kind of values in a column: none, some text, only whole numbers, only numbers, or only lists of numbers."""
@@ -58,7 +60,8 @@ class ReadColumns(NamedTuple):
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return len(next(iter(self.columns.values()), ()))
+        columns = [*self.columns.values()]
+        return len(columns[0]) if columns else 0
 
     def error(
         self, rule: Rule, place: int, column: str | None = None, value: Any = ...
@@ -83,7 +86,8 @@ class ReadColumns(NamedTuple):
                 column = columns[0] if len({*columns}) == 1 else None
                 if error.column is not None:
                     column = columns[min(error.column, len(columns) - 1)]
-                rule, value = error.rule, error.value
+                rule = error.rule
+                value = error.value
                 if column is None:
                     rule = Rule("of_columns", columns=columns, rule=rule)
                 elif np.isnan(value).any():
@@ -94,10 +98,10 @@ class ReadColumns(NamedTuple):
 
     def where(self, kept: NDArray[np.bool_]) -> "ReadColumns":
         """Return these columns with only the rows where ``kept`` (n,) is True."""
-        filtered = {
-            name: values[kept] if isinstance(values, Tensor) else values.filter(kept)
-            for name, values in self.columns.items()
-        }
+        filtered = {}
+        for name, values in self.columns.items():
+            is_tensor = isinstance(values, Tensor)
+            filtered[name] = values[kept] if is_tensor else values.filter(kept)
         return self._replace(columns=filtered, kept=kept)
 
     def single(self, name: str) -> "pyarrow.Array":
@@ -121,23 +125,20 @@ class ReadColumns(NamedTuple):
                 values = compute.replace_substring_regex(
                     values, DECIMAL_COMMA.pattern, r"\1.\2"
                 )
-            with suppress(
-                pyarrow.ArrowInvalid
-            ):  # Python, below, accepts more texts as numbers
+            with suppress(pyarrow.ArrowInvalid):
+                # If this fails, go on with the texts: Python, below, accepts more of them as numbers.
                 values = compute.ascii_trim_whitespace(values).cast(pyarrow.float64())
         if is_floating(values.type) or is_integer(values.type):
             values = values.cast(pyarrow.float64(), safe=False)
-            values = (
-                values.fill_null(np.nan) if values.null_count else values
-            )  # this and `to_numpy` import pandas
+            if values.null_count:  # only then: `fill_null`, as `to_numpy`, imports pandas
+                values = values.fill_null(np.nan)
             return np.array(np.from_dlpack(values))  # a writable copy
 
         def number(value: Any) -> float | None:
             return np.nan if is_gap(value) else to_number(value)
 
-        return np.array(
-            self._mapped(name, values, number, Rule("number")), dtype=np.float64
-        )
+        mapped = self._mapped(name, values, number, Rule("number"))
+        return np.array(mapped, dtype=np.float64)
 
     def matrix(self, names: Sequence[str]) -> Tensor:
         """Return the columns ``names`` of numbers, or one column of lists of numbers, as a matrix (n, k)."""
@@ -145,18 +146,14 @@ class ReadColumns(NamedTuple):
         if isinstance(first, Tensor) and len(names) == 1:
             return first
         if len(names) > 1 or column_kind(first[:PEEKED_ROWS].tolist()) != "list":
-            return torch.from_numpy(
-                np.stack([self.numbers(name) for name in names], axis=1)
-            )
+            columns = [self.numbers(name) for name in names]
+            return torch.from_numpy(np.stack(columns, axis=1))
         lists = [numbers_in(value) for value in first.to_pylist()]
         size = len(lists[0] or ())
         for place, numbers in enumerate(lists):
             if numbers is None or len(numbers) != size:
-                raise self.error(
-                    Rule("list_as_in_row_1", size=size, value=first[place].as_py()),
-                    place,
-                    names[0],
-                )
+                rule = Rule("list_as_in_row_1", size=size, value=first[place].as_py())
+                raise self.error(rule, place, names[0])
         return torch.tensor(lists, dtype=torch.float64)
 
     def texts(self, name: str) -> "pyarrow.Array":
@@ -167,13 +164,10 @@ class ReadColumns(NamedTuple):
         values = self.single(name)
         is_missing = compute.is_null(values, nan_is_null=True)
         texts = without_decimals(values).cast(pyarrow.string())
-        is_filled = compute.binary_length(compute.utf8_trim_whitespace(texts)).cast(
-            pyarrow.bool_()
-        )
-        is_missing = compute.or_kleene(is_missing, compute.invert(is_filled))
-        return compute.if_else(
-            is_missing, pyarrow.nulls(len(texts), pyarrow.string()), texts
-        )
+        lengths = compute.binary_length(compute.utf8_trim_whitespace(texts))
+        is_missing = compute.or_kleene(is_missing, compute.equal(lengths, 0))
+        gaps = pyarrow.nulls(len(texts), pyarrow.string())
+        return compute.if_else(is_missing, gaps, texts)
 
     def codes(
         self, name: str, group_code: Callable[[Any], int | None], rule: Rule
@@ -182,25 +176,26 @@ class ReadColumns(NamedTuple):
 
         A value for which ``group_code`` returns None breaks the ``rule``.
         """
-        return torch.from_numpy(
-            np.array(
-                self._mapped(name, self.single(name), group_code, rule), dtype=np.int64
-            )
-        )
+        mapped = self._mapped(name, self.single(name), group_code, rule)
+        return torch.from_numpy(np.array(mapped, dtype=np.int64))
 
     def _mapped(
         self, name: str, values: "pyarrow.Array", function: Callable[[Any], Any], rule: Rule
     ) -> NDArray[Any]:
         """Return what ``function`` makes of each of the ``values`` of a column; refuse those of which it makes None."""
         encoded = values.dictionary_encode(null_encoding="encode")
-        places, distinct = np.from_dlpack(encoded.indices), encoded.dictionary.to_pylist()
+        distinct = encoded.dictionary.to_pylist()
+        index_of_row = np.from_dlpack(encoded.indices)
         mapped = [function(value) for value in distinct]
-        bad = np.isin(places, [place for place, each in enumerate(mapped) if each is None])
+        refused = [index for index, result in enumerate(mapped) if result is None]
+        bad = np.isin(index_of_row, refused)
         if bad.any():
             place = int(bad.argmax())
-            value = distinct[places[place]]
+            value = distinct[index_of_row[place]]
             raise self.error(rule, place, name, value if to_text(value) else None)
-        of_rows: NDArray[Any] = np.array([each or 0 for each in mapped])[places]
+        # A result of None is left only for a value of no row: any number stands for it.
+        results = np.array([result or 0 for result in mapped])
+        of_rows: NDArray[Any] = results[index_of_row]
         return of_rows
 
     def groups(self, name: str, gap: str | None = None) -> Groups:
@@ -270,15 +265,15 @@ class FileTable:
 
     def peek(self) -> dict[str, list[Any]]:
         """Return the first values of each column: `PEEKED_ROWS` at most. In an array (N, C), a value is a list."""
-        most = min(PEEKED_ROWS, max(1, PEEKED_VALUES // max(1, len(self.names))))
-        read = self.read(self.names, rows=most)
-        values = {name: column[:most].tolist() for name, column in read.columns.items()}
+        rows_in_limit = PEEKED_VALUES // max(1, len(self.names))
+        rows = min(PEEKED_ROWS, max(1, rows_in_limit))
+        read = self.read(self.names, rows=rows)
+        values = {name: column[:rows].tolist() for name, column in read.columns.items()}
         if self.decimal == ",":
             for column in values.values():
-                column[:] = [
-                    DECIMAL_COMMA.sub(r"\1.\2", each) if isinstance(each, str) else each
-                    for each in column
-                ]
+                for place, value in enumerate(column):
+                    if isinstance(value, str):
+                        column[place] = DECIMAL_COMMA.sub(r"\1.\2", value)
         return values
 
     def check_columns(self, names: Sequence[str | None], option: str) -> None:
@@ -286,15 +281,9 @@ class FileTable:
         known = {*self.names}
         for name in names:
             if name is not None and name not in known:
-                raise PredictionsError(
-                    self.path,
-                    Rule(
-                        "has_named_column",
-                        name=name,
-                        option=option,
-                        columns=self.names_in_file,
-                    ),
-                )
+                columns = self.names_in_file
+                rule = Rule("has_named_column", name=name, option=option, columns=columns)
+                raise PredictionsError(self.path, rule)
 
     def check_options(self, options: ReadOptions, *names: str) -> None:
         """Raise an error if the file lacks a column that one of the options ``names`` requests."""
@@ -346,16 +335,17 @@ def to_text(value: Any) -> str:
     plain = value.as_py() if hasattr(value, "as_py") else value
     if plain is None or plain != plain:
         return ""
-    return (
-        str(int(plain))
-        if isinstance(plain, float) and plain.is_integer()
-        else str(plain).strip()
-    )
+    if isinstance(plain, float) and plain.is_integer():
+        return str(int(plain))
+    return str(plain).strip()
 
 
 def is_gap(value: Any) -> bool:
     """Return whether a value is missing, that is, empty or a word such as NA."""
-    return not isinstance(value, list) and (to_text(value) or "na").lower() in MISSING
+    if isinstance(value, list):
+        return False
+    text = to_text(value)
+    return not text or text.lower() in MISSING
 
 
 def numbers_in(value: Any) -> list[float] | None:
@@ -365,12 +355,11 @@ def numbers_in(value: Any) -> list[float] | None:
         if not (text.startswith(("[", "(")) and text.endswith(("]", ")"))):
             return None
         value = text[1:-1].replace(",", " ").split()
+    if not isinstance(value, (list, tuple)):
+        return None
     with suppress(TypeError, ValueError):
-        return (
-            [float(number) for number in value] or None
-            if isinstance(value, (list, tuple))
-            else None
-        )
+        numbers = [float(number) for number in value]
+        return numbers or None
     return None
 
 
@@ -404,31 +393,27 @@ def make_column(values: Sequence[Any]) -> Column:
     """Convert Python values to a column: a tensor if all are lists of numbers of equal length, else an arrow array."""
     import pyarrow
 
-    lists = [numbers_in(value) if isinstance(value, list) else None for value in values]
-    if lists and all(lists) and len({len(numbers or ()) for numbers in lists}) == 1:
+    lists = [numbers_in(value) for value in values if isinstance(value, list)]
+    sizes = {len(numbers or ()) for numbers in lists}
+    if len(lists) == len(values) and all(lists) and len(sizes) == 1:
         return torch.tensor(lists, dtype=torch.float64)
     types = {type(value) for value in values if value is not None}
     if types <= {int, float}:
         with suppress(OverflowError, pyarrow.ArrowException):
-            return pyarrow.array(
-                values, pyarrow.int64() if types <= {int} else pyarrow.float64()
-            )
-    texts = [
-        json.dumps(each) if isinstance(each, (list, dict, bool)) else str(each)
-        for each in values
-    ]
-    return pyarrow.array(
-        texts,
-        pyarrow.string(),
-        mask=np.array([each is None for each in values], dtype=bool),
-    )
+            kind = pyarrow.int64() if types <= {int} else pyarrow.float64()
+            return pyarrow.array(values, kind)
+    texts = []
+    for value in values:
+        is_json = isinstance(value, (list, dict, bool))
+        texts.append(json.dumps(value) if is_json else str(value))
+    is_missing = np.array([value is None for value in values], dtype=bool)
+    return pyarrow.array(texts, pyarrow.string(), mask=is_missing)
 
 
 def distinct_texts(table: FileTable, name: str, most: int) -> set[str]:
     """Return the distinct texts in the column ``name``, empty for a missing value; refuse more than ``most`` texts."""
-    distinct = {
-        to_text(value) for value in table.read([name]).single(name).unique().to_pylist()
-    }
+    values = table.read([name]).single(name).unique().to_pylist()
+    distinct = {*map(to_text, values)}
     if len(distinct) > most:
         raise PredictionsError(
             table.path, Rule("different_values_at_most", maximum=most), column=name

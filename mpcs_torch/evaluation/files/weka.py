@@ -36,11 +36,8 @@ def arff_as_csv(text: str) -> str:
     names = [match[1].strip("'\"") for match in ATTRIBUTE.finditer(head)]
     if len(parts) < 2 or not names:
         raise FileRuleError("arff")
-    lines = [
-        line
-        for line in data.splitlines()
-        if line.strip() and not line.lstrip().startswith("%")
-    ]
+    filled = [line for line in data.splitlines() if line.strip()]
+    lines = [line for line in filled if not line.lstrip().startswith("%")]
     if any(line.lstrip().startswith("{") for line in lines):
         raise FileRuleError("dense_rows")
     quote = "'" if "'" in data else '"'
@@ -54,11 +51,12 @@ def distribution_as_csv(text: str) -> str:
     header, *values = [row for row in rows if row]
     fixed = len(header) - 1
     size = max(map(len, values), default=fixed) - fixed
-    by_place = {place: name for row in values for place, name in _classes_in(row[1:3])}
+    by_place: dict[int, str] = {}
+    for row in values:
+        by_place.update(_classes_in(row[1:3]))
     classes = [by_place.get(place, f"class {place}") for place in range(1, size + 1)]
-    return _as_csv(
-        [[*header[:fixed], *classes], *(_plain_row(row, fixed) for row in values)]
-    )
+    rows_of_table = [_plain_row(row, fixed) for row in values]
+    return _as_csv([[*header[:fixed], *classes], *rows_of_table])
 
 
 def _classes_in(cells: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -70,12 +68,8 @@ def _classes_in(cells: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 def _plain_row(row: Sequence[str], fixed: int) -> list[str]:
     labels = [cell.partition(":")[2] or cell for cell in row[1:3]]
-    return [
-        *row[:1],
-        *labels,
-        *row[3:fixed],
-        *(cell.removeprefix("*") for cell in row[fixed:]),
-    ]
+    scores = [cell.removeprefix("*") for cell in row[fixed:]]
+    return [*row[:1], *labels, *row[3:fixed], *scores]
 
 
 def _as_csv(rows: Sequence[Sequence[str]]) -> str:

@@ -77,15 +77,19 @@ def copy_table(
         names: What columns of a table without a header are called in a file with one. Default: "column 1" and so on.
     """
     check_copy(table, out)
-    suffix, read = out.suffix.lower(), table.read(table.names)
+    suffix = out.suffix.lower()
+    read = table.read(table.names)
     columns = _columns_for(suffix, table, read) | change(read)
     has_names = has_names or table.has_names or suffix in WRITERS
     if has_names and not table.has_names:
         renamed = [(names or {}).get(name, name) for name in columns]
         check_names(out, renamed)
         columns = dict(zip(renamed, columns.values(), strict=True))
-    delimiter = "\t" if table.delimiter == SPACE else table.delimiter
-    delimiter = ";" if delimiter == table.decimal else delimiter
+    delimiter = table.delimiter
+    if delimiter == SPACE:
+        delimiter = "\t"
+    elif delimiter == table.decimal:
+        delimiter = ";"
     text = partial(
         write_text,
         path=out,
@@ -127,9 +131,9 @@ def _with_points(read: ReadColumns, name: str) -> Column:
 def check_copy(table: FileTable, out: Path) -> None:
     """Raise a `PredictionsError` if the suffix of ``out`` names a format in which ``table`` cannot be written."""
     has_arrays = table.path.suffix.lower() in ARRAYS
-    if out.suffix.lower() in OTHER_FORMATS and not (
-        has_arrays and out.suffix.lower() in WRITERS
-    ):
+    suffix = out.suffix.lower()
+    is_written = suffix not in OTHER_FORMATS or (has_arrays and suffix in WRITERS)
+    if not is_written:
         raise PredictionsError(
             out, Rule("ends_as_arrays" if has_arrays else "ends_as_text")
         )
@@ -138,10 +142,10 @@ def check_copy(table: FileTable, out: Path) -> None:
 def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -> None:
     arrays = {name: _array(values) for name, values in columns.items()}
     if is_torch:
-        saved = {
-            name: a.tolist() if a.dtype.kind == "U" else torch.from_numpy(a)
-            for name, a in arrays.items()
-        }
+        saved: dict[str, Any] = {}
+        for name, array in arrays.items():
+            is_text = array.dtype.kind == "U"  # of which there are no tensors
+            saved[name] = array.tolist() if is_text else torch.from_numpy(array)
         torch.save(saved, file)
     else:
         with zipfile.ZipFile(file, "w") as archive:
@@ -154,8 +158,10 @@ def _array(values: Column) -> "np.ndarray[Any, np.dtype[Any]]":
     """Return a column as an array, with NaN for missing numbers and "" for missing texts."""
     import pyarrow
 
-    if isinstance(values, Tensor | np.ndarray):
-        return values.numpy() if isinstance(values, Tensor) else values
+    if isinstance(values, Tensor):
+        return values.numpy()
+    if isinstance(values, np.ndarray):
+        return values
     column = values if isinstance(values, pyarrow.Array) else pyarrow.array(values)
     if pyarrow.types.is_string(column.type):
         return np.array(column.fill_null("").to_pylist())
@@ -167,14 +173,12 @@ def write_parquet(file: BinaryIO, columns: Columns) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    arrays = {
-        name: pyarrow.array(
-            each.numpy() if each.ndim == 1 else each.tolist(), from_pandas=True
-        )
-        if isinstance(each, Tensor)
-        else each
-        for name, each in columns.items()
-    }
+    arrays: dict[str, Any] = {}
+    for name, values in columns.items():
+        arrays[name] = values
+        if isinstance(values, Tensor):
+            plain = values.numpy() if values.ndim == 1 else values.tolist()
+            arrays[name] = pyarrow.array(plain, from_pandas=True)
     parquet.write_table(pyarrow.table(arrays), file)
 
 
@@ -192,20 +196,18 @@ def write_text(
     Raises:
         PredictionsError: If `open_table` would read other names or texts. It names ``path``, the row and the column.
     """
-    lists = {
-        name: values.tolist() if hasattr(values, "tolist") else values
-        for name, values in columns.items()
-    }
-    texts = {
-        name: [_cell(value, decimal) for value in values] for name, values in lists.items()
-    }
-    header = [
-        "" if name == f"Unnamed: {place}" else name for place, name in enumerate(columns)
-    ]
-    rows = [*zip(*texts.values(), strict=True)]
+    texts: dict[str, list[str]] = {}
+    for name, values in columns.items():
+        plain = values.tolist() if hasattr(values, "tolist") else values
+        texts[name] = [_cell(value, decimal) for value in plain]
+    rows = [*zip(*texts.values(), strict=True)]  # columns turned into rows
+    names = unnamed(len(texts))
     if has_names:
+        names = [*texts]
+        header = [
+            "" if name == f"Unnamed: {place}" else name for place, name in enumerate(names)
+        ]
         rows.insert(0, tuple(header))
-    names = [*texts] if has_names else unnamed(len(texts))
     cells = dict(zip(names, texts.values(), strict=True))
     # In quotes, no cell begins a comment or ends a line.
     for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL):

@@ -48,9 +48,8 @@ def load_config(
         raise ConfigError("caused_by", f"{path}:", cause=error) from None
     code = import_paths(document.value)
     if code and not trust_code:
-        names = shown(
-            ", ".join(f"{key}: {code_path}" for key, code_path in code.items()), 500
-        )
+        named = [f"{key}: {code_path}" for key, code_path in code.items()]
+        names = shown(", ".join(named), 500)
         raise UntrustedCodeError("names_code", f"{path}:", names=names)
     tree = deepcopy(document.value)
     if not isinstance(tree, dict):
@@ -62,10 +61,12 @@ def load_config(
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         overridden = [f"{override.partition('=')[0]}." for override in overrides]
-        lines, codes = list[str](), list[tuple[str, str]]()
+        lines: list[str] = []
+        codes: list[tuple[str, str]] = []
         cause: BaseException | None = None
         for problem in problems[:MAX_PROBLEMS]:
-            key, broken = _key(problem["loc"]), problem.get("ctx", {}).get("error")
+            key = _key(problem["loc"])
+            broken = problem.get("ctx", {}).get("error")
             lines.append(_line(path, document, problem, key, overridden))
             codes.append((key, getattr(broken, "code", problem["type"])))
             cause = cause or getattr(broken, "__cause__", None)
@@ -100,15 +101,20 @@ def _line(
     overridden: Sequence[str],
 ) -> str:
     """Return a line on a problem at ``key``, with the line of the file unless the key is ``overridden``."""
-    is_override = any(f"{key}.".startswith(changed) for changed in overridden)
-    place = "override" if is_override else f"{path}:{document.place(problem['loc'])[0]}:"
+    if any(f"{key}.".startswith(changed) for changed in overridden):
+        place = "override"
+    else:
+        line, _ = document.place(problem["loc"])
+        place = f"{path}:{line}:"
     where = f"{shown(key)}: " if key else ""
     return f"{place} {where}{problem['msg'].removeprefix('Value error, ')}"
 
 
 def _key(steps: Steps) -> str:
     """Return the dotted key at ``steps``, without the cases of a union."""
-    return ".".join(str(step) for step in steps if not re.search(r"\W", str(step)))
+    names = [str(step) for step in steps]
+    # The case of a union, such as list[str], has characters other than letters, digits and underscores; a key has not.
+    return ".".join(name for name in names if not re.search(r"\W", name))
 
 
 def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -127,7 +133,9 @@ def import_paths(config: object, place: str = "") -> dict[str, str]:
     paths = dict[str, str]()
     if isinstance(config, list):
         config = dict(enumerate(config))
-    for key, value in config.items() if isinstance(config, dict) else ():
+    if not isinstance(config, dict):
+        return paths
+    for key, value in config.items():
         if key == "path" and value is not None:
             paths[f"{place}{key}"] = str(value)
         else:
@@ -141,10 +149,12 @@ def changed_keys(saved: str, config: RunConfig) -> list[str]:
     Keys that ``saved`` lacks, because an older version wrote it, have their defaults, unless ``saved`` names other code
     than ``config``, which is not imported.
     """
-    old, new = parse_yaml(saved), parse_yaml(dump_config(config))
+    old = parse_yaml(saved)
+    new = parse_yaml(dump_config(config))
     if import_paths(old) == import_paths(new):
         old = parse_yaml(dump_config(RunConfig.model_validate(old)))
-    before, now = _flat(old), _flat(new)
+    before = _flat(old)
+    now = _flat(new)
     return [key for key in {**before, **now} if before.get(key) != now.get(key)]
 
 

@@ -57,7 +57,9 @@ def error_of_parts(error: Exception, import_paths: Mapping[str, str]) -> PartErr
     if isinstance(error, MpcsError) or not import_paths:
         return None
     lines = {key: _line_in_package(path, error) for key, path in import_paths.items()}
-    raising = [key for key, line in lines.items() if line] or [*lines]
+    raising = [key for key, line in lines.items() if line]
+    if not raising:  # any of them may be the cause
+        raising = [*lines]
     parts = ", ".join(f"{key}: your {import_paths[key]}" for key in raising)
     problem = f"{type(error).__name__}: {shown(str(error), 500)}".removesuffix(": ")
     return PartError("raised", parts, problem=problem, line=lines[raising[0]])
@@ -66,16 +68,30 @@ def error_of_parts(error: Exception, import_paths: Mapping[str, str]) -> PartErr
 def _line_in_package(path: str, error: Exception) -> str:
     """Return, as text, the last traceback line in the package of the import path ``path``; "" if there is none."""
     package = path.partition(":")[0].partition(".")[0]
-    frames = traceback.walk_tb(error.__traceback__)
-    theirs = [
-        each
-        for each in frames
-        if str(each[0].f_globals.get("__name__")).partition(".")[0] == package
-    ]
-    if not theirs:
+    theirs = None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        module = str(frame.f_globals.get("__name__"))
+        if module.partition(".")[0] == package:
+            theirs = (frame, number)
+    if theirs is None:
         return ""
-    [last] = traceback.StackSummary.extract(iter(theirs[-1:]))
+    [last] = traceback.StackSummary.extract(iter([theirs]))
     return f" at {last.filename}:{last.lineno}: {shown(last.line or '')}"
+
+
+NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+"""The kinds of parameters that a config can set: it names all arguments."""
+
+
+def _pydantic_field(parameter: inspect.Parameter) -> tuple[Any, Any]:
+    """Return the annotation and the default of ``parameter``; to pydantic, ``...`` means that there is no default."""
+    annotation = parameter.annotation
+    if annotation is parameter.empty:
+        annotation = Any
+    default = parameter.default
+    if default is parameter.empty:
+        default = ...
+    return annotation, default
 
 
 class PartConfig(Section):
@@ -128,22 +144,20 @@ class PartConfig(Section):
             signature = inspect.signature(maker, eval_str=True)
             parameters = [*signature.parameters.values()][len(cls.takes) :]
             arguments: dict[str, Any] = {
-                each.name: (
-                    Any if each.annotation is each.empty else each.annotation,
-                    ... if each.default is each.empty else each.default,
-                )
-                for each in parameters
-                if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+                parameter.name: _pydantic_field(parameter)
+                for parameter in parameters
+                if parameter.kind in NAMED
             }
-            if clash := arguments.keys() & cls.model_fields.keys():
+            clash = arguments.keys() & cls.model_fields.keys()
+            if clash:
                 name = min(clash)
                 raise InvalidValueError("no_key", f"its argument {name}", name=name)
             signature.bind(*cls.takes, **arguments)
             return create_model("Arguments", __base__=Section, **arguments)
-        except (
-            Exception
-        ) as error:  # evaluating an annotation runs code, which can raise anything
-            takes, cause = " and ".join(cls.takes), shown(str(error))
+        except Exception as error:
+            # Evaluating an annotation runs code, which can raise anything.
+            takes = " and ".join(cls.takes)
+            cause = shown(str(error))
             raise InvalidValueError(
                 "maker", takes=takes, maker=quoted(maker), cause=cause
             ) from error
@@ -165,9 +179,15 @@ class PartConfig(Section):
                 "caused_by", f"{self.key}: {self}:", cause=shown(str(error), 500)
             )
             raise error_of_parts(error, own) or of_built_in from error
-        if not (callable(made) if self.returns is None else isinstance(made, self.returns)):
-            needed = "a function" if self.returns is None else self.returns.__name__
-            place, returned = f"{self.key}.path: {self.path}", type(made).__name__
+        if self.returns is None:
+            needed = "a function"
+            is_valid = callable(made)
+        else:
+            needed = self.returns.__name__
+            is_valid = isinstance(made, self.returns)
+        if not is_valid:
+            place = f"{self.key}.path: {self.path}"
+            returned = type(made).__name__
             raise PartError("returns", place, needed=needed, returned=returned)
         return made
 

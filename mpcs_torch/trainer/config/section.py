@@ -11,5 +11,5 @@ class Section(BaseModel):
         frozen=True,
         strict=True,
         allow_inf_nan=False,
-        protected_namespaces=(),
-    )  # a custom part may have arguments that begin with model_
+        protected_namespaces=(),  # a custom part may have arguments that begin with model_
+    )

@@ -324,10 +324,9 @@ class RunConfig(Section):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns in the records file, without the first column, ``epoch``."""
-        return (
-            *(metric.name for metric in self.metrics),
-            *(f"{TEST}{name}" for name in self.epochs.test),
-        )
+        names = [metric.name for metric in self.metrics]
+        on_test = [f"{TEST}{name}" for name in self.epochs.test]
+        return (*names, *on_test)
 
     @property
     def directions(self) -> dict[str, Direction]:
@@ -363,7 +362,8 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _columns_exist(self) -> Self:
-        measured, directions = [metric.name for metric in self.metrics], self.directions
+        measured = [metric.name for metric in self.metrics]
+        directions = self.directions
         lower_is_better = [
             name for name, direction in directions.items() if direction == "min"
         ]
@@ -373,11 +373,11 @@ class RunConfig(Section):
             check_followed(
                 "training.loss_scale", [self.training.loss_scale], lower_is_better
             )
-        if self.scheduler is not None and isinstance(
-            score := (self.scheduler.model_extra or {}).get("score"), str
-        ):
+        if self.scheduler is not None:
+            score = (self.scheduler.model_extra or {}).get("score")
             suitable = lower_is_better if self.scheduler.name == "mpcs_lr" else directions
-            check_followed("scheduler.score", [score], suitable)
+            if isinstance(score, str):
+                check_followed("scheduler.score", [score], suitable)
         for name in self.epochs.test:
             if name not in measured:
                 raise InvalidValueError(
