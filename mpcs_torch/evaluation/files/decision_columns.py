@@ -1,7 +1,7 @@
 """Find the columns with predicted labels, and the classes of these."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice, pairwise
 
 from mpcs_torch.concern.checks import REFERRAL
@@ -53,7 +53,9 @@ def decision_columns(
         ):
             named.append(name)
     if not named and label is not None:
-        named = [name for name in columns if _is_scored(facts, name, label, names)]
+        # What the names of scores say beside words such as score: lr of lr_score.
+        of_scores = {stem(other, PREDICTED) for other in names if _is_of_score(other)}
+        named = [name for name in columns if _is_scored(facts, name, label, of_scores)]
     found = [(name, DECIDED) for name in named]
     if label is None or len(facts.labels(label)) < 2:
         return found
@@ -72,12 +74,18 @@ def decision_columns(
     return [*found, *((name, UNNAMED) for name in islice(alike, MAX_ALIKE))]
 
 
-def _is_scored(facts: Facts, name: str, label: str, names: Sequence[str]) -> bool:
+def _is_of_score(name: str) -> bool:
+    return stem(name, PREDICTED) != stem(name)
+
+
+def _is_scored(
+    facts: Facts, name: str, label: str, of_scores: Collection[tuple[str, ...]]
+) -> bool:
     """Return whether a column is named as the label of a score, as lr_label beside lr_score, and has true labels."""
     own = stem(name, TRUE)
     is_worded = own == stem(name, CLASS) not in ((), stem(name), stem(label, TRUE))
-    has_score = any(own == stem(other, PREDICTED) != stem(other) for other in names)
-    return is_worded and has_score and not facts.texts(name).isdisjoint(facts.texts(label))
+    has_labels = not facts.texts(name).isdisjoint(facts.texts(label))
+    return is_worded and own in of_scores and has_labels
 
 
 def _is_alike(facts: Facts, name: str, label: str) -> bool:
