@@ -264,7 +264,7 @@ def concerns() -> list[ConcernSpec]:
         ConcernSpec(NAMES, dangerous=[["malignant", "benign"]], factor=1e-7),
         ConcernSpec(
             NAMES,
-            weights=[[0, 1, 1, 1]] * 3 + [[8, 8, 8, 0]],
+            weights=[[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [8, 8, 8, 0]],
             dangerous=8,
             refer=2,
             answers={"benign or cyst": 0.5},

@@ -336,6 +336,7 @@ def _by_arrow(
                 return reader.read_all()
             return pyarrow.Table.from_batches(islice(reader, 1), reader.schema)
     except pyarrow.ArrowInvalid:
+        _decoded(path, dialect, content)  # pyarrow gives the row as text
         faults = list[Any]()
 
         def refused(row: Any) -> str:

@@ -165,7 +165,9 @@ class ReadColumns(NamedTuple):
         is_missing = compute.is_null(values, nan_is_null=True)
         texts = without_decimals(values).cast(pyarrow.string())
         lengths = compute.binary_length(compute.utf8_trim_whitespace(texts))
-        is_missing = compute.or_kleene(is_missing, compute.equal(lengths, 0))
+        # A comparison with a number of Python would import pandas.
+        is_filled = lengths.cast(pyarrow.bool_())
+        is_missing = compute.or_kleene(is_missing, compute.invert(is_filled))
         gaps = pyarrow.nulls(len(texts), pyarrow.string())
         return compute.if_else(is_missing, gaps, texts)
 
