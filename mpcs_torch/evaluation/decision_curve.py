@@ -20,7 +20,7 @@ from mpcs_torch.tables import in_digits
 THRESHOLDS = 13
 """The number of thresholds of a curve."""
 WIDER = log(4)
-"""How far the log-odds of the thresholds go beyond those that costs imply."""
+"""The distance by which the log-odds of the thresholds go beyond those that costs imply."""
 
 
 class CurveScale(NamedTuple):

@@ -38,7 +38,7 @@ Pair = tuple[float, float]
 MAX_SEARCHED_CLASSES = 2000
 """The largest number of classes of which all pairs are searched for the worst error."""
 RARELY = 1 / 3
-"""How far from the mean to its limit a further row of an interval is assumed, if hardly any row is at the limit: so for
+"""The share of the way from the mean to its limit at which a further row is, if hardly any row is at the limit: so for
 areas and for means such as MPCS, to which a surely wrong row adds 20 times as much as a usual row. With a row at the
 limit, intervals of 300 rows would be up to four times as wide as those of a bootstrap."""
 MAX_BIAS = 0.1

@@ -307,25 +307,23 @@ def _by_arrow(
     owned = pyarrow.BufferOutputStream()
     owned.write(content)
     source = owned.getvalue()
-    reading, parsing, converting = (
-        arrow_csv.ReadOptions(
-            use_threads=False,  # else pyarrow does not number the rows that it refuses
-            block_size=max(BLOCK_BYTES, BYTES_PER_VALUE * len(names), block),
-            skip_rows=dialect.first_lines,
-            column_names=[str(place) for place in range(len(names))],  # may be repeated
-        ),
-        arrow_csv.ParseOptions(
-            delimiter=dialect.delimiter,
-            quote_char='"' if dialect.has_quotes else False,
-            newlines_in_values=True,
-        ),
-        # Without null_values, pyarrow reads an empty text and "NaN" as Python does.
-        arrow_csv.ConvertOptions(
-            column_types=types,
-            include_columns=list(types),
-            null_values=[],
-            decimal_point=dialect.decimal,
-        ),
+    reading = arrow_csv.ReadOptions(
+        use_threads=False,  # else pyarrow does not number the rows that it refuses
+        block_size=max(BLOCK_BYTES, BYTES_PER_VALUE * len(names), block),
+        skip_rows=dialect.first_lines,
+        column_names=[str(place) for place in range(len(names))],  # may be repeated
+    )
+    parsing = arrow_csv.ParseOptions(
+        delimiter=dialect.delimiter,
+        quote_char='"' if dialect.has_quotes else False,
+        newlines_in_values=True,
+    )
+    # Without null_values, pyarrow reads an empty text and "NaN" as Python does.
+    converting = arrow_csv.ConvertOptions(
+        column_types=types,
+        include_columns=list(types),
+        null_values=[],
+        decimal_point=dialect.decimal,
     )
     try:
         opened = arrow_csv.open_csv(
@@ -336,6 +334,8 @@ def _by_arrow(
                 return reader.read_all()
             return pyarrow.Table.from_batches(islice(reader, 1), reader.schema)
     except pyarrow.ArrowInvalid:
+        if any(is_number.values()):
+            raise  # a number that pyarrow does not know, or a bad row, which reading all as texts tells
         _decoded(path, dialect, content)  # pyarrow gives the row as text
         faults = list[Any]()
 
