@@ -427,7 +427,7 @@ def explain(
     header = ["picked by", "epoch", *names]
     if counts:
         header.append(AS_GOOD)
-    if not ranking:
+    if epochs and not ranking:
         empty = [""] * (len(header) - 2)
         rows.insert(0, ["the rule", "none is within its limits", *empty])
     return Table(header, rows)

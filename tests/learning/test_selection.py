@@ -297,3 +297,4 @@ def test_a_rule_that_no_epoch_keeps_has_a_row_of_its_own() -> None:
     first, *others = explain(rule, epochs).rows
     assert first[:2] == ["the rule", "none is within its limits"]
     assert [row[0] for row in others] == ["accuracy", "dangerous"]
+    assert not explain(rule, []).rows  # before the first epoch, no limit is broken
