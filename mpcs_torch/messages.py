@@ -325,9 +325,10 @@ RULES: Mapping[str, str] = {
         "label of targets"
     ),
     "both": "column {column!r} cannot be labels and name groups or rows, too",
-    "confusion": "seems to be a confusion matrix: --confusion",
+    "confusion": "seems to be a confusion matrix, which `mpcs score --confusion` reads",
     "quoted_lines": "has each line in quotes, which makes one column of it, {column!r}: remove the quotes around lines",
-    "dictionaries": "{column!r} has dictionaries, such as {value!r}: write a column for each key, or each row as JSON",
+    "nested": "{column!r} has lists or dictionaries, such as {value!r}: write a column for each key, and where a "
+    "sample has several labels, a column of 0 and 1 for each of them",
     "many_rows": "{column!r} has the labels of several rows in each cell: write a row for each, as pandas' explode "
     "does for {columns!t}",
     "not_labels": "no name says that {column!r} has labels",
@@ -401,6 +402,10 @@ RULES: Mapping[str, str] = {
     "other_scores": (
         "{rule} (--logits reads logits; --score-columns names other columns; of several labels, `mpcs detect` scores "
         "one)"
+    ),
+    "one_probability": (
+        "must be the probability of one class, from 0 to {highest} (`mpcs detect` takes scores of any range; --logits "
+        "reads logits; --score-columns names another column)"
     ),
     "other_logits": "{rule} (--score-columns names other columns)",
     "metrics_of_degrees": "{rule} (degrees of truth need metrics such as soft_f1_macro)",

@@ -59,12 +59,11 @@ def call_classes(
         problem = Rule(doubt, **said, first=first) if doubt else reading.doubt
         yield reading._replace(roles=way, doubt=problem)
     # If only some labels are no classes, reading the rows names these; and decisions may be more than classes.
-    is_known = (
-        not numbered
-        and not is_unnamed
-        and not facts.labels(others[0]).isdisjoint(roles.classes)
-    )
-    if not ways and (is_known or roles.form == "decisions"):
+    is_decided = roles.form == "decisions"
+    texts = facts.labels(others[0], in_all=is_decided)
+    is_known = not numbered and not is_unnamed and not texts.isdisjoint(roles.classes)
+    may_be_further = is_decided and (bool(numbered) or facts.is_written)
+    if not ways and (is_known or may_be_further):
         yield reading
     elif not ways:
         problem = Rule("no_class", labels=labels, column=others[0], classes=roles.classes)

@@ -15,6 +15,7 @@ from mpcs_torch.evaluation.files.words import (
     DECISIONS,
     LABELS,
     MISSING,
+    NO_DECISION,
     PREDICTED,
     TRUE,
     plain,
@@ -38,7 +39,11 @@ def decision_columns(
     If the labels come from another file, a column named as labels has predicted labels.
     """
     label = labels.column
-    columns = [name for name in facts.by_kind(names, "text", "whole") if facts.texts(name)]
+    columns = [
+        name
+        for name in facts.by_kind(names, "text", "whole")
+        if facts.texts(name) and NO_DECISION.isdisjoint(split_words(name))
+    ]
     usual = DECISIONS | LABELS if facts.table.joined else DECISIONS
     own: tuple[str, ...] = () if label is None else stem(label, TRUE)
     named = list[str]()
@@ -93,7 +98,7 @@ def _is_alike(facts: Facts, name: str, label: str) -> bool:
 
     A column of a few classes in the first rows may have all classes in all rows.
     """
-    own, texts = facts.texts(name), facts.labels(label)
+    own, texts = facts.labels(name), facts.labels(label)
     if facts.columns[name].labels == facts.columns[label].labels:
         return False
     if own == texts or not own & texts:

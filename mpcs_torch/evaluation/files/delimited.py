@@ -230,7 +230,7 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     is_sequence = size > 1 and in_order in ([*range(size)], [*range(1, size + 1)])
     are_names = is_sequence and all(first[place].isdecimal() for place in numeric)
     below = {kinds[place] for place in numeric}
-    if are_names and (not others or below & {"number", "text"}):  # 1.0 is no name
+    if are_names and (not others or below & {"number", "text", "nested"}):  # 1.0 is no name
         return True
     if any(number is not None and number % 1 for number in numbers):
         return False

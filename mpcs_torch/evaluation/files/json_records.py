@@ -66,7 +66,7 @@ def flat_record(record: Any) -> dict[str, Any]:
         if isinstance(inner, Mapping):
             flat |= {f"{name}.{key}": each for key, each in inner.items()}
         else:
-            flat[name] = _unwrapped(value)
+            flat[name] = _likelihoods(value)
     return flat
 
 
@@ -81,12 +81,10 @@ def _scored_names(record: Mapping[str, Any]) -> tuple[str, str] | None:
     return (texts[0], scores[0]) if are_fitting else None
 
 
-def _unwrapped(value: Any) -> Any:
-    """Return the only item of a list of one, and the numbers of pairs of a log likelihood and whether it is greedy."""
+def _likelihoods(value: Any) -> Any:
+    """Return the numbers of a list of pairs of a log likelihood and whether it is greedy; other values as they are."""
     if not isinstance(value, list) or not value:
         return value
-    if len(value) == 1 and isinstance(value[0], str | int | float):
-        return value[0]
     are_pairs = all(
         isinstance(each, list) and [*map(type, each)] == [float, bool] for each in value
     )

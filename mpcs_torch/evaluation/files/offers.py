@@ -86,7 +86,9 @@ def offered(
         return [], 0
     found = dict[str, tuple[Reading, Offer]]()
     alike = [] if facts.of_trials else _alike(ranked, chosen)
-    models = _models(ranked, alike) if chosen else [one.roles.scores[0] for one in alike]
+    models = _models(ranked, alike) if alike else []
+    if not chosen and not models:
+        models = [one.roles.scores[0] for one in alike]
     if len(models) > 1:
         options = facts.options._replace(models=tuple(models))
         # Only if names do not tell it, the label must be given.
@@ -110,8 +112,12 @@ def offered(
 
 
 def _alike(ranked: Sequence[Reading], chosen: Sequence[Reading]) -> list[Reading]:
-    """Return readings of the same labels that may be those of models: the clear ones, or predicted labels by value."""
-    by_value = [one for one in ranked if one.doubt and one.doubt.code == "not_decisions"]
+    """Return readings of the same labels that may be those of models: the clear ones, or those by value alone."""
+    of_doubt = dict[str, list[Reading]]()
+    for one in ranked:
+        if one.doubt is not None:
+            of_doubt.setdefault(one.doubt.code, []).append(one)
+    by_value = of_doubt.get("not_labels") or of_doubt.get("not_decisions") or []
     alike = [*chosen] or by_value
     return [one for one in alike if one.roles.label == alike[0].roles.label]
 
@@ -140,7 +146,9 @@ def tried(facts: Facts, options: ReadOptions, measure: Measure | None) -> list[O
     except UnclearFileError as error:
         ways = unstacked(error.rule, options) if error.code == "stacked" else []
         return [offer for way in ways for offer in tried(facts, way, measure)]
-    except PredictionsError:
+    except PredictionsError as error:
+        if error.value is None and options.missing == "error":
+            return tried(facts, options._replace(missing="drop"), measure)
         return []
     return [Offer(options, options.words_beyond(facts.options), measured)]
 
@@ -162,11 +170,19 @@ def unstacked(stacked: Rule | InvalidValueError, options: ReadOptions) -> list[R
 
 
 def _options_for(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
-    """Yield the fewest options, beyond those given, by which ``reading`` is the one that is clear."""
-    if reading.broken is not None:
+    """Yield options, beyond those given, by which ``reading`` is the one that is clear."""
+    given, roles = facts.options, reading.roles
+    code = "" if reading.broken is None else reading.broken.code
+    if code == "label_gap":
+        given = given._replace(missing="drop")
+    if code in ("", "label_gap"):
+        yield from _asking(facts, given, roles)
+    if code:
         yield from _mended(facts, reading)
-        return
-    roles = reading.roles
+
+
+def _asking(facts: Facts, given: ReadOptions, roles: Roles) -> Iterator[ReadOptions]:
+    """Yield the fewest options beyond ``given`` that make the reading with ``roles`` the one that is clear."""
     asked: dict[str, Any] = {"score_columns": roles.scores}
     if roles.form == "decisions":
         asked = {"decision_column": roles.scores[0]}
@@ -176,9 +192,9 @@ def _options_for(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         asked["target_label"] = roles.classes[0]
     else:
         asked["classes"] = _names_of_classes(roles)
-    for size in range(1, len(asked) + 1):
+    for size in range(len(asked) + 1):
         for names in combinations(asked, size):
-            options = facts.options._replace(**{name: asked[name] for name in names})
+            options = given._replace(**{name: asked[name] for name in names})
             if _is_read_so(facts, options, roles):
                 yield options
                 return
@@ -209,11 +225,10 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         classes = tuple(sorted(facts.all_texts(words[0])))
         for order in (classes, classes[::-1]) if are_words else (classes,):
             yield given._replace(label_column=roles.label, classes=order)
-    if code == "label_gap":
-        yield given._replace(missing="drop")
     if code in ("label_gap", "cases", "two_codes"):
         texts = set[str]().union(*map(facts.all_texts, names))
-        if all(text.isalpha() for text in texts if is_gap(text)):
+        are_signs = code == "two_codes" and "-1" in texts  # of two classes, not of three
+        if not are_signs and all(text.isalpha() for text in texts if is_gap(text)):
             # A word such as none may be a class.
             yield given._replace(classes=tuple(sorted(texts, key=number_or_text)))
 

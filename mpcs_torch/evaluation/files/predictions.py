@@ -407,6 +407,12 @@ class Predictions:
         scores = read.matrix(self.roles.scores)
         if self.roles.form == "positive":
             is_logit = self.reading.from_logits
+            is_outside = (scores < 0) | (scores > self._whole)
+            if is_outside.any() and not is_logit:
+                place = int(is_outside.nonzero()[0, 0])
+                rule = Rule("one_probability", highest=f"{self._whole:g}")
+                column = self.roles.scores[0]
+                raise read.error(rule, place, column, scores[place].item())
             other = torch.zeros_like(scores) if is_logit else self._whole - scores
             pair = [other, scores] if self.roles.of_class else [scores, other]
             return torch.cat(pair, dim=1)

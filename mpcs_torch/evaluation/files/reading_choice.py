@@ -29,6 +29,7 @@ OF_ROWS = frozenset(("sums", "no_class", "target_words"))
 KINDS: Mapping[Kind, str] = {
     "empty": "empty",
     "text": "text",
+    "nested": "lists or dictionaries",
     "whole": "whole numbers",
     "number": "numbers",
     "list": "lists of numbers",
@@ -117,6 +118,9 @@ def _problem(facts: Facts, ranked: Sequence[Reading]) -> Rule:
         return named[0].broken
     if facts.of_trials and MATRIX in facts.table.dialect:
         return Rule("labels_of_matrix")
+    for name in facts.by_kind(facts.free, "nested"):
+        value = next(filter(None, facts.columns[name].labels))
+        return Rule("nested", column=name, value=value)
     labels = label_candidates(facts) if facts.needs_labels else [Labels()]
     codes = ("no_labels", "no_scores")
     if facts.of_trials:
@@ -166,17 +170,12 @@ def _other_form(facts: Facts) -> Rule | None:
         return Rule("confusion")
     if len(names) == 1 and re.search("[,;\t]", names[0]):
         return Rule("quoted_lines", column=names[0])
-    texts = facts.by_kind(facts.free, "text")
-    for name in texts:
-        if _are_within(facts, name, "{}"):
-            value = next(filter(None, facts.columns[name].labels))
-            return Rule("dictionaries", column=name, value=value)
+    nested = facts.by_kind(facts.free, "nested")
+    for name in named_as(nested, LABELS):
+        if len(nested) > 1:
+            return Rule("many_rows", column=name, columns=nested)
     if facts.options.label_column:
         return None
-    packed = [name for name in texts if _are_within(facts, name, "[]")]
-    for name in named_as(packed, LABELS):
-        if len(packed) > 1:
-            return Rule("many_rows", column=name, columns=packed)
     lists = facts.by_kind(facts.free, "list")
     if len(lists) < 2:
         return None
@@ -187,15 +186,6 @@ def _other_form(facts: Facts) -> Rule | None:
         if has_lengths or (is_whole and (numbers.sum(axis=1) != 1).any()):
             return Rule("many_rows", column=name, columns=lists)
     return None
-
-
-def _are_within(facts: Facts, name: str, brackets: str) -> bool:
-    """Return whether all values of a column of texts stand in ``brackets``, as written lists and dictionaries do."""
-    values = [value for value in facts.columns[name].labels if value]
-    are_within = [
-        value.startswith(brackets[0]) and value.endswith(brackets[1]) for value in values
-    ]
-    return bool(values) and all(are_within)
 
 
 def _is_confusion(facts: Facts) -> bool:

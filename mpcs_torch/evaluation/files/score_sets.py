@@ -120,7 +120,7 @@ def chosen_columns(facts: Facts, free: Sequence[str]) -> list[str]:
         facts.table.check_columns(matched or [pattern], "--score-columns")
         names += [name for name in matched if name not in names]
     for name in names:
-        if facts.kind(name) == "text":
+        if facts.kind(name) in ("text", "nested"):
             filled = [value for value in facts.columns[name].values if to_text(value)]
             value = next(value for value in filled if to_number(value) is None)
             raise facts.error(Rule("column_of_numbers", value=value), name)

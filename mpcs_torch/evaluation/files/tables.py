@@ -35,8 +35,11 @@ PEEKED_ROWS = 100
 PEEKED_VALUES = 10**5
 """The maximum number of values, in all columns, from which the kinds are inferred."""
 DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?(?:\s*%)?)\s*$")
-Kind = Literal["empty", "text", "whole", "number", "list"]
-"""The kind of values in a column: none, some text, only whole numbers, only numbers, or only lists of numbers."""
+NESTED = re.compile(r"\s*(\[\s*([\"'{[].*)?\]|\{\s*([\"'{[\d].*)?\})\s*", re.DOTALL)
+"""A pattern for the text of a list or dictionary, as JSON and Python write it, but not for a name such as ``[PAD]``."""
+Kind = Literal["empty", "text", "nested", "whole", "number", "list"]
+"""The kind of values in a column: none, some text, only lists or dictionaries of texts, only whole numbers, only
+numbers, or only lists of numbers. A nested column has no role."""
 
 
 class Argument(NamedTuple):
@@ -378,7 +381,8 @@ def column_kind(values: Sequence[Any]) -> Kind:
     numbers = [to_number(value) for value in filled]
     decimals = sum(number is not None and number % 1 != 0 for number in numbers)
     if numbers.count(None) > decimals:
-        return "text"
+        are_nested = all(NESTED.fullmatch(to_text(value)) for value in filled)
+        return "nested" if are_nested else "text"
     return "number" if decimals else "whole"
 
 
@@ -392,9 +396,15 @@ def to_number(value: Any) -> float | None:
 
 
 def make_column(values: Sequence[Any]) -> Column:
-    """Convert Python values to a column: a tensor if all are lists of numbers of equal length, else an arrow array."""
+    """Convert Python values to a column: a tensor if all are lists of numbers of equal length, else an arrow array.
+
+    Lists of one value each are these values.
+    """
     import pyarrow
 
+    are_single = [isinstance(value, list) and len(value) == 1 for value in values]
+    if values and all(are_single):
+        values = [value for [value] in values]
     lists = [numbers_in(value) for value in values if isinstance(value, list)]
     sizes = {len(numbers or ()) for numbers in lists}
     if len(lists) == len(values) and all(lists) and len(sizes) == 1:

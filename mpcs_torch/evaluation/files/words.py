@@ -20,12 +20,12 @@ LABELS = _words(
 )
 """The usual names of a column of labels."""
 DECISIONS = _words(
-    "decision decisions pred preds prediction predictions predicted predictedlabel predictedclass predlabel predclass "
-    "predictedlabels ypred yhat predid argmax top1 topclass modelprediction modeloutput output response judgement "
-    "judgment verdict"
+    "decision decisions pred preds predict prediction predictions predicted predictedlabel predictedclass predlabel "
+    "predclass predictedlabels ypred yhat predid argmax top1 topclass modelprediction modeloutput output response "
+    "judgement judgment verdict"
 )
 """The usual names of a column of predicted labels."""
-PREDICTION = _words("pred preds predicted prediction predictions")
+PREDICTION = _words("pred preds predict predicted prediction predictions")
 """Words by which a name says that its column was predicted, as in ``model_pred``: it has no labels."""
 POSITIVE = _words(
     "probability prob probs proba p score scores yscore yscores yprob yproba yhat ypred pred preds prediction "
@@ -38,20 +38,23 @@ IDS = _words(
     "uttid trial trialid segment segmentid uniqueid"
 )
 IDLE = _words(
-    "binary multi multiclass column col value name idx index num numeric int str encoded code"
+    "binary multi multiclass column col value name idx index num numeric int str encoded code all"
 )
 """Words in the name of a column that do not tell its meaning, such as ``col``."""
 NO_PROBABILITY = _words(
-    "confidence conf max maximum top best uncertainty loss entropy margin distance dist error similarity cosine llr"
+    "confidence conf max maximum top best uncertainty loss entropy margin distance dist error similarity cosine llr "
+    "std sd var variance"
 )
 """Words in the names of columns whose numbers are not probabilities of a class."""
+NO_DECISION = _words("correct incorrect wrong error errors changed agree agreement")
+"""Words in the names of columns that say something about predicted labels, such as whether they are right."""
 TRUE = _words(
     "true actual gold gt ground truth observed expected reference label class target"
 )
 """Words that may stand beside a name such as ``genre`` in that of the labels, as in ``true_genre``."""
 PREDICTED = _words(
-    "predicted pred preds prediction predictions decision prob probs proba probability p score scores conf confidence "
-    "logit logits llr output"
+    "predicted predict pred preds prediction predictions decision prob probs proba probability p score scores conf "
+    "confidence logit logits llr output"
 )
 """Words that may stand beside such a name in that of predicted labels or scores, as in ``predicted_genre``."""
 MODELS = _words(

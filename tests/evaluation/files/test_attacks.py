@@ -36,6 +36,22 @@ CONCERN = ConcernSpec(["red", "yellow", "green"])
 SOLUTION = "id,target,Usage\n1,1,Public\n2,0,Private\n3,1,Public\n"
 READ: dict[str, tuple[str, dict[str, Any], float]] = {
     "p.csv: names of scikit-learn": ("y_test,y_pred\n1,1\n0,1\n0,0\n", {}, 0.667),
+    "p.csv: what is predicted": (
+        "image,predict,true_label\na,1,1\nb,1,0\nc,0,0\n",
+        {},
+        0.667,
+    ),
+    "p.csv: whether predictions are right": (
+        "y_true,y_pred,pred_correct\n1,1,1\n0,1,0\n0,0,1\n",
+        {},
+        0.667,
+    ),
+    "p.csv: all rows of a test set": ("all_labels,all_preds\n1,1\n0,1\n0,0\n", {}, 0.667),
+    "p.csv: sentences beside a probability": (
+        "label,risk_score,verdict\nspam,.9,A scam.\nham,.6,A plain letter.\nham,.1,An order.\n",
+        {"classes": ["ham", "spam"]},
+        0.667,
+    ),
     "p.csv: question marks": (
         "label,prediction\na,a\n?,b\nb,b\nb,a\n",
         {"missing": "drop"},
@@ -400,7 +416,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         {},
         [0.75],
     ),
-    "two codes of two classes": ("label,pred\n1,1\n0,-1\n1,1\n", "two_codes", {}, [0.667]),
+    "two codes of two classes": ("label,pred\n1,1\n0,-1\n1,1\n", "two_codes", {}, []),
     "predicted labels from 1, labels from 0": (
         "y_true,y_pred\n0,1\n1,2\n2,3\n2,2\n",
         "two_codes",
@@ -459,7 +475,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
     "lines in quotes": ('"label,a,b"\n"a,0.7,0.3"\n', "quoted_lines", {}, []),
     "dictionaries in cells": (
         "label,scores\na,\"{'a': 0.7, 'b': 0.3}\"\n",
-        "dictionaries",
+        "nested",
         {},
         [],
     ),

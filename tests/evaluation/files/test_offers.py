@@ -82,7 +82,7 @@ OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
         "id,severity,lr_severity,rule_severity\n1,hi,hi,lo\n2,lo,lo,lo\n3,lo,hi,hi\n",
         ReadOptions(),
         [
-            "--label-column severity --models lr_severity,rule_severity",
+            "--label-column severity --models lr,rule",
             "--label-column severity --decision-column lr_severity",
             "--label-column severity --decision-column rule_severity",
             "--label-column lr_severity --decision-column severity",
@@ -111,6 +111,34 @@ OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
             "--decision-column lr_pred",
             "--decision-column cnn_prediction",
         ],
+    ),
+    "predicted labels of two models beside labels that only their values tell": (
+        "text,toxic,a_pred,b_pred\nt,1,0,1\nu,1,1,1\nv,0,0,0\n",
+        ReadOptions(),
+        [
+            "--label-column toxic --models a,b",
+            "--label-column toxic --decision-column a_pred",
+            "--label-column toxic --decision-column b_pred",
+        ],
+    ),
+    "labels and predicted labels without telling names, some of which are missing": (
+        "id,category,manual_category\n1,a,a\n2,None,None\n3,b,a\n4,,\n5,a,b\n",
+        ReadOptions(),
+        [
+            "--label-column category --decision-column manual_category --missing drop",
+            "--label-column manual_category --decision-column category --missing drop",
+        ],
+    ),
+    "predicted labels beside a column of JSON": (
+        'diagnosis,raw,true_label\nflu,"{""d"": ""flu""}",flu\ncold,"{""d"": ""x""}",flu\n'
+        'cold,"{""d"": ""y""}",cold\n',
+        ReadOptions(),
+        ["--decision-column diagnosis"],
+    ),
+    "predicted labels beside scores of fewer classes": (
+        "true_label,predict,prob_1,prob_2\n0,0,.8,.2\n1,1,.7,.3\n2,1,.6,.4\n",
+        ReadOptions(),
+        ["--decision-column predict"],
     ),
     "decisions are false and true, and labels are two other words": (
         "label,is_anomaly\nnormal,False\nbotnet,True\nnormal,True\nnormal,False\n",

@@ -21,6 +21,10 @@ RARE: dict[str, tuple[str, Callable[[Path], object]]] = {
         "a,b\nc,1\nd,2\n",
         lambda path: distinct_texts(open_table(path), "a", 1),
     ),
+    "one_probability": (
+        "label,score\n1,0.9\n0,-0.2\n",
+        lambda path: Predictions(path).rows(),
+    ),
     "labels_of_one_score": (
         "a,b\n.5,.1\n",
         lambda path: Predictions(path, ONE_SCORE, needs_labels=False),
