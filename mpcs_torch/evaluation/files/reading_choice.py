@@ -98,9 +98,12 @@ def _unclear(
     if not readings and misplaced:
         return UnclearFileError(path, Rule("both", column=misplaced[0]))
     offers, untried = offered(facts, ranked, chosen, measure)
-    problem, further = Rule("several"), list[object]()
+    problem = Rule("several")
+    further: list[object] = []
     if offers and not chosen:
-        problem = offers[0][0].doubt or offers[0][0].broken or problem
+        # A way without a doubt is not taken because of a stronger one, which breaks a rule.
+        problems = [one.doubt or one.broken for one in (offers[0][0], *ranked)]
+        problem = next(filter(None, problems), problem)
     elif not chosen:
         problem = _problem(facts, ranked)
     if not offers:
