@@ -34,7 +34,7 @@ from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_co
 from mpcs_torch.functional.detection.errors import count_errors, midpoint
 from mpcs_torch.functional.detection.llr_cost import cllr_from_means, softplus
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
-from mpcs_torch.functional.quality.roc_area import misranked
+from mpcs_torch.functional.quality.roc_area import RankedGroup
 from mpcs_torch.tables import Table, in_digits
 
 EQUAL_ERROR = DetectorMetric(
@@ -425,7 +425,7 @@ class Detector:
     def area(self) -> Influences:
         """The area under the ROC, with the influence of each trial."""
         weights = torch.ones(len(self.labels), dtype=torch.float64)
-        areas = [misranked(self.scores, self.labels, weights)]
+        areas = [RankedGroup(self.scores, self.labels, weights)]
         return influences_on_areas(
             areas, weights, self._codes, self.units.cluster, word="trials"
         )

@@ -1,6 +1,6 @@
 """The rows that measures of ranks keep, and the influences of these rows on the value."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import nan
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.evaluation.influence import RARELY, Estimate, Influences, Units, Unknown
 from mpcs_torch.evaluation.reasons import NO_VALUE
 from mpcs_torch.evaluation.unit_sums import places_by_code
-from mpcs_torch.functional.quality.roc_area import Misranked, RankedRows, RocArea, Shares
+from mpcs_torch.functional.quality.roc_area import RankedGroup, RankedRows, RocArea, Shares
 
 
 class RankedUnits(NamedTuple):
@@ -29,7 +29,7 @@ class RankedUnits(NamedTuple):
 
     def estimate(self) -> Estimate:
         """Return the value with the influence of each unit."""
-        areas = self.measure.misranked(self.rows)
+        areas = self.measure.areas(self.rows)
         if not areas:
             return Unknown(nan, NO_VALUE)
         units = self.ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
@@ -59,9 +59,9 @@ class KeptRanks:
         """Return the rows of each group of a column by its code; without a column, all have code 0."""
         rows = RankedRows.joined([part for part, _, _ in self._parts])
         ids = torch.cat([ids_of_part for _, ids_of_part, _ in self._parts])
-        codes = torch.zeros_like(ids)
-        if column:
-            codes = torch.cat([groups[column] for _, _, groups in self._parts])
+        if not column:
+            return {0: RankedUnits(self.measure, rows, ids, cluster)}
+        codes = torch.cat([groups[column] for _, _, groups in self._parts])
         units = dict[int, RankedUnits]()
         for code, places in places_by_code(codes).items():
             units[code] = RankedUnits(self.measure, rows.at(places), ids[places], cluster)
@@ -69,7 +69,7 @@ class KeptRanks:
 
 
 def influences_on_areas(
-    areas: list[Misranked],
+    areas: list[RankedGroup],
     weights: Tensor,
     units: Tensor,
     cluster: str | None,
@@ -83,7 +83,7 @@ def influences_on_areas(
     (Biometrics 44, 1988).
 
     Args:
-        areas: The wrong comparisons of each area.
+        areas: What is ranked for each area.
         weights: ``(n,)``: the weights of rows.
         units: ``(n,)``, int64: the unit of each row, from 0 without gaps.
         cluster: The name of the clusters; None if units are independent rows.
@@ -109,15 +109,24 @@ def influences_on_areas(
         word=word,
     )
     of_units = torch.zeros(number, dtype=torch.float64)
+    values = list[float]()
+    sizes_of_kinds = list[Tensor]()
+    limits_of_kinds = list[tuple[Tensor, Tensor]]()
     for area in areas:
-        for kind in area:
+        compared = area.misranked()
+        values.append((1 - compared.of_group.mean).item())
+        for kind in compared:
             share = kind.weights / kind.weights.sum() / len(areas)
             of_units += by_unit(share * (kind.mean - kind.shares), kind.places)
-    kinds = areas[0] if len(areas) == 1 else [area.of_group for area in areas]
-    sizes_of_kinds = [of_all.usual(by_unit(kind.weights, kind.places)) for kind in kinds]
-    of_rows = _limits_of_rows(areas)
+        kinds = compared if len(areas) == 1 else compared[:1]
+        sizes_of_kinds += [
+            of_all.usual(by_unit(kind.weights, kind.places)) for kind in kinds
+        ]
+        of_group, of_others = [_limits(kind) / len(areas) for kind in compared]
+        limits_of_kinds.append((of_group, of_others))
+    of_rows = _limits_of_rows(limits_of_kinds)
     return Influences(
-        sum((1 - area.of_group.mean).item() for area in areas) / len(areas),
+        sum(values) / len(areas),
         of_units,
         of_all,
         of_rows=of_rows,
@@ -128,20 +137,21 @@ def influences_on_areas(
     )
 
 
-def _limits_of_rows(areas: list[Misranked]) -> Tensor:
+def _limits(kind: Shares) -> Tensor:
+    """Return the lowest and the highest influence of a row of weight 1 on one area, (2,)."""
+    # The highest and the lowest possible share of wrong comparisons of a row.
+    all_or_nothing = torch.tensor([1.0, 0.0], dtype=torch.float64)
+    return (kind.mean - all_or_nothing) / kind.weights.sum()
+
+
+def _limits_of_rows(limits: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
     """Return the lowest and the highest influence of a row of weight 1 on the mean area, (T, 2), by kind of row.
 
     With one area, the kinds are the group and the others. With several, a row is of the group in the area of its class,
-    and of the others in all other areas.
+    and of the others in all other areas. ``limits`` are those of a row of the group, and of the others, by area.
     """
-    # The highest and the lowest possible share of wrong comparisons of a row.
-    all_or_nothing = torch.tensor([1.0, 0.0], dtype=torch.float64)
-
-    def limits(kind: Shares) -> Tensor:
-        return (kind.mean - all_or_nothing) / kind.weights.sum() / len(areas)
-
-    of_groups = torch.stack([limits(area[0]) for area in areas])
-    of_others = torch.stack([limits(area[1]) for area in areas])
-    if len(areas) == 1:
+    of_groups = torch.stack([of_group for of_group, _ in limits])
+    of_others = torch.stack([of_others for _, of_others in limits])
+    if len(limits) == 1:
         return torch.cat([of_groups, of_others])
     return of_groups + of_others.sum(0) - of_others

@@ -83,27 +83,27 @@ class RocArea:
 
     def value(self, rows: RankedRows) -> Tensor:
         """Return the area, or the mean area: a float64 scalar."""
-        areas = [1 - each.of_group.mean for each in self.misranked(rows)]
+        areas = [1 - ranked.misranked().of_group.mean for ranked in self.areas(rows)]
         return (
             torch.stack(areas).mean()
             if areas
             else torch.tensor(torch.nan, dtype=torch.float64)
         )
 
-    def misranked(self, rows: RankedRows) -> list["Misranked"]:
-        """Return the wrong comparisons for each class that occurs beside others, or for the group."""
+    def areas(self, rows: RankedRows) -> list["RankedGroup"]:
+        """Return what is ranked for the area of each class that occurs beside others, or of the group."""
         columns = [
-            (rows.scores[:, place], rows.labels == place)
+            RankedGroup(rows.scores[:, place], rows.labels == place, rows.weights)
             for place in range(rows.scores.shape[1])
         ]
         if self.num_classes == 2 and not self.classes:
             columns = columns[1:]  # the area of both classes is the same
         return [
-            misranked(scores, is_of_class, rows.weights)
-            for scores, is_of_class in columns
+            ranked
+            for ranked in columns
             if bool(
-                (rows.weights[is_of_class] > 0).any()
-                and (rows.weights[~is_of_class] > 0).any()
+                (rows.weights[ranked.is_in_group] > 0).any()
+                and (rows.weights[~ranked.is_in_group] > 0).any()
             )
         ]
 
@@ -134,16 +134,26 @@ class Misranked(NamedTuple):
     of_others: Shares
 
 
-def misranked(scores: Tensor, is_in_group: Tensor, weights: Tensor) -> Misranked:
-    """Return the share of wrong comparisons of each row, from scores, membership and weights, (N,) each."""
-    levels = scores.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-    rest = levels.bincount(weights * ~is_in_group)
-    group = levels.bincount(weights * is_in_group)
-    above = 1 - (rest.cumsum(0) - rest / 2) / rest.sum()
-    below = (group.cumsum(0) - group / 2) / group.sum()
-    inside = is_in_group.nonzero().squeeze(1)
-    outside = (~is_in_group).nonzero().squeeze(1)
-    return Misranked(
-        Shares(inside, above[levels[inside]], weights[inside]),
-        Shares(outside, below[levels[outside]], weights[outside]),
-    )
+class RankedGroup(NamedTuple):
+    """The rows that one area is of."""
+
+    scores: Tensor
+    """(N,): the score of each row for the group."""
+    is_in_group: Tensor
+    """(N,), bool: whether each row is of the group."""
+    weights: Tensor
+    """(N,): the weights of rows."""
+
+    def misranked(self) -> Misranked:
+        """Return the share of wrong comparisons of each row: with many rows, make no list of them for all classes."""
+        levels = self.scores.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        rest = levels.bincount(self.weights * ~self.is_in_group)
+        group = levels.bincount(self.weights * self.is_in_group)
+        above = 1 - (rest.cumsum(0) - rest / 2) / rest.sum()
+        below = (group.cumsum(0) - group / 2) / group.sum()
+        inside = self.is_in_group.nonzero().squeeze(1)
+        outside = (~self.is_in_group).nonzero().squeeze(1)
+        return Misranked(
+            Shares(inside, above[levels[inside]], self.weights[inside]),
+            Shares(outside, below[levels[outside]], self.weights[outside]),
+        )
