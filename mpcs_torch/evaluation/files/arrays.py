@@ -35,9 +35,8 @@ def npz_table(path: Path) -> FileTable:
             name = member.filename.removesuffix(".npy")
             try:
                 arrays[name] = _member_array(archive, member)
-            except (
-                ValueError
-            ):  # no array, or an array of Python objects, which would need pickle
+            except ValueError:
+                # No array, or an array of Python objects, which would need pickle.
                 if len(members) == 1:
                     raise
                 other.append(name)
@@ -113,13 +112,13 @@ def _arrays_table(
 ) -> FileTable:
     """Return a table of the arrays that have as many rows as the largest one. Its ``dialect`` names the others."""
     shapes = {
-        name: tuple(a.shape) if hasattr(a, "shape") else (len(a),)
-        for name, a in arrays.items()
+        name: tuple(array.shape) if hasattr(array, "shape") else (len(array),)
+        for name, array in arrays.items()
     }
     plain_arrays = [
         name
-        for name, a in arrays.items()
-        if not isinstance(a, np.ndarray) or a.dtype.kind in "fiubU"
+        for name, array in arrays.items()
+        if not isinstance(array, np.ndarray) or array.dtype.kind in "fiubU"
     ]
     sizes = {
         name: np.prod(shapes[name]) for name in plain_arrays if len(shapes[name]) in (1, 2)
@@ -187,17 +186,14 @@ def _array_column(values: Any) -> Column:
         values = (values.float() if values.dtype == torch.bfloat16 else values).numpy()
     if not isinstance(values, np.ndarray):
         return values
-    values = (
-        values.view(np.uint8) if values.dtype.kind == "b" else values
-    )  # damaged files may have bools above 1
+    if values.dtype.kind == "b":  # damaged files may have bools above 1
+        values = values.view(np.uint8)
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
     if values.ndim == 2:
-        unsigned = np.dtype(
-            np.float64 if values.dtype == np.uint64 else np.int64
-        )  # torch lacks unsigned types
-        return torch.from_numpy(
-            np.array(values, dtype=unsigned if values.dtype.kind == "u" else values.dtype)
-        )
+        kind = values.dtype
+        if kind.kind == "u":  # torch lacks unsigned types
+            kind = np.dtype(np.float64 if kind == np.uint64 else np.int64)
+        return torch.from_numpy(np.array(values, dtype=kind))
     import pyarrow
 
     return pyarrow.array(

@@ -59,15 +59,15 @@ def open_table(path: str | Path, *, is_whole: bool = True) -> FileTable:
         check_regular(path)
         with path.open("rb") as file:
             start = file.read(8)
-        compression = next(
-            (name for mark, name in PACKED.items() if start.startswith(mark)), ""
-        )
+        packings = [name for mark, name in PACKED.items() if start.startswith(mark)]
+        compression = packings[0] if packings else ""
         read = partial(_content, path, compression, is_whole=is_whole)
         text = partial(_text_table, compression=compression, read=read)
-        opened = next(
-            (opened for mark, opened in FORMATS.items() if start.startswith(mark)), text
-        )
-        table = (torch_table if path.suffix.lower() in (".pt", ".pth") else opened)(path)
+        formats = [known for mark, known in FORMATS.items() if start.startswith(mark)]
+        opened = formats[0] if formats else text
+        if path.suffix.lower() in (".pt", ".pth"):
+            opened = torch_table
+        table = opened(path)
         check_names(path, table.names)
         return table
 
@@ -87,7 +87,8 @@ def check_names(path: Path, names: Sequence[str]) -> None:
         raise PredictionsError(
             path, Rule("number_of_columns", maximum=MAX_COLUMNS, number=len(names))
         )
-    if (long := max(map(len, names), default=0)) > MAX_NAME:
+    long = max(map(len, names), default=0)
+    if long > MAX_NAME:
         raise PredictionsError(path, Rule("length_of_names", maximum=MAX_NAME, length=long))
     bad = next((name for name in names if has_control(name)), None)
     if bad is not None:
@@ -102,10 +103,10 @@ def _content(path: Path, compression: str, *, is_whole: bool) -> bytes:
     if compression:
         return unpack(path, compression)
     content = path.read_bytes()
-    is_wide = detect_encoding(content[:SNIFFED_BYTES]).startswith(
-        "utf-16"
-    )  # a line end has two bytes there
-    return content if is_whole or is_wide else content[: content.rfind(b"\n") + 1]
+    encoding = detect_encoding(content[:SNIFFED_BYTES])
+    if is_whole or encoding.startswith("utf-16"):  # a line end has two bytes there
+        return content
+    return content[: content.rfind(b"\n") + 1]
 
 
 def _text_table(path: Path, *, compression: str, read: Callable[[], bytes]) -> FileTable:

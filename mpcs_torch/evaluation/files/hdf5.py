@@ -63,13 +63,8 @@ def hdf5_table(path: Path) -> FileTable:
     if kind in SCORES:
         table = {**axes, "score": array(cells)}
     else:
-        table = {
-            **axes,
-            "label": array(["nontarget", "target"]).take(
-                array((cells > 0).astype(np.int64))
-            ),
-        }
-
+        places = (cells > 0).astype(np.int64)
+        table = {**axes, "label": array(["nontarget", "target"]).take(array(places))}
     dialect = MATRIX if kind in SCORES else ""
     return FileTable(
         path,
@@ -114,7 +109,8 @@ def _is_stored(dataset: "h5py.Dataset") -> bool:
 
 def _names(file: "h5py.File", name: str, unpacked: Unpacked) -> list[str]:
     """Return the texts in the dataset ``name``; raise an error for empty and repeated texts."""
-    dataset, names = _dataset(file, name, unpacked), list[str]()
+    dataset = _dataset(file, name, unpacked)
+    names: list[str] = []
     if dataset.dtype.kind in "SO" and dataset.ndim == 1:
         # Many names can refer to one text, which is at most as long as the file is large.
         rows = max(1, FREE_BYTES // Path(file.filename).stat().st_size)
@@ -137,9 +133,9 @@ def _matrix(
             "matrix_of_trials", quoted(name), matrix, shape=shape, kind=kind
         )
     values = np.asarray(matrix[:])
-    return (
-        values.view(np.uint8) if values.dtype.kind == "b" else values
-    )  # damaged files may have bools above 1
+    if values.dtype.kind == "b":  # damaged files may have bools above 1
+        values = values.view(np.uint8)
+    return values
 
 
 def _cells(
@@ -152,24 +148,21 @@ def _cells(
     """
     if kind in SCORES:
         values = _matrix(file, kind, shape, "f", unpacked).astype(np.float64)
-        is_filled = (
-            _matrix(file, MASK, shape, "biu", unpacked) != 0
-            if MASK in file
-            else ~np.isnan(values)
-        )
+        is_filled = ~np.isnan(values)
+        if MASK in file:
+            is_filled = _matrix(file, MASK, shape, "biu", unpacked) != 0
         if np.isnan(values[is_filled]).any():
             raise FileRuleError("number_in_mask", quoted(kind), mask=MASK)
         return is_filled, values
     values = _matrix(file, kind, shape, "biu", unpacked).astype(np.int64)
-    others = (
-        _matrix(file, NONTARGETS, shape, "biu", unpacked).astype(np.int64)
-        if kind == TARGETS
-        else np.zeros(shape, np.int64)
-    )
-    lowest = 0 if kind == TARGETS else -1
-    if (np.minimum(values - lowest, others) < 0).any() or (
-        np.maximum(values, others) > 1
-    ).any():
+    others = np.zeros(shape, np.int64)
+    lowest = -1
+    if kind == TARGETS:
+        others = _matrix(file, NONTARGETS, shape, "biu", unpacked).astype(np.int64)
+        lowest = 0
+    are_low = (values < lowest) | (others < 0)
+    are_high = (values > 1) | (others > 1)
+    if (are_low | are_high).any():
         raise FileRuleError("between", quoted(kind), minimum=lowest, maximum=1)
     if ((values == 1) & (others == 1)).any():
         raise FileRuleError(

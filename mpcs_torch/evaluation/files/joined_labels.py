@@ -33,7 +33,8 @@ def with_labels(
     """
     if reading.labels is None:
         return table, ()
-    other, is_list = open_table(reading.labels), bool(scores)
+    other = open_table(reading.labels)
+    is_list = bool(scores)
     labels = _labels_in(other, reading, () if scores else table.names, of_trials=is_list)
     groups = [
         name for name in reading.columns if name in other.names and name not in table.names

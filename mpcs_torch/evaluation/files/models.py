@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -26,16 +27,18 @@ def side_by_side(readings: Sequence[Roles]) -> list[str]:
     """Return the names of models whose columns stand side by side: what is left of names without common words."""
     if len(readings) < 2:
         return []
-    words, models = list[list[str]](), list[str]()
+    words: list[list[str]] = []
     for roles in readings:
         names = [SEPARATOR.split(name) for name in roles.scores]
         words.append([word for word in names[0] if all(word in name for name in names)])
-    start, end = shared_start(words), shared_start([each[::-1] for each in words])
+    start = shared_start(words)
+    end = shared_start([of_model[::-1] for of_model in words])
     if start and start + end in map(len, words):  # deep_pred beside deep_wide_pred
         start -= 1
-    for each, roles in zip(words, readings, strict=True):
-        own = each[start : len(each) - end]
-        models.append(_between(roles.scores[0], own[0], own[-1]) if own else "")
+    models: list[str] = []
+    for of_model, roles in zip(words, readings, strict=True):
+        rest = of_model[start : len(of_model) - end]
+        models.append(_between(roles.scores[0], rest[0], rest[-1]) if rest else "")
     return models if all(models) and len({*models}) == len(models) else []
 
 
@@ -46,7 +49,8 @@ Source = tuple[FileTable, ReadOptions]
 def _between(name: str, first: str, last: str) -> str:
     """Return ``name`` from the word ``first`` to the word ``last``, with the separators between."""
     words = SEPARATOR.split(name)
-    before, until = words[: words.index(first)], len(words) - words[::-1].index(last)
+    before = words[: words.index(first)]
+    until = len(words) - words[::-1].index(last)
     start = sum(len(word) + 1 for word in before)  # a separator is one character
     return name[start : len("_".join(words[:until]))]
 
@@ -61,17 +65,18 @@ def split_models(table: FileTable, options: ReadOptions) -> dict[str, Source]:
     Raises:
         PredictionsError: If neither is so.
     """
-    models, alone = options.models, options._replace(models=())
+    models = options.models
+    alone = options._replace(models=())
     if not models:
         return {"": (table, options)}
     owners = {
-        name: [each for each in models if _has_words(name, each)] for name in table.names
+        name: [model for model in models if _has_words(name, model)] for name in table.names
     }
-    if not {*models} <= {each for owner in owners.values() for each in owner}:
+    if not {*models} <= {*chain(*owners.values())}:
         column = _column_of(table, models)
         return {model: (_rows_of(table, column, model), alone) for model in models}
     # Of model and model_2, the column model_2_score is that of the longer name.
-    owner = {name: max(each, key=len, default="") for name, each in owners.items()}
+    owner = {name: max(named, key=len, default="") for name, named in owners.items()}
     split = dict[str, Source]()
     for model in models:
         names = [name for name in table.names if owner[name] in ("", model)]

@@ -155,7 +155,8 @@ def tried(facts: Facts, options: ReadOptions, measure: Measure | None) -> list[O
 
 def unstacked(stacked: Rule | InvalidValueError, options: ReadOptions) -> list[ReadOptions]:
     """Return options for a file whose rows repeat by a column: it has models or, if no name says so, groups."""
-    column, ways = stacked.fields["column"], list[ReadOptions]()
+    column = stacked.fields["column"]
+    ways: list[ReadOptions] = []
     if not options.models:
         ids = stacked.fields["ids"]
         ways.append(
@@ -216,14 +217,14 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
     names = [name for name in (roles.scores[0], roles.label) if name is not None]
     words = facts.by_kind(names, "text")
     are_words = len(words) == 2
-    if (
-        are_words
-    ):  # decisions are false and true, and labels A and B, or the other way around
+    # Decisions are false and true, and labels A and B, or the other way around.
+    if are_words:
         words = [name for name in words if not signed_labels(facts.all_texts(name))]
     if code == "disjoint" and len(words) == 1:
         # Or labels are 0 to 3, and decisions A to D, or the other way around.
         classes = tuple(sorted(facts.all_texts(words[0])))
-        for order in (classes, classes[::-1]) if are_words else (classes,):
+        orders = [classes, classes[::-1]] if are_words else [classes]
+        for order in orders:
             yield given._replace(label_column=roles.label, classes=order)
     if code in ("label_gap", "cases", "two_codes"):
         texts = set[str]().union(*map(facts.all_texts, names))

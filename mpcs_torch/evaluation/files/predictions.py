@@ -198,9 +198,8 @@ class Predictions:
             if len(classes) < 2 and not read.is_soft:
                 raise PredictionsError(self.path, Rule("several_classes"))
             target = read.target
-            if (
-                target.ndim != 1
-            ):  # of soft labels, the class that is true to the highest degree
+            # Of soft labels, the class that is true to the highest degree.
+            if target.ndim != 1:
                 target = target.argmax(dim=1)
             is_right = read.scores.squeeze(1) == target
             accuracies[model] = is_right.double().mean().item()

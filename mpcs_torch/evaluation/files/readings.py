@@ -61,10 +61,8 @@ def _turned(facts: Facts, readings: Sequence[Reading]) -> list[Reading]:
     if len(unnamed) != 1 or facts.table.label or facts.options.label_column:
         return []
     [roles] = unnamed
-    if (
-        not {*split_words(str(roles.label))} <= CLASS
-    ):  # another word says what the labels are
-        return []
+    if not {*split_words(str(roles.label))} <= CLASS:
+        return []  # another word says what the labels are
     return [
         turned._replace(roles=turned.roles._replace(label=roles.scores[0]))
         for turned in decided(facts, Labels(roles.scores[0]), str(roles.label), UNNAMED)

@@ -98,9 +98,8 @@ def label_numbers(roles: Roles) -> Callable[[Any], int | None]:
 
     If no two classes differ in case alone, the case of a label does not matter.
     """
-    columns = (
-        roles.scores if roles.form == "columns" else ()
-    )  # labels may also be names of columns
+    # Labels may also be names of columns.
+    columns = roles.scores if roles.form == "columns" else ()
     numbers = {
         name: number
         for names in (columns, roles.classes, roles.called)

@@ -20,18 +20,18 @@ def undo_rounding(scores: Tensor, whole: float) -> tuple[Tensor, str]:
     decimals = rounded_decimals(scores, 2 if whole == 1 else 0) if off.any() else None
     if decimals is None:
         return scores, ""
-    half, sums, rows = 0.5 * 10.0**-decimals, total[off], scores[off]
+    half = 0.5 * 10.0**-decimals
+    sums = total[off]
+    rows = scores[off]
     room = 1e-9 * whole  # for floating-point errors in the sums
     highest = whole + half * (rows > 0).sum(dim=1) + room
-    lowest = max(
-        0.5 * whole, whole - half * scores.shape[1] - room
-    )  # rounding never explains a sum below half
+    # Rounding never explains a sum below half.
+    lowest = max(0.5 * whole, whole - half * scores.shape[1] - room)
     if not ((sums >= lowest) & (sums <= highest)).all():
         return scores, ""
-    rounded = (
-        f"The probabilities are rounded to {decimals} decimals: {len(sums)} rows sum to "
-    )
-    note = f"{rounded}{sums.min():.4g} to {sums.max():.4g}, and were divided by their sum."
+    rounded = f"The probabilities are rounded to {decimals} decimals"
+    between = f"{sums.min():.4g} to {sums.max():.4g}"
+    note = f"{rounded}: {len(sums)} rows sum to {between}, and were divided by their sum."
     return scores.double() * whole / total.unsqueeze(1), note
 
 

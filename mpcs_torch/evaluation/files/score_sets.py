@@ -143,9 +143,8 @@ def chosen_set(facts: Facts, labels: Labels, names: Sequence[str]) -> Roles:
                     number=len(classes),
                 )
             )
-        columns = (
-            named[0] if named else names
-        )  # without names, the order is that of the classes
+        # Without names, the order is that of the classes.
+        columns = named[0] if named else names
         return Roles("columns", columns, tuple(classes))
     for family, numbers in numbered_families(names):
         if len(family) == len(names):

@@ -18,7 +18,8 @@ below each other are recognized in a column that no name calls one of models."""
 
 def refuse_stacked(facts: Facts, roles: Roles, measure: Measure | None) -> None:
     """Raise an error if models seem to stand below each other, so that each sample has several rows."""
-    table, used = facts.table, {*roles.scores, *roles.truth, roles.label}
+    table = facts.table
+    used = {*roles.scores, *roles.truth, roles.label}
     if roles.label is None or facts.options.models or not table.has_names:
         return
     ids = [name for name in facts.free if is_index(name)]
@@ -34,11 +35,8 @@ def refuse_stacked(facts: Facts, roles: Roles, measure: Measure | None) -> None:
     for name in columns:
         groups = read.groups(name, "")
         sizes = groups.codes.bincount().tolist()
-        if (
-            not 2 <= len(sizes) <= MAX_MODELS
-            or len({*sizes}) > 1
-            or any(map(is_gap, groups.names))
-        ):
+        are_alike = 2 <= len(sizes) <= MAX_MODELS and len({*sizes}) == 1
+        if not are_alike or any(map(is_gap, groups.names)):
             continue
         labels, *of_ids = [read.groups(each, "").codes for each in (roles.label, *ids)]
         by_id = dict(zip(ids, of_ids, strict=True))
@@ -60,20 +58,21 @@ def _matched_by(
     Models have equally many rows.
     """
     rows = models.argsort(stable=True).view(int(models.max()) + 1, -1)
-    by_model, size = labels[rows], rows.shape[1]
+    by_model = labels[rows]
+    size = rows.shape[1]
     changes = int((by_model[0].diff() != 0).sum())
-    is_varied = (
-        changes >= len({*by_model[0].tolist()}) > 1
-    )  # sorted labels repeat in balanced folds, too
+    number = len({*by_model[0].tolist()})
+    is_varied = changes >= number > 1  # sorted labels repeat in balanced folds, too
     is_sure = size > 1 and (is_named or (is_varied and size >= MIN_REPEATED))
     is_in_order = bool((by_model == by_model[0]).all())
     if is_sure and is_in_order:
         return []
     for name, of_rows in ids.items():
         sorted_ids, order = of_rows[rows].sort(dim=1)
-        is_same = (sorted_ids == sorted_ids[0]).all() and (
-            by_model.gather(1, order) == by_model[0][order[0]]
-        ).all()
-        if size > 1 and is_same and (sorted_ids[0].diff() > 0).all():
+        sorted_labels = by_model.gather(1, order)
+        are_ids_same = (sorted_ids == sorted_ids[0]).all()
+        are_labels_same = (sorted_labels == sorted_labels[0]).all()
+        are_different = (sorted_ids[0].diff() > 0).all()
+        if size > 1 and are_ids_same and are_labels_same and are_different:
             return [] if is_in_order else [name]
     return None

@@ -84,7 +84,8 @@ def read_trials(
     Raises:
         PredictionsError: If a file cannot be read, its columns are ambiguous or missing, or a value breaks a rule.
     """
-    table, has_list = open_table(path), options.labels is not None
+    table = open_table(path)
+    has_list = options.labels is not None
     given = [] if has_list else ["label_column"]
     table.check_options(options, "by", "cluster", "unit", *given)
     ids: Ids = ()
@@ -132,9 +133,9 @@ def _read(
         raise PredictionsError(
             table.path, Rule("both_kinds_of_trials", missing=missing.removesuffix("s"))
         )
-    columns = (
-        texts if kept.all() else texts.where(kept)
-    )  # a mask makes pyarrow import pandas
+    columns = texts
+    if not kept.all():  # a mask makes pyarrow import pandas
+        columns = texts.where(kept)
     named_by_all = {options.cluster, options.unit}
     groups = {
         name: columns.groups(name, None if name in named_by_all else NO_GROUP)
