@@ -349,6 +349,7 @@ RULES: Mapping[str, str] = {
     "many_labels": "{score!r} is one score, which tells two classes apart, but {column!r} has {labels!t}: the rarest, "
     "{rare!r}, is in {number} rows",
     "no_class": "the labels {labels!t} of {column!r} are none of the classes {classes!t}",
+    "beyond": "{column!r} has numbers below 0 or above 1, which are no probabilities (`mpcs detect` takes any scores)",
     "unordered": "{column!r} does not order the predicted labels {decision!r}: it is no probability of one class",
     "label_gap": (
         "{column!r} has {text!r}, which may be a missing value or a class: --missing drop, or --classes names all"
@@ -380,6 +381,9 @@ RULES: Mapping[str, str] = {
     "arrow_file": "is an arrow file, which is not read: write it as parquet",
     "named_records": "must contain records with names of columns",
     "tensors_by_name": "must contain a dictionary with tensors, such as preds and target",
+    "splits": "{column!r} has rows of {names!t}, measured together (--by measures each)",
+    "object_arrays": "has only arrays of Python objects, {names!l}: save numbers with a dtype of numbers, and texts "
+    "with astype('U')",
     "array_of_numbers": "must contain an array (N,) or (N, C) of numbers, but has {shapes}",
     "given_twice": "is given twice, but each model must have a file of its own",
     "rows": "has no rows",

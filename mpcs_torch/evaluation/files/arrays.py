@@ -123,6 +123,8 @@ def _arrays_table(
     sizes = {
         name: np.prod(shapes[name]) for name in plain_arrays if len(shapes[name]) in (1, 2)
     }
+    if not sizes and other and not shapes:
+        raise PredictionsError(path, Rule("object_arrays", names=other))
     if not sizes:
         raise PredictionsError(path, Rule("array_of_numbers", shapes=shapes))
     rows = shapes[max(sizes, key=lambda name: sizes[name])][0]

@@ -6,9 +6,9 @@ from typing import Any
 
 from mpcs_torch.errors import Rule, numbered_families
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text
-from mpcs_torch.evaluation.files.roles import Reading, Roles
+from mpcs_torch.evaluation.files.roles import Reading, Roles, label_numbers
 from mpcs_torch.evaluation.files.tables import to_number
-from mpcs_torch.evaluation.files.words import is_positive, signed_labels
+from mpcs_torch.evaluation.files.words import is_negated, is_positive, signed_labels
 
 MAX_ORDERED = 3
 """The maximum number of classes whose orders are all listed."""
@@ -28,8 +28,9 @@ def call_classes(
     is_unnamed = facts.class_names is None and (
         roles.form == "lists" or not facts.table.has_names
     )
+    number = label_numbers(roles)
     others = [
-        name for name in columns if is_unnamed or not facts.labels(name) <= {*roles.classes}
+        name for name in columns if is_unnamed or None in map(number, facts.labels(name))
     ]
     if not others:
         yield reading
@@ -61,7 +62,7 @@ def call_classes(
     # If only some labels are no classes, reading the rows names these; and decisions may be more than classes.
     is_decided = roles.form == "decisions"
     texts = facts.labels(others[0], in_all=is_decided)
-    is_known = not numbered and not is_unnamed and not texts.isdisjoint(roles.classes)
+    is_known = not numbered and not is_unnamed and {*map(number, texts)} != {None}
     may_be_further = is_decided and (bool(numbered) or facts.is_written)
     if not ways and (is_known or may_be_further):
         yield reading
@@ -124,8 +125,10 @@ def _orders(
         is_positive_last = [*map(is_positive, order.classes)] == [False, True]
         if is_positive_last and ("0", "1") in names:  # 1 is yes
             return [order], False
-    if len(roles.classes) == 2:
-        return [turned, roles], True
+    if len(roles.classes) == 2:  # more likely, 1 is what 0 is not
+        return sorted(
+            [roles, turned], key=lambda order: not is_negated(order.classes[0])
+        ), True
     return [roles], True
 
 

@@ -19,6 +19,7 @@ from mpcs_torch.evaluation.files.words import (
     PREDICTED,
     TRUE,
     plain,
+    shorter_names,
     split_words,
     stem,
 )
@@ -57,6 +58,8 @@ def decision_columns(
             or (is_worded and (label is None or facts.texts(name) & facts.texts(label)))
         ):
             named.append(name)
+    if not named and facts.table.joined and len(names) == 1:
+        named = columns  # the labels are in the other file
     if not named and label is not None:
         # What the names of scores say beside words such as score: lr of lr_score.
         of_scores = {stem(other, PREDICTED) for other in names if _is_of_score(other)}
@@ -76,7 +79,11 @@ def decision_columns(
             or {*split_words(name)} ^ of_label == {"expected", "actual"}
         )
     )
-    return [*found, *((name, UNNAMED) for name in islice(alike, MAX_ALIKE))]
+    by_value = [*islice(alike, MAX_ALIKE)]
+    # Where a column is called as the label with more words, in any language, the others are features.
+    own_words = tuple(split_words(label))
+    twins = [name for name in by_value if own_words in shorter_names(name)]
+    return [*found, *((name, UNNAMED) for name in twins or by_value)]
 
 
 def _is_of_score(name: str) -> bool:
@@ -94,19 +101,24 @@ def _is_scored(
 
 
 def _is_alike(facts: Facts, name: str, label: str) -> bool:
-    """Return whether a column has the values of the labels, or texts among them, but not the same in each row.
+    """Return whether a column has the values of the labels: the same in some rows, but not in all.
 
-    A column of a few classes in the first rows may have all classes in all rows.
+    A column of a few classes in the first rows may have all classes in all rows. Texts may be some of the labels; and a
+    model may predict a class that the labels lack.
     """
     own, texts = facts.labels(name), facts.labels(label)
-    if facts.columns[name].labels == facts.columns[label].labels:
+    pairs = [*zip(facts.columns[name].labels, facts.columns[label].labels, strict=True)]
+    equal = sum(one == other for one, other in pairs)
+    if equal in (0, len(pairs)):
         return False
     if own == texts or not own & texts:
         return own == texts
-    if facts.kind(name) == "text":
-        own, texts = facts.all_texts(name), facts.all_texts(label)
-        return len(own) > 1 and own <= texts
-    return own < texts and facts.all_texts(name) == facts.all_texts(label)
+    own = facts.labels(name, in_all=True)
+    texts = facts.labels(label, in_all=True)
+    if facts.kind(name) == "text" and len(own) > 1 and own <= texts:
+        return True
+    are_most_shared = 2 * len(own & texts) >= len(own | texts)
+    return are_most_shared and len(own) >= len(texts) > 1
 
 
 def decided(

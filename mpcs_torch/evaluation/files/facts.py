@@ -115,10 +115,17 @@ class Facts:
             used.update(WRITTEN[1:])
         self.free = [name for name in table.names if name not in used]
 
-    def asked(self, options: ReadOptions, table: FileTable) -> "Facts":
-        """Return the facts under other ``options``, of ``table``: this table, or a model's part of it."""
-        columns = None
-        if table.load is self.table.load:
+    def asked(
+        self,
+        options: ReadOptions,
+        table: FileTable,
+        columns: Mapping[str, ColumnFacts] | None = None,
+    ) -> "Facts":
+        """Return the facts under other ``options``, of ``table``: this table, or a model's part of it.
+
+        The facts of the columns are those of this table, unless others are given.
+        """
+        if columns is None and table.load is self.table.load:
             columns = {name: self.columns[name] for name in table.names}
         return Facts(
             table,
@@ -129,6 +136,12 @@ class Facts:
             of_trials=self.of_trials,
             columns=columns,
         )
+
+    def of_all(self) -> "Facts":
+        """Return the facts that rows from the whole file show: files may be sorted, so that the first rows mislead."""
+        values = self.table.peek(of_all=True)
+        columns = {name: ColumnFacts(of_name) for name, of_name in values.items()}
+        return self.asked(self.options, self.table, columns)
 
     def kind(self, name: str) -> Kind:
         """Return the kind of values in a column."""

@@ -264,6 +264,11 @@ def _xlsx_table(path: Path) -> FileTable:
             rows.append(row)
     if not rows:
         raise PredictionsError(path, Rule("rows_in_sheet"))
+    filled_cells = [len([cell for cell in row if cell is not None]) for row in rows]
+    titles = 0
+    while filled_cells[titles] == 1 < max(filled_cells):
+        titles += 1
+    rows = rows[titles:]
     has_names = has_header([*map(_texts_in, rows[: SNIFFED_ROWS + 1])], ",")
     if has_names:
         header, *rows = rows
@@ -274,9 +279,13 @@ def _xlsx_table(path: Path) -> FileTable:
     else:
         names = unnamed(max(map(len, rows)))
     records = [dict(zip(names, row, strict=False)) for row in rows]
-    return _records_table(
-        path, names, records, has_names=has_names, dialect="" if has_names else "no header"
-    )
+    unusual = []
+    if titles:
+        unusual.append("below a title")
+    if not has_names:
+        unusual.append("no header")
+    dialect = ", ".join(unusual)
+    return _records_table(path, names, records, has_names=has_names, dialect=dialect)
 
 
 def _texts_in(row: Sequence[Any]) -> list[str]:

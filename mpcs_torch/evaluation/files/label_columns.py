@@ -18,11 +18,14 @@ from mpcs_torch.evaluation.files.words import (
     PREDICTED,
     TRUE,
     TRUTH,
+    has_prediction,
     is_index,
     is_label,
     is_predicted,
     named_as,
     plain,
+    shorter_names,
+    split_words,
     stem,
     target_or_not,
 )
@@ -125,10 +128,26 @@ def _by_value(facts: Facts, free: Sequence[str]) -> list[str]:
         ]
     if not facts.table.has_names:
         return facts.by_kind(free, "whole", "text")
-    columns = [
-        name for name in facts.by_kind(free, "text", "whole") if not is_predicted(name)
+    # An output may be the right one, if another column is called a prediction.
+    predicted = [name for name in free if has_prediction(name)] or [
+        *filter(is_predicted, free)
     ]
-    return [name for name in columns if not facts.is_counter(name)]
+    columns = [
+        name
+        for name in facts.by_kind(free, "text", "whole")
+        if name not in predicted and not facts.is_counter(name)
+    ]
+    # First those of which another column has the name and more words, in any language, and the same values.
+    longer = defaultdict[tuple[str, ...], list[str]](list)
+    for name in columns + predicted:
+        for words in shorter_names(name):
+            longer[words].append(name)
+
+    def has_no_twin(name: str) -> bool:
+        twins = longer[tuple(split_words(name))]
+        return not any(facts.texts(twin) == facts.texts(name) for twin in twins)
+
+    return sorted(columns, key=has_no_twin)
 
 
 def _has_targets(facts: Facts, name: str) -> bool:

@@ -12,7 +12,7 @@ from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings, meaning
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.tables import is_gap
-from mpcs_torch.evaluation.files.words import MODELS, plain, signed_labels
+from mpcs_torch.evaluation.files.words import MODELS, is_negated, plain, signed_labels
 
 MAX_OFFERS, MAX_TRIED = 6, 12
 """The maximum numbers of commands that an error names, and of readings that are tried for them."""
@@ -32,14 +32,20 @@ class Measured(NamedTuple):
     def __str__(self) -> str:
         several = len(self.values) > 1
         values = [
-            f"{name if several else ''} {value:.2f}".strip()
+            f"{name if several else ''} {_decimals(value)}".strip()
             for name, value in self.values.items()
         ]
         rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
         return f"{self.metric} {', '.join(values)} of {rows}; {self.meaning}"
 
 
-Measure = Callable[[ReadOptions], Measured]
+def _decimals(value: float) -> str:
+    """Return a number with two decimals, or with four if these say more, as among models that are right in 99.9 %."""
+    text = f"{value:.2f}"
+    return text if abs(value - float(text)) < 5e-5 else f"{value:.4f}"
+
+
+Measure = Callable[[Facts, ReadOptions], Measured]
 """A function that reads all rows of a file by other options; it raises a PredictionsError if they cannot be read."""
 
 
@@ -142,7 +148,7 @@ def tried(facts: Facts, options: ReadOptions, measure: Measure | None) -> list[O
     if measure is None:
         return []
     try:
-        measured = measure(options)
+        measured = measure(facts, options)
     except UnclearFileError as error:
         ways = unstacked(error.rule, options) if error.code == "stacked" else []
         return [offer for way in ways for offer in tried(facts, way, measure)]
@@ -222,8 +228,13 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         words = [name for name in words if not signed_labels(facts.all_texts(name))]
     if code == "disjoint" and len(words) == 1:
         # Or labels are 0 to 3, and decisions A to D, or the other way around.
-        classes = tuple(sorted(facts.all_texts(words[0])))
-        orders = [classes, classes[::-1]] if are_words else [classes]
+        texts = facts.all_texts(words[0])
+        classes = signed_labels(texts) or tuple(
+            sorted(texts, key=lambda text: (not is_negated(text), text))
+        )
+        orders = [classes]
+        if len(classes) == 2 and not signed_labels(texts):
+            orders.append(classes[::-1])
         for order in orders:
             yield given._replace(label_column=roles.label, classes=order)
     if code in ("label_gap", "cases", "two_codes"):

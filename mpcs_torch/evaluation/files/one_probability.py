@@ -42,8 +42,9 @@ def probabilities(
         if {*split_words(name)} & NO_PROBABILITY:
             continue
         strength = name_strength(facts, labels, name)
-        is_in_range = is_in_unit(facts, name) or _is_percent(facts, name)
-        is_possible = is_binary and facts.kind(name) == "number" and is_in_range
+        is_possible = (
+            is_binary and facts.kind(name) == "number" and _is_in_range(facts, name)
+        )
         if strength > UNNAMED or is_possible:
             yield from of_one_class(facts, labels, name, strength, decisions)
 
@@ -67,6 +68,10 @@ def of_one_class(
         if broken is not None:
             yield Reading(roles, strength, broken=broken)
             return
+    # Predicted labels can be measured instead; without them, reading the rows names the first score beyond the range.
+    if decisions and not facts.options.from_logits and not _is_in_range(facts, name):
+        yield Reading(roles, strength, broken=Rule("beyond", column=name))
+        return
     doubt = doubt or _above_half(facts, roles, label)
     beside = paired_decision(name, decisions)
     shown = [0, 1] if beside is None else _shown_classes(facts, roles, beside)
@@ -109,6 +114,11 @@ def name_strength(facts: Facts, labels: Labels, name: str) -> int:
     is_worded = facts.kind(name) == "number" and bool(words & POSITIVE)
     is_usual = plain(name) in usual or of_label or bool(facts.named_class(name, classes))
     return PROBABILITY if is_usual or is_worded else UNNAMED
+
+
+def _is_in_range(facts: Facts, name: str) -> bool:
+    """Return whether the numbers of a column in the first rows may be probabilities, or percentages."""
+    return is_in_unit(facts, name) or _is_percent(facts, name)
 
 
 def _is_percent(facts: Facts, name: str) -> bool:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from mpcs_torch.concern.checks import MAX_CLASSES
 from mpcs_torch.errors import Rule, listed, quoted, span
+from mpcs_torch.evaluation.files.decision_columns import CLASS
 from mpcs_torch.evaluation.files.facts import Facts, nominal_sum
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.joined_labels import with_labels
@@ -33,6 +34,7 @@ from mpcs_torch.evaluation.files.tables import (
     to_number,
     to_text,
 )
+from mpcs_torch.evaluation.files.words import split_words
 from mpcs_torch.evaluation.rows import checked_scores
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
@@ -54,6 +56,8 @@ COLUMN_OPTIONS: Sequence[str] = (
     "cost_columns",
 )
 """The options that name columns of a file; the first may name one of the file of labels."""
+MIN_UNLIKELY = 20
+"""The minimum number of rows that are seldom all right, or all wrong."""
 NO_LABEL = -100
 """The number that replaces a missing label: the default ``ignore_index`` of PyTorch's losses."""
 
@@ -145,7 +149,7 @@ class Predictions:
             others = [*self.texts, *self._numbers]
             known = self.table, self.reading, class_names, others
             facts = Facts(*known, needs_labels=needs_labels)
-            measure = partial(self._measured, facts)
+            measure = self._measured
         self.roles = choose(facts, measure)
         self._check_classes()
         if facts.class_names is None:
@@ -338,7 +342,7 @@ class Predictions:
         probs = scores
         if not is_decided:
             probs, target = self._checked(scores, target, read)
-        self._note_impossible(scores, probs, target)
+        self._note_unlikely(scores, probs, target)
         dropped = int((~kept).sum())
         if dropped:
             rows = "1 row" if dropped == 1 else f"{dropped} rows"
@@ -351,9 +355,29 @@ class Predictions:
         rows_read = PredictedRows(row_numbers, probs, target, read._replace(columns=others))
         return scores, rows_read
 
-    def _note_impossible(self, scores: Tensor, probs: Tensor, target: Tensor) -> None:
-        """Note in how many rows the label has the probability 0, which makes the cross entropy infinite."""
-        if self.decides or target.ndim != 1 or (target == NO_LABEL).any():
+    def _note_unlikely(self, scores: Tensor, probs: Tensor, target: Tensor) -> None:
+        """Note labels that are all right, or all wrong; and in how many rows they have the probability 0.
+
+        Such probabilities make the cross entropy infinite.
+        """
+        if target.ndim != 1 or (target == NO_LABEL).any():
+            return
+        is_decided = self.roles.form == "decisions"
+        most = probs.squeeze(1) if is_decided else highest_class(probs)[1]
+        is_right = most == target
+        label = str(self.roles.label)
+        is_many = len(target) >= MIN_UNLIKELY
+        may_be_predicted = not is_decided and {*split_words(label)} <= CLASS
+        if is_many and may_be_predicted and is_right.all():
+            self.notes.append(
+                f"The label is the most probable class in all {len(target)} rows: does {quoted(label)} have predicted "
+                "labels?"
+            )
+        if is_many and not is_right.any():
+            self.notes.append(
+                f"None of the {len(target)} rows is right: are they a list of errors, or are classes in another order?"
+            )
+        if self.decides:
             return
         number = int((probs.gather(1, target.unsqueeze(1)) == 0).sum())
         if number:

@@ -17,6 +17,7 @@ from mpcs_torch.evaluation.files.stacked_models import refuse_stacked
 from mpcs_torch.evaluation.files.tables import Kind, to_text
 from mpcs_torch.evaluation.files.words import (
     LABELS,
+    SPLITS,
     TOTAL_NAMES,
     is_label,
     named_as,
@@ -51,6 +52,10 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
         raise UnclearFileError(facts.table.path, other)
     readings = find_readings(facts)
     chosen = clear_readings(readings)
+    if len(chosen) != 1 and measure is not None:
+        facts = facts.of_all()
+        readings = find_readings(facts)
+        chosen = clear_readings(readings)
     if len(chosen) != 1:
         error = _unclear(facts, readings, chosen, measure)
         named = [reading for reading in readings if reading.strength > UNNAMED]
@@ -65,16 +70,22 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
     refuse_stacked(facts, roles, measure)
     used = {*roles.scores, *roles.truth, roles.label}
     unused = [name for name in facts.free if name not in used]
+    remarks = [
+        str(Rule("splits", column=name, names=sorted(facts.all_texts(name))))
+        for name in facts.by_kind(unused, "text")
+        if {*map(str.lower, facts.texts(name))} <= SPLITS and len(facts.all_texts(name)) > 1
+    ]
+    roles = roles._replace(remarks=remarks)
     first = facts.matrix(roles.scores)
     if roles.form == "decisions":
-        codes = ("sums", "unordered")
+        codes = ("sums", "unordered", "beyond")
         failed = [
             one
             for one in readings
             if one.broken and one.broken.code in codes and not {*one.roles.scores} & used
         ]
         for one in failed[:1]:  # the remark names its columns
-            roles = roles._replace(remarks=[str(one.broken)])
+            roles = roles._replace(remarks=[*remarks, str(one.broken)])
             unused = [name for name in unused if name not in one.roles.scores]
         return roles._replace(unused=unused, first_scores=first)
     decisions = [
@@ -121,15 +132,23 @@ def _problem(facts: Facts, ranked: Sequence[Reading]) -> Rule:
         return named[0].broken
     if facts.of_trials and MATRIX in facts.table.dialect:
         return Rule("labels_of_matrix")
-    for name in facts.by_kind(facts.free, "nested"):
-        value = next(filter(None, facts.columns[name].labels))
-        return Rule("nested", column=name, value=value)
     labels = label_candidates(facts) if facts.needs_labels else [Labels()]
     codes = ("no_labels", "no_scores")
     if facts.of_trials:
         codes = ("no_trial_labels", "no_trial_scores")
     has_labels = any(each.is_named or facts.of_trials for each in labels)
+    nested = _nested(facts)
+    if nested and has_labels:  # the scores may be in it
+        return nested[0]
     return Rule(codes[has_labels])
+
+
+def _nested(facts: Facts) -> list[Rule]:
+    """Return the problem with each column of lists or dictionaries, which has no role."""
+    return [
+        Rule("nested", column=name, value=next(filter(None, facts.columns[name].labels)))
+        for name in facts.by_kind(facts.free, "nested")
+    ]
 
 
 def _order(reading: Reading, chosen: Sequence[Reading]) -> tuple[bool, int, bool]:
@@ -156,7 +175,8 @@ def _described(facts: Facts, ranked: Sequence[Reading], problem: Rule) -> list[o
     if lacking and facts.table.has_names:
         lines.append(f"there is no column for {listed(lacking, 5)}")
     known = [problem]
-    for rule in [one.broken for one in ranked if one.broken is not None][:3]:
+    broken = [one.broken for one in ranked if one.broken is not None]
+    for rule in [*broken[:3], *_nested(facts)[:1]]:
         if rule not in known:
             known.append(rule)
     options = "--label-column, --score-columns, --decision-column and --classes"

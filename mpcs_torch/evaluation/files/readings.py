@@ -174,7 +174,11 @@ def _with_truth(facts: Facts, reading: Reading, truth: Mapping[str, str]) -> Rea
     roles = reading.roles
     columns = [*truth.values()]
     if len(columns) == 1 and facts.kind(columns[0]) == "list":
-        return reading._replace(roles=roles._replace(truth=columns))
+        size = facts.width(columns[0])
+        broken = reading.broken
+        if size != len(roles.classes):
+            broken = Rule("other_truth", truth=columns * size, classes=roles.classes)
+        return reading._replace(roles=roles._replace(truth=columns), broken=broken)
     in_order = []
     for name, column in zip(roles.classes, roles.scores, strict=False):
         # Soft labels may be named after the class, or after the column of its score.

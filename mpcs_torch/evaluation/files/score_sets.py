@@ -19,11 +19,13 @@ from mpcs_torch.evaluation.files.facts import (
 from mpcs_torch.evaluation.files.label_columns import Labels
 from mpcs_torch.evaluation.files.roles import CLASS_SCORES, Reading, Roles
 from mpcs_torch.evaluation.files.tables import to_number, to_text
-from mpcs_torch.evaluation.files.words import POSITIVE, plain, split_words
+from mpcs_torch.evaluation.files.words import POSITIVE, ROW_NAMES, plain, split_words
 
 SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
 """Words that may stand before or after the class name in the name of a column of scores, such as ``prob_red``."""
 PREFIX = re.compile("prediction|prob|score", re.IGNORECASE)
+MAX_NEIGHBOURS = 50
+"""The maximum number of columns among which neighbours are sought that sum to 1."""
 MIN_FALLING = 20
 """The minimum number of lists, each of falling scores, that are taken for those of the best classes of each row."""
 
@@ -168,7 +170,11 @@ def is_in_unit(facts: Facts, name: str) -> bool:
 def _column_sets(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[Roles]:
     """Yield each set of columns that names, or a common range of values, mark as the scores of the classes."""
     no_scores = {"distance", "dist", "loss"}
-    names = [name for name in names if no_scores.isdisjoint(split_words(name))]
+    names = [
+        name
+        for name in names
+        if no_scores.isdisjoint(split_words(name)) and not name.startswith(ROW_NAMES)
+    ]
     # The scores of a class may be missing in the first rows.
     known = facts.by_kind(names, "number", "whole", "empty")
     numeric = facts.by_kind(names, "number", "whole")
@@ -211,13 +217,30 @@ def _sets_by_names(
             yield Roles("columns", scores, tuple(class_of[name] for name in scores))
     in_unit = [name for name in facts.by_kind(numeric, "number") if is_in_unit(facts, name)]
     known = {frozenset(columns) for columns in families}
-    for group in [numeric, in_unit, *_with_common_word(numeric)]:
+    for group in [numeric, in_unit, *_with_common_word(numeric), *_runs(facts, numeric)]:
         if len(group) < 2:
             continue
         called = _class_names(group, words)
         # A family such as grade0, grade1 has numbered classes, unless the labels are these names.
         if frozenset(group) not in known or (words and words <= {*called}):
             yield Roles("columns", tuple(group), called)
+
+
+def _runs(facts: Facts, names: Sequence[str]) -> Iterator[list[str]]:
+    """Yield neighbouring columns among ``names`` whose scores sum to 1 or 100 in each row; the longest from each."""
+    names = names[:MAX_NEIGHBOURS]
+    matrix = facts.matrix(names) if names else np.empty((0, 0))
+    if not len(matrix):
+        return
+    before = np.cumsum(np.pad(matrix, ((0, 0), (1, 0))), axis=1)
+    for start in range(len(names) - 1):
+        for end in range(len(names), start + 1, -1):
+            sums = before[:, end] - before[:, start]
+            scores = matrix[:, start:end]
+            may_be_scores = scores.min() >= 0 and (scores % 1 != 0).any()
+            if may_be_scores and nominal_sum(sums, end - start) is not None:
+                yield [*names[start:end]]
+                break
 
 
 def _by_known_class(

@@ -57,8 +57,6 @@ class ReadColumns(NamedTuple):
     columns: dict[str, Column]
     kept: NDArray[np.bool_] | None = None
     """A mask over the rows of the file, True for the rows in ``columns``. Default: all rows."""
-    decimal: str = "."
-    """The decimal mark of numbers that are stored as text."""
 
     @property
     def rows(self) -> int:
@@ -124,10 +122,6 @@ class ReadColumns(NamedTuple):
 
         values = self.single(name)
         if is_string(values.type):
-            if self.decimal == ",":
-                values = compute.replace_substring_regex(
-                    values, DECIMAL_COMMA.pattern, r"\1.\2"
-                )
             with suppress(pyarrow.ArrowInvalid):
                 # If this fails, go on with the texts: Python, below, accepts more of them as numbers.
                 values = compute.ascii_trim_whitespace(values).cast(pyarrow.float64())
@@ -262,24 +256,29 @@ class FileTable:
         In a text file, the columns ``numbers`` are read as numbers if possible.
         """
         with reading(self.path):
-            return ReadColumns(
-                self.path,
-                self.load([*dict.fromkeys(names)], numbers, rows),
-                decimal=self.decimal,
-            )
+            columns = self.load([*dict.fromkeys(names)], numbers, rows)
+            if self.decimal == ",":
+                columns = {name: with_points(column) for name, column in columns.items()}
+            return ReadColumns(self.path, columns)
 
-    def peek(self) -> dict[str, list[Any]]:
-        """Return the first values of each column: `PEEKED_ROWS` at most. In an array (N, C), a value is a list."""
+    def peek(self, *, of_all: bool = False) -> dict[str, list[Any]]:
+        """Return some values of each column, of `PEEKED_ROWS` rows at most: the first ones or, ``of_all``, some of all.
+
+        In an array (N, C), a value is a list.
+        """
         rows_in_limit = PEEKED_VALUES // max(1, len(self.names))
-        rows = min(PEEKED_ROWS, max(1, rows_in_limit))
-        read = self.read(self.names, rows=rows)
-        values = {name: column[:rows].tolist() for name, column in read.columns.items()}
-        if self.decimal == ",":
-            for column in values.values():
-                for place, value in enumerate(column):
-                    if isinstance(value, str):
-                        column[place] = DECIMAL_COMMA.sub(r"\1.\2", value)
-        return values
+        most = min(PEEKED_ROWS, max(1, rows_in_limit))
+        read = self.read(self.names, rows=None if of_all else most)
+        rows = min(most, read.rows)
+        places = np.arange(rows)
+        if of_all:
+            places = np.linspace(0, max(0, read.rows - 1), rows).astype(np.int64)
+        return {
+            name: column[places].tolist()
+            if isinstance(column, Tensor)
+            else column.take(places).tolist()
+            for name, column in read.columns.items()
+        }
 
     def check_columns(self, names: Sequence[str | None], option: str) -> None:
         """Raise an error if a column in ``names`` is missing. The message names the command's ``option``."""
@@ -301,6 +300,16 @@ class FileTable:
     def names_in_file(self) -> list[str]:
         """The names of the columns of the file itself."""
         return [name for name in self.names if name not in self.joined]
+
+
+def with_points(column: Column) -> Column:
+    """Return a column with decimal points where texts are numbers with decimal commas."""
+    from pyarrow import compute
+    from pyarrow.types import is_string
+
+    if isinstance(column, Tensor) or not is_string(column.type):
+        return column
+    return compute.replace_substring_regex(column, DECIMAL_COMMA.pattern, r"\1.\2")
 
 
 def without_decimals(values: Column) -> Column:

@@ -1,7 +1,6 @@
 """Read the trials of a detector: scores, with labels (target or non-target) from the same or another file."""
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -95,7 +94,7 @@ def read_trials(
         table, ids = with_labels(table, options, scores)
         options = options._replace(score_columns=scores)  # no label is a score
     facts = Facts(table, options, of_trials=True)
-    roles = choose(facts, partial(_measured, facts))
+    roles = choose(facts, _measured)
     naming = [ids] if named and ids else []
     if named and not has_list:
         naming = trial_ids(table, [*roles.scores, str(roles.label)], options)

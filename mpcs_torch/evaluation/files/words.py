@@ -6,6 +6,9 @@ from typing import Any
 
 _SEPARATORS = re.compile(r"[\W_]+")  # letters with accents are letters
 _CAPITAL = re.compile(r"(?<=[a-z][a-z])(?=[A-Z])")  # AnomalyScore, but neither pH nor yTrue
+_ENDING = re.compile(
+    r"(?<=[a-z]{3})(?=(?:predictions?|probability|truth)$)"
+)  # winprobability
 _OTHER = re.compile(r"[^0-9a-z+\-]+")
 
 
@@ -61,6 +64,8 @@ MODELS = _words(
     "model models method classifier algorithm system setting config configuration experiment architecture"
 )
 """The usual names of a column that says which model made the prediction of a row."""
+SPLITS = _words("train training val valid validation test testing dev eval holdout")
+"""The usual names of the parts of a dataset, one of which a file of predictions should have."""
 MISSING = _words("na nan n/a null none nil - . #n/a <na> ? 1:?")
 """Words that mean a missing value, unless a class has this name."""
 CLASS_NAMES = _words("classes classnames labelnames labelsnames targetnames names")
@@ -89,9 +94,13 @@ WRITTEN = (DECISION, "risk", "cost", "reason", "best")
 
 
 def split_words(name: str) -> list[str]:
-    """Split ``name`` at other characters than letters and digits, and before capitals; return words in lower case."""
+    """Split ``name`` at other characters than letters and digits, and before capitals; return words in lower case.
+
+    Words such as ``winprobability`` are two.
+    """
     parted = _CAPITAL.sub(" ", name)
-    return [word for word in _SEPARATORS.split(parted.lower()) if word]
+    words = _SEPARATORS.split(parted.lower())
+    return " ".join(_ENDING.sub(" ", word) for word in words).split()
 
 
 def plain(name: str) -> str:
@@ -124,9 +133,13 @@ def is_person(name: str) -> bool:
     return len(words) == 1 and words[0].removesuffix("s") in PERSONS
 
 
+ROW_NAMES = ("Unnamed: 0", "__index_level_")
+"""With what the names begin that columns of row numbers have when nobody names them."""
+
+
 def is_index(name: str) -> bool:
     """Return whether ``name`` is usual for a column of ids or of row numbers, or missing in the first column."""
-    return plain(name) in IDS or name.startswith(("Unnamed: 0", "__index_level_"))
+    return plain(name) in IDS or name.startswith(ROW_NAMES)
 
 
 def is_column_name(name: str) -> bool:
@@ -141,12 +154,24 @@ def is_label(name: str) -> bool:
 
 def is_predicted(name: str) -> bool:
     """Return whether ``name`` is usual for predicted labels, or has a word in `PREDICTION`."""
-    return plain(name) in DECISIONS or not PREDICTION.isdisjoint(split_words(name))
+    return plain(name) in DECISIONS or has_prediction(name)
+
+
+def has_prediction(name: str) -> bool:
+    """Return whether ``name`` has a word in `PREDICTION`."""
+    return not PREDICTION.isdisjoint(split_words(name))
 
 
 def named_as(names: Sequence[str], words: frozenset[str]) -> list[str]:
     """Return the names whose `plain` form is among ``words``."""
     return [name for name in names if plain(name) in words]
+
+
+def shorter_names(name: str) -> list[tuple[str, ...]]:
+    """Return the words with which ``name`` begins or ends, but not all: ``died`` and ``predit`` of ``died_predit``."""
+    words = tuple(split_words(name))
+    sizes = range(1, len(words))
+    return [words[:size] for size in sizes] + [words[-size:] for size in sizes]
 
 
 def stem(name: str, words: frozenset[str] = frozenset()) -> tuple[str, ...]:
@@ -162,6 +187,11 @@ def is_positive(value: str) -> bool | None:
     if text in POSITIVE_CLASS:
         return True
     return False if text in NEGATIVE_CLASS else None
+
+
+def is_negated(text: str) -> bool:
+    """Return whether a label says that something is not so, as ``not_hateful`` does."""
+    return split_words(text)[:1] in (["not"], ["non"], ["no"])
 
 
 def signed_labels(texts: Collection[str]) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from mpcs_torch.evaluation.files.formats import check_names, open_text
 from mpcs_torch.evaluation.files.reading import PredictionsError
 from mpcs_torch.evaluation.files.row_ids import PAIR, RowIds
 from mpcs_torch.evaluation.files.tables import (
-    DECIMAL_COMMA,
     Column,
     FileTable,
     ReadColumns,
@@ -105,27 +104,24 @@ def _columns_for(suffix: str, table: FileTable, read: ReadColumns) -> Columns:
     """Return the columns of ``table`` with the types that they get in a format: those of the file, or as read."""
     if suffix == ".parquet" and table.load_types is not None:
         return dict(zip(table.names, table.load_types().columns, strict=True))
+    as_written = read.columns
+    if table.decimal == ",":  # reading makes points of them
+        as_written = table.load(table.names, (), None)
     if suffix == ".parquet" and table.decimal == ",":
-        return {name: _with_points(read, name) for name in table.names}
+        return {name: _as_numbers(read, name, as_written[name]) for name in table.names}
     if suffix in ARRAYS and table.classes:
-        return {CLASSES: [*table.classes], **read.columns}
+        return {CLASSES: [*table.classes], **as_written}
     if suffix in WRITERS:
-        return read.columns
-    return {name: without_decimals(values) for name, values in read.columns.items()}
+        return as_written
+    return {name: without_decimals(values) for name, values in as_written.items()}
 
 
-def _with_points(read: ReadColumns, name: str) -> Column:
+def _as_numbers(read: ReadColumns, name: str, as_written: Column) -> Column:
     """Return a column of a file with decimal commas as numbers, if all its values are numbers and one has a comma."""
-    from pyarrow import compute
-
-    texts = read.columns[name]
-    has_comma = compute.any(
-        compute.match_substring_regex(texts, DECIMAL_COMMA.pattern)
-    ).as_py()
-    if has_comma:
+    if not read.columns[name].equals(as_written):
         with suppress(PredictionsError):
             return torch.from_numpy(read.numbers(name))
-    return texts
+    return as_written
 
 
 def check_copy(table: FileTable, out: Path) -> None:

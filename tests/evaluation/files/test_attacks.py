@@ -47,6 +47,42 @@ READ: dict[str, tuple[str, dict[str, Any], float]] = {
         0.667,
     ),
     "p.csv: all rows of a test set": ("all_labels,all_preds\n1,1\n0,1\n0,0\n", {}, 0.667),
+    "p.csv: a fraction after row 100": (
+        "y_true,y_pred\n" + "1,1\n0,0\n" * 60 + "1,0.4\n",
+        {},
+        0.992,
+    ),
+    "p.csv: sorted by a probability": (
+        "label,risk_score\n"
+        + "".join(f"{int(n % 4 != 0)},{1 - n / 300:.3f}\n" for n in range(300)),
+        {},
+        0.497,
+    ),
+    "p.csv: labels of another case in sorted rows": (
+        "true_label,prob_normal,prob_ill\n" + "NORMAL,.9,.1\n" * 110 + "ILL,.6,.4\n",
+        {},
+        0.991,
+    ),
+    "p.csv: decimal commas of predicted labels": (
+        "label;pred;x\n1;1,0;0,5\n0;1,0;0,7\n0;0,0;0,2\n",
+        {},
+        0.667,
+    ),
+    "p.csv: compound words": (
+        "RaceID,winprobability,win_classprediction,win_groundtruth\n1,.6,1,1\n1,.7,1,0\n2,.2,0,0\n",
+        {},
+        0.667,
+    ),
+    "p.csv: a log-likelihood ratio beside predicted labels": (
+        "label,prediction,score\na,a,10.9\nb,a,3.1\nb,b,-4.2\n",
+        {},
+        0.667,
+    ),
+    "p.csv: numbers of rows beside lists of labels": (
+        ',truth,cat,dog\n0,"[1, 0]",.8,.2\n1,"[0, 1]",.6,.4\n2,"[1, 0]",.9,.1\n',
+        {},
+        0.667,
+    ),
     "p.csv: sentences beside a probability": (
         "label,risk_score,verdict\nspam,.9,A scam.\nham,.6,A plain letter.\nham,.1,An order.\n",
         {"classes": ["ham", "spam"]},
@@ -323,12 +359,6 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         {},
         [1.0, 0.5],
     ),
-    "another form after row 100": (
-        "y_true,y_pred\n" + "1,1\n0,0\n" * 60 + "1,0.4\n",
-        "kinds",
-        {},
-        [],
-    ),
     "two families": (
         "label,rf_a,rf_b,svm_a,svm_b\na,.7,.3,.6,.4\nb,.2,.8,.7,.3\n",
         "several",
@@ -345,7 +375,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         "label,mild,severe\n0,.7,.3\n1,.2,.8\n",
         "which_number",
         {},
-        [0.0, 1.0],
+        [1.0, 0.0],
     ),
     "the confidence of a label": ("label,confidence\n1,.9\n0,.8\n", "no_scores", {}, []),
     "classes that begin after row 100": (
@@ -497,7 +527,12 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         {},
         [],
     ),
-    "numbers beside letters": ("label,pred\n0,A\n1,B\n1,A\n", "disjoint", {}, [2 / 3]),
+    "numbers beside letters": (
+        "label,pred\n0,A\n1,B\n1,A\n",
+        "disjoint",
+        {},
+        [2 / 3, 1 / 3],
+    ),
     "a confusion matrix": (",a,b\na,8,1\nb,2,9\n", "confusion", {}, []),
     "groups that are labels": ("target,a,b\na,.7,.3\n", "both", {"by": ["target"]}, []),
     "two models below each other": (

@@ -129,6 +129,40 @@ OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
             "--label-column manual_category --decision-column category --missing drop",
         ],
     ),
+    "a name in another language with one word more": (
+        "id,late,left,left_predit\n1,1,0,0\n2,3,0,0\n3,2,1,1\n4,0,0,1\n",
+        ReadOptions(),
+        [
+            "--label-column left --decision-column left_predit",
+            "--label-column left_predit --decision-column left",
+        ],
+    ),
+    "a class that only predicted labels have": (
+        "wahr,vermutet\nu,u\nv,v\nv,w\nu,u\n",
+        ReadOptions(),
+        [
+            "--label-column wahr --decision-column vermutet",
+            "--label-column vermutet --decision-column wahr",
+        ],
+    ),
+    "an output beside predictions": (
+        "input,output,prediction\nsome,1,1\nother,0,0\nthird,0,1\n",
+        ReadOptions(),
+        ["--label-column output"],
+    ),
+    "numbers of two words, one of which is not the other": (
+        "true_label,predicted_label\n0,not_hateful\n1,hateful\n0,hateful\n",
+        ReadOptions(),
+        [
+            "--label-column true_label --classes not_hateful,hateful",
+            "--label-column true_label --classes hateful,not_hateful",
+        ],
+    ),
+    "scores beside a time": (
+        "file,label,No cat,Cat,Time\na,1,.1,.9,.6\nb,0,.8,.2,.1\nc,1,.3,.7,.3\n",
+        ReadOptions(),
+        ["--score-columns 'No cat,Cat'", "--score-columns 'Cat,No cat'"],
+    ),
     "predicted labels beside a column of JSON": (
         'diagnosis,raw,true_label\nflu,"{""d"": ""flu""}",flu\ncold,"{""d"": ""x""}",flu\n'
         'cold,"{""d"": ""y""}",cold\n',
