@@ -83,6 +83,11 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     assert (plain["rows"], plain["referred"]) == (900, new + old)
     assert plain["read"] == [read]
     assert {alarm["kind"] for alarm in plain["alarms"]} == {"risk", "change"}
+    [of_all_samples] = [
+        mean for mean in plain["risk"] if mean["name"] == "errors of samples"
+    ]
+    assert (of_all_samples["highest"], of_all_samples["is_alarm"]) == (0.05, True)
+    assert 0.05 < of_all_samples["low"] < of_all_samples["rate"] < of_all_samples["high"]
     shown = Page(page)
     assert "is above its limit" in shown.text
     assert f"{old + new} of 900" in shown.text
