@@ -122,7 +122,8 @@ def apply(
     All columns of the file are kept; labels that are numbers become names of classes. A row that is left out has no
     decision.
 
-    If the file has labels, also evaluate the decisions, as `mpcs score` does for the file of decisions.
+    If the file has labels, also evaluate the decisions, as `mpcs score` does for the file of decisions. Rows with a
+    label count alike: a column `chance`, by which `mpcs monitor` weights them, is not used here.
 
     The rate of dangerous errors and the cost of all rows are estimated from the probabilities, also without labels.
     This is right only while probabilities are calibrated. With labels, the difference is shown with its interval.
