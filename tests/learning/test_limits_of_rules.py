@@ -349,6 +349,22 @@ def test_a_fit_that_refers_every_sample_says_so() -> None:
         )
 
 
+@pytest.mark.parametrize("limits", [(), Limit(0.2, "any")], ids=["by costs", "by a limit"])
+def test_a_fit_to_columns_in_another_order_says_so(limits: tuple[()] | Limit) -> None:
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randint(0, 3, (1500,), generator=generator)
+    logits = 3 * torch.eye(3)[target] + torch.randn(1500, 3, generator=generator)
+    concern = ConcernSpec(["benign", "unsure", "malignant"], refer=0.2)
+    rule = DecisionRule(concern, limits).fit(logits, target)
+    assert rule.report is not None
+    assert rule.report.coverage > 0.5, "in the right order, there is no warning"
+    with pytest.warns(
+        AllReferredWarning, match=r"in the order of the classes \(benign, unsure, mal"
+    ):
+        rule.fit(logits.flip(1), target)
+    assert rule.report.coverage < 0.01
+
+
 @pytest.mark.filterwarnings("ignore:E4")
 def test_numbers_of_numpy_and_clusters_survive_a_file(tmp_path: Path) -> None:
     preds, target, patients = world(3000, torch.Generator().manual_seed(0), 5)
