@@ -146,6 +146,10 @@ RULES: Mapping[str, str] = {
     "direction": "must be 'min', 'max' or a Metric with higher_is_better",
     "direction_of": "must say which way is better for {name!r}",
     "directions_of": "needs the direction of {without}, but directions has only {known}",
+    "limit_of_best": (
+        "must limit metrics for which {better} values are better, but {name!r} is not one: use {other}"
+    ),
+    "misspelt_limit": "must name a metric of directions, or one of an unlike name, but names {name!r}",
     "mapping_of_metrics": "must map names of metrics to values",
     "distances": "must contain distances >= 0",
     "json_line": "is empty, cut off or not JSON",
@@ -842,6 +846,7 @@ HINTS: Mapping[str, str] = {
     "not_updated": "call update first",
     "not_fitted": "call fit, or load a state_dict",
     "unknown_metric": "{suggestion}",
+    "misspelt_limit": "{suggestion}",
     "metric_class": "it names {found}",
     "no_validation": "there would be no validation, and SelectCheckpoint would record no epoch",
     "classes_last": "preprocess_logits_for_metrics can move a dimension",
