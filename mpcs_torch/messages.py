@@ -847,6 +847,7 @@ HINTS: Mapping[str, str] = {
     "not_fitted": "call fit, or load a state_dict",
     "unknown_metric": "{suggestion}",
     "misspelt_limit": "{suggestion}",
+    "suitable_metric": "{suggestion}",
     "metric_class": "it names {found}",
     "no_validation": "there would be no validation, and SelectCheckpoint would record no epoch",
     "classes_last": "preprocess_logits_for_metrics can move a dimension",
