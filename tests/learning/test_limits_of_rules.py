@@ -109,7 +109,8 @@ def test_images_of_a_patient_count_once() -> None:
     DecisionRule(SKIN, limit).fit(preds, target)
     with pytest.raises(
         UnattainableLimitError,
-        match=r"by 240 clusters with samples, .* A limit of 0.01 needs 374 clusters",
+        match=r"by 240 of 300 clusters with samples \(the rest calibrates the rule\), .* A limit of 0.01 needs 374 "
+        r"clusters with samples .*, with those that calibrate it\.",
     ):
         DecisionRule(SKIN, limit).fit(preds, target, clusters=patients)
     with Refused("name_for_each", "clusters", 3, rows=1500):
@@ -334,7 +335,7 @@ def test_a_huge_cluster_that_calibrates_counts_too() -> None:
             warnings.simplefilter("ignore")
             with pytest.raises(
                 UnattainableLimitError,
-                match=r"by 240 clusters .* 0.1 needs \d{4,} clusters",
+                match=r"by 240 of 300 clusters .* 0.1 needs \d{4,} clusters",
             ):
                 rule.fit(preds, target, clusters=patients)
 
