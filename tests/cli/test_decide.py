@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec, load_concern
+from mpcs_torch.cli.verbs import decide
 from mpcs_torch.concern import save_concern
 from mpcs_torch.evaluation import decision_files
 from mpcs_torch.evaluation.files.formats import open_table
@@ -63,6 +64,7 @@ def test_a_rule_decides_or_refers_each_row(
         "Guaranteed for samples like these: dangerous <= 0.1 of samples with confidence 0.9."
         in printed
     )
+    assert decide.TWO_SIDED in one_line(printed)
     [fitted] = printed_tables(printed)
     assert fitted.rows[:3] == [
         ["samples that calibrated", "80"],
