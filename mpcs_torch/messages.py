@@ -470,7 +470,9 @@ RULES: Mapping[str, str] = {
     "in_row_of_column": " in row {row} of column {column}",
     "or_drop": " (--missing drop leaves such rows out)",
     "other_names": ": name other columns with --id-column",
-    "as_many_rows": "has {rows} rows{note}, but {other} has {others}",
+    "as_many_rows": (
+        "has {rows} rows{note}, but {other} has {others} (--id-column COLUMN, if both have ids, names a missing row)"
+    ),
     "below_header": " below the header {names!l}",
     "without_names": " without names",
     "ids_of_both": (
