@@ -245,14 +245,16 @@ def numbered_families(
             yield tuple(family[number] for number in numbers), tuple(map(str, numbers))
 
 
-def did_you_mean(given: object, names: Iterable[str]) -> str:
+def did_you_mean(given: object, names: Iterable[str], likeness: float = 0.6) -> str:
     """Return a question that suggests those of ``names`` that are spelled like ``given``; empty if none are similar.
+
+    ``likeness`` is the lowest `difflib.SequenceMatcher.ratio`, from 0 to 1, of names that are similar.
 
     Example:
         >>> did_you_mean("acuracy", ["accuracy", "mpcs"])
         'did you mean accuracy?'
     """
-    near = get_close_matches(str(given)[:MAX_QUOTED], list(names))
+    near = get_close_matches(str(given)[:MAX_QUOTED], list(names), cutoff=likeness)
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 

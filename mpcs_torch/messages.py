@@ -146,6 +146,10 @@ RULES: Mapping[str, str] = {
     "direction": "must be 'min', 'max' or a Metric with higher_is_better",
     "direction_of": "must say which way is better for {name!r}",
     "directions_of": "needs the direction of {without}, but directions has only {known}",
+    "limit_of_best": (
+        "must limit metrics for which {better} values are better, but {name!r} is not one: use {other}"
+    ),
+    "misspelt_limit": "must name a metric of directions, or one of an unlike name, but names {name!r}",
     "mapping_of_metrics": "must map names of metrics to values",
     "distances": "must contain distances >= 0",
     "json_line": "is empty, cut off or not JSON",
@@ -475,7 +479,9 @@ RULES: Mapping[str, str] = {
     "in_row_of_column": " in row {row} of column {column}",
     "or_drop": " (--missing drop leaves such rows out)",
     "other_names": ": name other columns with --id-column",
-    "as_many_rows": "has {rows} rows{note}, but {other} has {others}",
+    "as_many_rows": (
+        "has {rows} rows{note}, but {other} has {others} (--id-column COLUMN, if both have ids, names a missing row)"
+    ),
     "below_header": " below the header {names!l}",
     "without_names": " without names",
     "ids_of_both": (
@@ -781,7 +787,7 @@ CONCERN_PROBLEMS: Mapping[str, str] = {
     "list_of_pairs": "must be a list of lists [true, predicted, ...], but got {value}",
     "pair": "must be a list [true, predicted, ...], but got {value}",
     "other_class": "must differ from the true class {value}",
-    "known_class": "must be one of the classes {classes}, but got {value}",
+    "known_class": "must be one of the classes {classes}, but got {value}{suggestion}",
     "name_or_index": "must be a class name or an index from 0 to {last}, but got {value}",
     "factor": "must be a number above 0 and at most 1, but got {value}",
     "weights_or_releases": "cannot be combined with releases: give only one of them",
@@ -809,7 +815,7 @@ CONCERN_PROBLEMS: Mapping[str, str] = {
     "answers_with_refer": "must come with the cost of a referral (refer), the coarsest answer",
     "ambiguous_name": "must not be given if a class name contains ' or ', as in {value}",
     "separated_classes": "must name different classes separated by ' or ', but got {value}",
-    "classes_of_answer": "must name classes, but {value} names {unknown}",
+    "classes_of_answer": "must name classes, but {value} names {unknown}{suggestion}",
     "not_all_classes": "must leave out a class: {value} is a referral",
     "other_answer": "must differ, but {value} has the same classes as another",
     "cost_of_answer": "must have a finite cost >= 0, but {value} has {cost}",
@@ -851,6 +857,8 @@ HINTS: Mapping[str, str] = {
     "not_updated": "call update first",
     "not_fitted": "call fit, or load a state_dict",
     "unknown_metric": "{suggestion}",
+    "misspelt_limit": "{suggestion}",
+    "suitable_metric": "{suggestion}",
     "metric_class": "it names {found}",
     "no_validation": "there would be no validation, and SelectCheckpoint would record no epoch",
     "classes_last": "preprocess_logits_for_metrics can move a dimension",

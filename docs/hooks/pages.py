@@ -12,6 +12,9 @@ from public_names import names_in
 PARTS = "<!-- parts of a config -->"
 REFERENCE = re.compile(r"^<!-- reference: (\w+)(?: (\w+))? -->$", re.MULTILINE)
 COMMANDS = "<!-- commands -->"
+CODE = re.compile(r"<(pre|code|math|script|style)\b.*?</\1>", re.DOTALL)
+PERCENT = re.compile(r"(?<=\d) %")
+"""The space of 5 %, at which a line must not break."""
 
 
 def on_config(config: Any) -> Any:
@@ -37,6 +40,16 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     if PARTS in markdown:
         markdown = markdown.replace(PARTS, _parts())
     return REFERENCE.sub(_entries, markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Keep numbers and their % on one line, but leave code as it is, because it is copied."""
+    parts = list[str]()
+    end = 0
+    for code in CODE.finditer(html):
+        parts += [PERCENT.sub("\xa0%", html[end : code.start()]), code[0]]
+        end = code.end()
+    return "".join([*parts, PERCENT.sub("\xa0%", html[end:])])
 
 
 def _entries(marker: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self, TypeGuard
 
 import numpy as np
 
-from mpcs_torch.errors import MpcsError, has_control, quoted, shown
+from mpcs_torch.errors import MpcsError, did_you_mean, has_control, quoted, shown
 from mpcs_torch.messages import CONCERN_PROBLEMS
 
 OR = " or "
@@ -25,6 +25,8 @@ MAX_NAME = 200
 """The maximum number of characters of a class name."""
 RESERVED = ("samples", "decided")
 """The names that no group of classes may have, because limits on errors use these words for sets of samples."""
+MAX_COMPARED = 1000
+"""The maximum number of classes with which a misspelled name is compared."""
 MAX_PROBLEMS = 20
 """The maximum number of problems in a message."""
 
@@ -202,7 +204,10 @@ def _unknown_classes(
             if entry not in known:
                 more = ", ..." if len(names) > 100 else ""
                 listed = shown(", ".join(names[:100]) + more)
-                yield problem("known_class", *path, place, value=entry, classes=listed)
+                meant = did_you_mean(entry, names[:MAX_COMPARED])
+                suggestion = f": {meant}" if meant else ""
+                fields = {"classes": listed, "suggestion": suggestion}
+                yield problem("known_class", *path, place, value=entry, **fields)
             continue
         is_index = (
             isinstance(entry, int)
@@ -311,8 +316,12 @@ def _answer_problems(
         if is_repeated or len(members) < 2:
             yield problem("separated_classes", "answers", value=answer)
         elif unknown and not ambiguous:
-            named = quoted(unknown[0])
-            yield problem("classes_of_answer", "answers", value=answer, unknown=named)
+            meant = did_you_mean(unknown[0], (names or ())[:MAX_COMPARED])
+            fields = {
+                "unknown": quoted(unknown[0]),
+                "suggestion": f": {meant}" if meant else "",
+            }
+            yield problem("classes_of_answer", "answers", value=answer, **fields)
         elif len(members) == len(names or ()):
             yield problem("not_all_classes", "answers", value=answer)
         if frozenset(members) in before:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.errors import InvalidValueError, require
+from mpcs_torch.errors import InvalidValueError, listed, require
 from mpcs_torch.evaluation.chosen import known_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.scores import GroupScores, Scores
@@ -32,6 +32,8 @@ class CurveScale(NamedTuple):
     others: tuple[int, ...]
     implied: tuple[float, float]
     """The lowest and the highest threshold that the costs imply."""
+    passed_over: tuple[str, ...] = ()
+    """The other classes and groups of classes that `scale_at_risk` might have chosen."""
 
     @property
     def thresholds(self) -> list[float]:
@@ -83,6 +85,11 @@ class DecisionCurves(NamedTuple):
                 for name, scores in groups.groups.items()
             )
             sentences.append(f"{groups.model}, by {groups.column}: {'; '.join(by_group)}.")
+        if self.scale.passed_over:
+            sentences.append(
+                f"The curves are for {self.scale.of}, which comes first in the concern; in Python, "
+                f"decision_curves(of=) draws those for {listed(self.scale.passed_over)}."
+            )
         return sentences
 
     def plot(self, *, on: Any = None) -> Any:
@@ -168,4 +175,5 @@ def scale_at_risk(concern: ConcernSpec | ConcernRange | None) -> CurveScale:
     names += [spec.classes[label] for label in at_risk]
     if not names:
         raise InvalidValueError("class_at_risk", "the concern")
-    return curve_scale(names[0], concern)
+    first, *others = names
+    return curve_scale(first, concern)._replace(passed_over=tuple(others))

@@ -14,7 +14,7 @@ from mpcs_torch.concern.checks import REFERRAL
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.decision_numbers import decision_numbers
+from mpcs_torch.evaluation.decision_numbers import CHANCE, decision_numbers
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import columns_of_costs, costs_of_rows
@@ -53,6 +53,13 @@ OTHER_FREQUENCIES = (
 PARTLY_LABELLED = (
     "Of {} rows, {} have a label: all values are of these, which count alike. If some were more likely to be labelled "
     "than others, such as one of each patient, give each its weight: mpcs score --missing drop --weight COLUMN."
+)
+
+
+WITHOUT_CHANCE = (
+    f"The column {CHANCE} is not used: rows with a label count alike, in these values and in differences from "
+    f"estimates. mpcs monitor weights rows by it. For other values, add a column of 1 / {CHANCE} to the file of "
+    "decisions: mpcs score --missing drop --weight COLUMN."
 )
 
 
@@ -307,6 +314,8 @@ def _evaluated(
         notes.append(OF_ROWS)
     if not is_labelled.all():
         notes.append(PARTLY_LABELLED.format(len(is_labelled), len(target)))
+    if CHANCE in predictions.table.names:
+        notes.append(WITHOUT_CHANCE)
     return replace(
         result, notes=notes, cautions=[*result.cautions, *shared_by_rows(predictions)]
     )

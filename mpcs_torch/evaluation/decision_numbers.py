@@ -1,9 +1,12 @@
-"""The numbers that stand for named decisions: classes, coarse answers and referrals."""
+"""Names in files of decisions, and the numbers that stand for them: classes, coarse answers and referrals."""
 
 from collections.abc import Sequence
 
 from mpcs_torch.concern.checks import REFERRAL
 from mpcs_torch.functional.inputs.decisions import REFERRED
+
+CHANCE = "chance"
+"""The column with the probability with which a row was chosen to be labelled."""
 
 
 def decision_numbers(

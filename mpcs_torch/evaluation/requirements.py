@@ -140,6 +140,9 @@ AT_SHARES = (
 )
 """A caution for outcomes of precision, which is higher in test sets with a larger share of the class."""
 
+NOT_SHOWN = "not shown"
+"""The verdict in tables if a value keeps the limit, but its bound does not, or there is no bound."""
+
 
 class Outcome(NamedTuple):
     """The outcome of a requirement for a model, on all rows or in a group."""
@@ -152,6 +155,7 @@ class Outcome(NamedTuple):
     bound: float
     """The end of the interval that must keep the limit; not finite if there is no interval."""
     holds: bool
+    """Whether it is shown that the limit is kept. If not, the value may keep it and only its bound not."""
     reason: Reason | None
     """The reason why there is no bound; None if there is a bound."""
     caution: str = ""
@@ -164,9 +168,9 @@ class RequirementError(MpcsError, AssertionError):
     Example:
         >>> print(RequirementError([Requirement("mpcs", "<", 0.3).check(0.25, low=0.21, high=0.34)]))
         1 of 1 tests of requirements failed:
-        | requirement | holds | value | bound | model | group    |
-        |-------------|-------|-------|-------|-------|----------|
-        | mpcs < 0.3  | no    | 0.25  | 0.34  |       | all rows |
+        | requirement | holds     | value | bound | model | group    |
+        |-------------|-----------|-------|-------|-------|----------|
+        | mpcs < 0.3  | not shown | 0.25  | 0.34  |       | all rows |
     """
 
     exit_status = ExitStatus.NOT_MET
@@ -197,8 +201,10 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
         sign = "" if requirement.reference is None else "+"
         numbers = [in_digits(times * number, 4, sign) + unit for number in (value, bound)]
         verdict = "yes" if holds else "no"
+        if not holds and SIGNS[requirement.sign](value, requirement.limit):
+            verdict = NOT_SHOWN
         if reason and not holds:
-            verdict = f"no: {reason}"
+            verdict += f": {reason}"
         verdict += caution
         cells = [str(requirement), verdict, *numbers, model, group or "all rows"]
         rows.append([printable(cell) for cell in cells])

@@ -6,8 +6,13 @@ from html import escape
 from math import nan
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from mpcs_torch.errors import InvalidValueError, did_you_mean, printable
+from mpcs_torch.errors import InvalidValueError, did_you_mean, printable, shown
 from mpcs_torch.evaluation.first_screen import MAX_CLASS_ROWS, by_family, on_screen
+from mpcs_torch.evaluation.group_differences import (
+    ABOUT_GROUP_DIFFERENCES,
+    GroupDifference,
+    group_differences,
+)
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.paired_differences import NotCompared
 from mpcs_torch.evaluation.requirement_checks import check_requirements
@@ -368,7 +373,26 @@ class Result(Generic[ScoresT]):
                 groups.table(),
             ]
             parts += [printable(sentence) for sentence in groups.about_worst()]
+        for column, differences in self.group_differences().items():
+            parts += [
+                printable(f"Differences by {column}"),
+                group_difference_table(differences),
+                ABOUT_GROUP_DIFFERENCES,
+            ]
         return parts
+
+    def group_differences(self) -> dict[str, list[GroupDifference]]:
+        """Return the differences of models in each group of rows, by column; empty if models were not compared.
+
+        The metric is the one that ranks the groups, if models are compared by it; else the first of the comparisons.
+        """
+        if not self.comparisons or not self.groups:
+            return {}
+        by_metric = {row.by.metric: row.by for row in self.comparisons}
+        first = self.comparisons[0].by
+        return group_differences(
+            self.groups, by_metric.get(self.groups[0].ranked_by, first)
+        )
 
     def __str__(self) -> str:
         warnings = [printable(f"warning: {warning}") for warning in self.warnings()]
@@ -503,20 +527,16 @@ class Result(Generic[ScoresT]):
                 for each in self.cautions
             ]
         if self.comparisons:
-            plain["comparisons"] = [
-                {
-                    "metric": row.by.metric,
-                    "measure": row.measure,
-                    "systems": [row.first, row.second],
-                    **row.paired._asdict(),
-                    "adjusted_p_value": row.adjusted_p_value,
-                    "verdict": row.verdict,
-                }
-                for row in self.comparisons
-            ]
+            plain["comparisons"] = [_plain(row) for row in self.comparisons]
             plain["verdicts"] = summarize_comparisons(self.comparisons)
         if self.groups:
             plain["groups"] = [groups.to_dict() for groups in self.groups]
+        if by_column := self.group_differences():
+            plain["group_differences"] = [
+                {"column": row.column, "group": row.group, **_plain(row.comparison)}
+                for rows in by_column.values()
+                for row in rows
+            ]
         return plain
 
     def to_frame(self) -> Any:
@@ -554,6 +574,17 @@ class Result(Generic[ScoresT]):
             rows.append((*place, *each.paired[2:], each.adjusted_p_value))
         numbers = ["value", "low", "high", "p_value", "adjusted_p_value"]
         return pd.DataFrame(rows, columns=["model", "column", "group", "metric", *numbers])
+
+
+def _plain(row: Comparison) -> dict[str, Any]:
+    return {
+        "metric": row.by.metric,
+        "measure": row.measure,
+        "systems": [row.first, row.second],
+        **row.paired._asdict(),
+        "adjusted_p_value": row.adjusted_p_value,
+        "verdict": row.verdict,
+    }
 
 
 def _effect(measured: Measured | None) -> tuple[float, float, float]:
@@ -606,3 +637,11 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
             ]
         )
     return Table(["metric", "A", "B", "B - A", CONFIDENCE_TEXT, "p", "p, corrected"], rows)
+
+
+def group_difference_table(rows: Sequence[GroupDifference]) -> Table:
+    """Return a table of differences in the groups of a column, with a row for each group and pair of models."""
+    compared = comparison_table([row.comparison for row in rows])
+    named = zip(rows, compared.rows, strict=True)
+    cells = [[shown(row.group, 40), *others] for row, others in named]
+    return Table([shown(rows[0].column, 40), *compared.header], cells)

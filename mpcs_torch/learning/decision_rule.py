@@ -14,7 +14,7 @@ from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.errors import CodedError, InvalidValueError, require
+from mpcs_torch.errors import CodedError, InvalidValueError, listed, require
 from mpcs_torch.functional.concern.decision import Choices, ranked_choices, rounding_bound
 from mpcs_torch.functional.inputs.arrays import by_class
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
@@ -44,6 +44,7 @@ from mpcs_torch.learning.rule_fit import (
     split_rows,
 )
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
+from mpcs_torch.tables import in_percent
 
 KIND = "mpcs_torch decision rule 3"
 """The value of the field ``kind`` in the files of decision rules."""
@@ -56,6 +57,9 @@ IS_UNSOUND = 2
 IS_LIMITED = 3
 """The code if the risk is too high for the first limit; for limit j, it is ``IS_LIMITED + j``."""
 
+MIN_DECIDED = 0.01
+"""The lowest share of decided samples of a fit without an `AllReferredWarning`."""
+
 
 class RuleExistsError(CodedError, FileExistsError):
     """The error for a file that would be overwritten."""
@@ -66,7 +70,7 @@ class DecisionFileError(CodedError, ValueError):
 
 
 class AllReferredWarning(UserWarning):
-    """A fitted rule refers all samples, because its limits allow no decision."""
+    """A fitted rule refers all samples, or more than 99 % of them: limits are too low, or classes are mixed up."""
 
 
 class UnfittedRuleWarning(UserWarning):
@@ -368,7 +372,7 @@ class DecisionRule(nn.Module):
         Warns:
             CalibrationWarning: If the calibration has no finite optimum; the logits are then left uncalibrated.
             ProbabilitiesWarning: If the logits look like probabilities.
-            AllReferredWarning: If the limits allow no decision.
+            AllReferredWarning: If more than 99 % of the samples are referred, or if the limits allow no decision.
             EvaluationWarning: E4, if the rule has limits, but a class that is dangerous to miss has no limit of its own
                 and fewer than 59 samples (or clusters with samples of this class).
         """
@@ -426,13 +430,7 @@ class DecisionRule(nn.Module):
         self.has_row_costs = costs is not None
         self.known_rows = known_rows(hash_rows(preds))
         self._warn_of_rare_classes(target, cluster_codes)
-        if self.limits and (self.thresholds <= 0).all():
-            warnings.warn(
-                "all samples are referred, except those whose decision no limit counts: with these samples, no other "
-                "threshold guarantees the limits.",
-                AllReferredWarning,
-                stacklevel=2,
-            )
+        self._warn_of_referrals()
         return self
 
     def _fit(self, samples: FitSamples) -> None:
@@ -494,6 +492,24 @@ class DecisionRule(nn.Module):
                 UnfittedRuleWarning,
                 stacklevel=4,
             )
+
+    def _warn_of_referrals(self) -> None:
+        assert self.report is not None
+        if self.limits and (self.thresholds <= 0).all():
+            referred = (
+                "all samples are referred, except those whose decision no limit counts: with these samples, no other "
+                "threshold guarantees the limits."
+            )
+        elif self.report.coverage < MIN_DECIDED:
+            share = in_percent(1 - self.report.coverage)
+            referred = f"{share} of the samples of the fit are referred."
+        else:
+            return
+        causes = (
+            f"Are the columns of preds in the order of the classes ({listed(self.concern.classes)})? If so, limits are "
+            "too low, or referrals too cheap, for this model."
+        )
+        warnings.warn(f"{referred} {causes}", AllReferredWarning, stacklevel=3)
 
     def _warn_of_rare_classes(self, target: Tensor, clusters: Tensor | None) -> None:
         if not self.limits:

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from mpcs_torch.errors import MpcsError
+
 BETS = torch.arange(20, 0, -1, dtype=torch.float64).unsqueeze(1) / 20
 """(B, 1): the candidate bets of the test over clusters, each as a share of the largest valid bet."""
 ENOUGH = 1 - 1e-12
@@ -17,7 +19,7 @@ ENOUGH = 1 - 1e-12
 
 
 @dataclass(eq=False, repr=False)
-class UnattainableLimitError(ValueError):
+class UnattainableLimitError(MpcsError, ValueError):
     """The samples are too few to guarantee the limit at any threshold."""
 
     name: str
@@ -27,6 +29,8 @@ class UnattainableLimitError(ValueError):
     needed: int
     unit: str
     per_cluster: float | None
+    calibrating: int = 0
+    """The number of further samples that only calibrate the rule; ``needed`` includes such samples."""
 
     def __str__(self) -> str:
         condition = ""
@@ -35,9 +39,17 @@ class UnattainableLimitError(ValueError):
             condition = " like these that have no error"
             alternative = f", or per cluster {_rounded_up(self.per_cluster):g} (also with one random row of each)"
         attainable = f"{_rounded_up(self.lowest):g}{alternative}"
+        samples = f"{self.samples} {self.unit}"
+        needed = f"{self.needed} {self.unit}{condition}"
+        if self.calibrating:
+            total = self.samples + self.calibrating
+            samples = (
+                f"{self.samples} of {total} {self.unit} (the rest calibrates the rule)"
+            )
+            needed += ", with those that calibrate it"
         return (
-            f"{self.name} cannot be guaranteed by {self.samples} {self.unit}, except by referring all of them. "
-            f"They can guarantee {attainable}. A limit of {self.limit:g} needs {self.needed} {self.unit}{condition}."
+            f"{self.name} cannot be guaranteed by {samples}, except by referring all of them. "
+            f"They can guarantee {attainable}. A limit of {self.limit:g} needs {needed}."
         )
 
 
@@ -221,6 +233,11 @@ class LimitedRate(NamedTuple):
         rate = self._replace(at_most=at_most)
         log_wealth = rate.gain(1.0, torch.zeros_like(sizes), sizes).sum().item()
         return log_wealth / -log(1 - self.confidence)
+
+    @property
+    def units(self) -> int:
+        """The number of samples, or clusters, that the limit counts."""
+        return len(self._sizes())
 
     def _sizes(self) -> Tensor:
         """Return the weighted sizes (K,) of clusters with counted samples; all 1 if ``per_cluster`` or no clusters."""

@@ -63,7 +63,9 @@ class MPCSLR(ReduceLROnPlateau):
     scheduler of the optimizer was created, or when the group was added. All torch schedulers share this value. The
     reference, the smoothed score and the factor are stored beside it, in the first group: a scheduler that is created
     anew for the same optimizer (skorch does so in every ``partial_fit``), or for an optimizer whose state is then
-    loaded, continues with them. So an optimizer can have only one `MPCSLR`.
+    loaded, continues with them. So step only one `MPCSLR` for each optimizer: two would share these numbers, and
+    smooth each score twice. As with torch's schedulers, this is no error, but a scheduler whose rates were changed
+    since its last step warns.
 
     A score of 0 gives a rate of 0, and then nothing changes anymore. So set ``lowest`` for scores that can be 0,
     such as counts of errors; otherwise, this scheduler warns when it happens.

@@ -181,7 +181,11 @@ def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: boo
     except UnattainableLimitError as error:
         if not is_split:
             raise
-        raise replace(error, needed=total_units(error.needed)) from None
+        raise replace(
+            error,
+            needed=total_units(error.needed),
+            calibrating=all_rows.units - error.samples,
+        ) from None
 
 
 def checked_logits(

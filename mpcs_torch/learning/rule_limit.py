@@ -290,7 +290,8 @@ class RuleReport(NamedTuple):
     cost: float
     """The mean cost per sample of decisions and referrals; a referral without a price costs 0."""
     by_class: Mapping[str, ClassErrors]
-    """The dangerous errors by the name of a class or group; classes without possible dangerous errors are left out."""
+    """The dangerous errors by the name of a class or group; classes without possible dangerous errors are left out.
+    Their intervals are two-sided, while limits are one-sided: an interval may end above a limit that is guaranteed."""
     coarse: float = 0.0
     """The share of samples that get a coarse answer, which is a set of classes."""
     seed: int | None = None

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import comb, inf, isclose, isfinite, isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from mpcs_torch.errors import CodedError, InvalidValueError, require
+from mpcs_torch.errors import CodedError, InvalidValueError, did_you_mean, require
 from mpcs_torch.functional.inputs.confidence import LEVEL
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
 from mpcs_torch.functional.measure import Direction
@@ -24,6 +24,8 @@ MAX_WHOLE = 2**53
 """The magnitude up to which floats hold every whole number."""
 AS_GOOD = "epochs that may be as good"
 """The header of the last column in the table of `explain`, if a metric counts errors."""
+MISSPELT = 0.85
+"""The likeness of a name without a direction and one with a direction from which on the first is a spelling error."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,15 @@ class SelectionRule:
             ``higher_is_better`` is set. A direction is never guessed from a name.
         within: For each limited metric, the maximum distance from its best value over all epochs, for example
             ``{"accuracy": 0.001}``. All limits of a rule have a relative tolerance of 1e-6 for rounding.
-        at_most: Upper bounds of metrics, for example ``{"dangerous_rate": 0.02}``.
-        at_least: Lower bounds of metrics.
+        at_most: Upper bounds of metrics, for example ``{"dangerous_rate": 0.02}``. Metrics for which neither way is
+            better have no direction; of the others, lower must be better.
+        at_least: Lower bounds of metrics; if they have a direction, higher must be better.
         ties: The order of epochs that are equally good by ``by``: ``"first"`` or ``"last"``, or a second metric (of
             epochs that are equally good by this metric, too, the first ranks higher).
 
     Raises:
-        ValueError: If ``by``, ``ties`` or a metric in ``within`` has no direction, or a distance is < 0.
+        ValueError: If ``by``, ``ties`` or a metric in ``within`` has no direction, if a distance is < 0, or if a limit
+            is against the direction of its metric, or its metric looks misspelled.
     """
 
     by: str
@@ -93,10 +97,39 @@ class SelectionRule:
             else:
                 has_nan = any(isnan(limit) for limit in limits.values())
                 require(not has_nan, "no_nan", kind, limits)
+                self._check_directions_of(kind, limits)
         if self.ties not in ("first", "last", *resolved):
             raise InvalidValueError(
                 "one_of", "ties", self.ties, choices=["first", "last", *resolved]
             )
+
+    def _check_directions_of(self, kind: str, limits: Mapping[str, float]) -> None:
+        """Refuse a limit on the best side of a metric, and a name that is nearly that of a metric with a direction."""
+        direction, better, other = {
+            "at_most": ("min", "lower", "at_least"),
+            "at_least": ("max", "higher", "at_most"),
+        }[kind]
+        for name in limits:
+            is_right = self.directions.get(name, direction) == direction
+            require(
+                is_right,
+                "limit_of_best",
+                kind,
+                limits,
+                name=name,
+                better=better,
+                other=other,
+            )
+            if name not in self.directions:
+                suggestion = did_you_mean(name, self.directions, MISSPELT)
+                require(
+                    not suggestion,
+                    "misspelt_limit",
+                    kind,
+                    limits,
+                    name=name,
+                    suggestion=suggestion,
+                )
 
     @property
     def metrics(self) -> tuple[str, ...]:

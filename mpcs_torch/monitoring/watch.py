@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import InvalidValueError, Rule, quoted, require
-from mpcs_torch.evaluation.decision_numbers import decision_numbers
+from mpcs_torch.evaluation.decision_numbers import CHANCE, decision_numbers
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
 from mpcs_torch.evaluation.files.reading import (
@@ -47,8 +47,6 @@ RISK = "risk"
 """The kind of the alarms of a `RiskMonitor`."""
 CHANGE = "change"
 """The kind of the alarms of a `ChangeMonitor`."""
-CHANCE = "chance"
-"""The column of a log with the probability with which a row was chosen to be labelled."""
 TIME = "time"
 """The column of a log with texts that alarms show as their time."""
 ESTIMATES = ("risk", "cost")

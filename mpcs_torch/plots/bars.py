@@ -47,12 +47,17 @@ def class_bars(
 def value_scale(
     value: float, marks: Mapping[str, float], title: str, *, xlabel: str, on: Place = None
 ) -> Figure:
-    """Draw ``value`` (>= 0, infinite or NaN) as a bar from 0, and a named line at each of at most three ``marks``."""
+    """Draw ``value``, perhaps infinite or NaN, as a bar from 0, and a named line at each of at most three ``marks``."""
     top = _headroom(on, 1, 4)
     figure, axes = canvas(1.5, title, on=on, xlabel=xlabel, yticks=[], ylim=(-1, top))
-    highest = 1.08 * _highest(value, *marks.values()) or 1.0
-    axes.set_xlim(0, highest)
-    axes.barh([0], [min(value, highest)], 1.0, color=style.SKY, label=f"value {value:.4g}")
+    finite = [0.0, *filter(isfinite, (value, *marks.values()))]
+    lowest, highest = 1.08 * min(finite), 1.08 * max(finite)
+    if lowest == highest:
+        highest = 1.0
+    axes.set_xlim(lowest, highest)
+    axes.xaxis.set_major_locator(MaxNLocator(5))  # labels such as 0.0025 are long
+    drawn = max(lowest, min(value, highest))
+    axes.barh([0], [drawn], 1.0, color=style.SKY, label=f"value {value:.4g}")
     for (name, mark), line, colour in zip(
         marks.items(),
         ("-", "--", ":"),

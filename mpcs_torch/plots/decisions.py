@@ -1,6 +1,7 @@
 """Reliability diagrams, and the error rate of decided samples against coverage, the share of decided samples."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -102,7 +103,7 @@ def decision_curve_figure(
         middle, low, high = zip(*values, strict=True)
         axes.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
         axes.plot(at, middle, color=colour, linewidth=1.6, label=literal(name))
-        highest = max(highest, *middle)
+        highest = max(highest, *middle, *filter(isfinite, high))
     axes.plot(
         at, act_on_all, color=style.GREY, linewidth=1.2, linestyle="--", label="act on all"
     )
@@ -114,7 +115,9 @@ def decision_curve_figure(
             ends = f"{low:.3g}"
         label = f"costs imply {ends} %"
         axes.axvspan(low, high, color=style.AMBER, alpha=0.3, label=label)
-    axes.set(xlim=(at[0], at[-1]), ylim=(-max(0.2 * highest, 0.01), None))
+    # Acting on all may cost far more than it helps: it must not set the scale, above or below.
+    top = max(1.05 * highest, 0.01)
+    axes.set(xlim=(at[0], at[-1]), ylim=(-0.2 * top, top))
     grid(axes)
     return legend_below(figure, on=on)
 

@@ -56,6 +56,8 @@ def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
     return x[kept].tolist(), y[kept].tolist()
 
 
+BETWEEN_TICKS = 0.35
+"""The minimum distance of ticks, in inches: with many trials, the labels of low rates would lie over each other."""
 INSIDE = 1e-9
 """The minimum distance of drawn rates from 0 and 1, where probits are infinite."""
 TICKS = (
@@ -135,8 +137,7 @@ def det_curves(
         aspect="equal",
     )
     highest = min(0.99, max(0.6, worst + (1 - worst) / 3))
-    between_ticks = 0.35 if isinstance(on, Axes) else 0.0  # inches: those may be small
-    _set_probit_axes(axes, list(systems.values()), highest, between_ticks)
+    _set_probit_axes(axes, list(systems.values()), highest)
     for number, (name, rates, colour) in enumerate(coloured(systems)):
         equal = error_crossing(convex_hull(counts[number]).rates()).rate.item()
         p_fas = rates.p_fa.clamp(INSIDE, 1 - INSIDE)
@@ -166,10 +167,8 @@ def det_curves(
     return legend_below(figure, on=on)
 
 
-def _set_probit_axes(
-    axes: Axes, systems: Sequence[ErrorRates], highest: float, nearest: float
-) -> None:
-    """Scale axes by probits up to ``highest``; draw lines at 30 errors, and ticks over ``nearest`` inches apart."""
+def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float) -> None:
+    """Scale axes by probits up to ``highest``, and draw lines at 30 errors."""
     sides = {
         "x": [int(rates.nontargets) for rates in systems],
         "y": [int(rates.targets) for rates in systems],
@@ -182,7 +181,9 @@ def _set_probit_axes(
         by_probit = inches / (ndtri(highest) - ndtri(lowest))
         ticks: list[float] = []
         for tick in reversed(TICKS):
-            is_apart = not ticks or by_probit * (ndtri(ticks[0]) - ndtri(tick)) > nearest
+            is_apart = (
+                not ticks or by_probit * (ndtri(ticks[0]) - ndtri(tick)) > BETWEEN_TICKS
+            )
             if lowest <= tick <= highest and is_apart:
                 ticks.insert(0, tick)
         names = [f"{100 * tick:g}" for tick in ticks]

@@ -15,7 +15,10 @@ from mpcs_torch.tables import Table, in_percent
 EVIDENCE = "evidence of an excess"
 TERMS = {
     "at any time": "the interval that holds the true rate at all times, however often one looks",
-    EVIDENCE: "what a bet that the limit is exceeded has won so far; it is no p-value",
+    EVIDENCE: (
+        "what a bet that the limit is exceeded has won so far, or since the last alarm that was acknowledged; it is no "
+        "p-value"
+    ),
     "samples": "the labelled rows of the rate; with chances, or rows that err together, each counts as a part of one",
     "mean": "the rate so far",
     "rate of": "errors as a share of the labelled rows that count, such as those of a class; a referral is no error",
@@ -94,8 +97,11 @@ def _watch_verdict(watch: Watch) -> str:
     quiet = f"alarm{cleared} in {watch.rows} rows, {watch.labelled} of them with a label"
     if watch.cautions():
         return f"That there is no {quiet}, shows nothing with such labels."
+    # Over all rows, a rate with an acknowledged alarm may be above its limit: its new test says nothing about that.
+    sentences, means = _tested_anew(watch)
+    if not means:
+        return " ".join([*sentences, f"There is no {quiet}."])
     # The least certain rate has the highest upper end of its interval, relative to its limit.
-    means = watch.monitors[RISK].shown_means()
     mean = max(means, key=lambda mean: mean.high / mean.highest)
     is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
     number = f"{number_text(mean.samples)} {'effective ' if is_partial else ''}samples"
@@ -104,12 +110,34 @@ def _watch_verdict(watch: Watch) -> str:
     high = rate_text(mean, mean.high)
     highest = rate_text(mean, mean.highest)
     if mean.high <= mean.highest:
+        kept = "The other limits are kept" if sentences else "Limits are kept"
         least = f"'{mean.name}', the least known rate, is at most {high} {known}, and its limit is"
-        return f"Limits are kept: {least} {highest}. No {quiet}."
-    return (
-        f"It is not shown that '{mean.name}' keeps its limit, {highest}: it is {rate} so far, and may be as high as "
-        f"{high}, {known}. There is no {quiet}."
-    )
+        sentences.append(f"{kept}: {least} {highest}. No {quiet}.")
+    else:
+        sentences.append(
+            f"It is not shown that '{mean.name}' keeps its limit, {highest}: it is {rate} so far, and may be as high "
+            f"as {high}, {known}. There is no {quiet}."
+        )
+    return " ".join(sentences)
+
+
+def _tested_anew(watch: Watch) -> tuple[list[str], list[MonitoredMean]]:
+    """Return a sentence on each rate with an acknowledged alarm, and the means of the other rates."""
+    monitor = watch.monitors[RISK]
+    acknowledged = {alarm.name for alarm in watch.acknowledged if alarm.kind == RISK}
+    samples_since = (monitor.samples - monitor.past[1]).tolist()
+    sentences, others = list[str](), list[MonitoredMean]()
+    for mean, since in zip(monitor.shown_means(), samples_since, strict=True):
+        if mean.name not in acknowledged:
+            others.append(mean)
+            continue
+        limit = rate_text(mean, mean.highest)
+        ends = f"{rate_text(mean, mean.low)} to {rate_text(mean, mean.high)}"
+        sentences.append(
+            f"The alarm of '{mean.name}' was acknowledged: a new test of its limit, {limit}, has {number_text(since)} "
+            f"samples so far. Over all rows, the rate is {rate_text(mean, mean.rate)}, from {ends}."
+        )
+    return sentences, others
 
 
 def write_monitor_report(

@@ -19,7 +19,12 @@ from mpcs_torch.concern.checks import MAX_READABLE_CLASSES
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.decision_curve import DecisionCurves
-from mpcs_torch.evaluation.result import ABOUT_RANGES, comparison_table
+from mpcs_torch.evaluation.group_differences import ABOUT_GROUP_DIFFERENCES
+from mpcs_torch.evaluation.result import (
+    ABOUT_RANGES,
+    comparison_table,
+    group_difference_table,
+)
 from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.io.atomic_files import replace_text
@@ -151,6 +156,7 @@ def groups_by_column(result: Result[Any]) -> list[GroupsOfColumn]:
     """Return what a page about ``result`` shows of each column of groups."""
     names_to_draw = drawn_models(result)
     shown = []
+    differences = result.group_differences()
     for column in dict.fromkeys(groups.column for groups in result.groups):
         models = [groups for groups in result.groups if groups.column == column]
         tables = list[tuple[str, Table]]()
@@ -165,6 +171,9 @@ def groups_by_column(result: Result[Any]) -> list[GroupsOfColumn]:
             sentences += [
                 printable(f"{groups.model}: {sentence}") for sentence in about_worst
             ]
+        if column in differences:
+            caption = f"Differences by {column}: {ABOUT_GROUP_DIFFERENCES}"
+            tables.append((caption, group_difference_table(differences[column])))
         to_draw = [groups for groups in models if groups.model in names_to_draw]
         chart = _draw_groups(column, to_draw)
         shown.append(GroupsOfColumn(column, sentences, chart, tables))

@@ -103,7 +103,8 @@ class RecordedEpochs:
             parts.append(
                 f"In brackets: {CONFIDENCE_TEXT} intervals of columns read as counts of independent errors: "
                 f"{', '.join(counts)}. A count that was picked as the lowest is likely to be higher on new samples. "
-                f"Last column: exact test, {100 * LEVEL:g} % for all pairs of epochs."
+                "Last column: epochs whose count does not differ from that of the row's epoch, by an exact test at "
+                f"{100 * LEVEL:g} % for all pairs of epochs."
             )
         if not ranking:
             return [*parts, no_pick(rule, self.epochs)]

@@ -111,7 +111,7 @@ def test_select_says_where_counts_do_not_tell_epochs_apart(
         in printed
     )
     assert "1 (1 epoch)" in printed
-    assert "exact test, 5 % for all pairs of epochs" in printed
+    assert "exact test at 5 % for all pairs of epochs" in printed
     assert "4 [1.09, 10.2]" in printed
     assert run("select", tmp_path, "--by", "dangerous", "--json") == 0
     told = json.loads(capsys.readouterr().out)

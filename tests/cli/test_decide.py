@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec, load_concern
+from mpcs_torch.cli.verbs import decide
 from mpcs_torch.concern import save_concern
+from mpcs_torch.evaluation import decision_files
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import DecisionRule, Limit, plan_limit
@@ -62,6 +64,7 @@ def test_a_rule_decides_or_refers_each_row(
         "Guaranteed for samples like these: dangerous <= 0.1 of samples with confidence 0.9."
         in printed
     )
+    assert decide.TWO_SIDED in one_line(printed)
     [fitted] = printed_tables(printed)
     assert fitted.rows[:3] == [
         ["samples that calibrated", "80"],
@@ -373,6 +376,16 @@ def test_every_column_keeps_its_name_order_and_text(
         "Of 2 rows, 1 have a label: all values are of these, which count alike."
         in capsys.readouterr().out
     )
+
+
+def test_a_column_of_chances_is_said_to_be_unused(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule, out, new = tmp_path / "rule.pt", tmp_path / "out.csv", tmp_path / "new.csv"
+    DecisionRule(load_concern(concern), calibration=None).save(rule)
+    new.write_text("chance,red,yellow,green,blue,target\n0.1,0.7,0.1,0.1,0.1,red\n")
+    apply(rule, new, out)
+    assert decision_files.WITHOUT_CHANCE in one_line(capsys.readouterr().out)
 
 
 def test_rows_without_scores_are_left_out_and_stay_in_the_file(

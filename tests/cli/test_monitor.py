@@ -83,6 +83,11 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     assert (plain["rows"], plain["referred"]) == (900, new + old)
     assert plain["read"] == [read]
     assert {alarm["kind"] for alarm in plain["alarms"]} == {"risk", "change"}
+    [of_all_samples] = [
+        mean for mean in plain["risk"] if mean["name"] == "errors of samples"
+    ]
+    assert (of_all_samples["highest"], of_all_samples["is_alarm"]) == (0.05, True)
+    assert 0.05 < of_all_samples["low"] < of_all_samples["rate"] < of_all_samples["high"]
     shown = Page(page)
     assert "is above its limit" in shown.text
     assert f"{old + new} of 900" in shown.text
@@ -121,6 +126,15 @@ def test_an_alarm_stays_until_it_is_acknowledged(
         == 0
     )
     assert "alarm (2 acknowledged) in 4400 rows" in Page(page).text
+    told = capsys.readouterr().out
+    new_test = "was acknowledged: a new test of its limit, 5 %, has {} samples so far"
+    assert told.count(new_test.format(0)) == 2
+    assert "It is not shown" not in told, "the old alarm has shown the opposite"
+    later = [*bad, *rows(4000, rate=0.0, seed=1), *rows(400, rate=0.0, seed=2)]
+    write(log, later)
+    assert run("monitor", rule, log, "--state", state) == 0
+    labels = [row[4] for row in later[4400:]]
+    assert new_test.format(len(labels) - labels.count("")) in capsys.readouterr().out
     capsys.readouterr()
     assert run("monitor", rule, log, "--state", state, "--json") == 0
     plain = json.loads(capsys.readouterr().out)

@@ -67,6 +67,30 @@ def test_options_apply_another_rule_to_the_epochs_of_any_loop(
     )
 
 
+def test_limits_of_options_are_those_of_the_rule(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    train(Path("skin"))
+    limits = ("--at-most", "missed=4", "--at-least", "accuracy=0.9")
+    found = selected(capsys, "skin", "--by", "missed", *limits)
+    assert (found["rule"]["at_most"], found["rule"]["at_least"]) == (
+        {"missed": 4},
+        {"accuracy": 0.9},
+    )
+    assert found["best"][0]["epoch"] == 2
+    expected = SelectionRule("accuracy", RULE.directions, at_most={"missed": 5})
+    found = selected(capsys, "skin", "--by", "accuracy", "--at-most", "missed=5")
+    epochs = CheckpointSelector.open("skin").epochs
+    assert found["best"][0]["epoch"] == expected.ranking(epochs)[0].number
+    assert run("select", "skin", "--at-least", "acuracy=0.9") == 2
+    refused = one_line(capsys.readouterr().err)
+    assert "--at-least: must be one of the suitable metrics" in refused
+    assert "did you mean accuracy?" in refused
+    assert run("select", "skin", "--at-most", "slow=9") == 2, "it is not in each epoch"
+    assert run("select", "skin", "--at-least", "missed=1") == 2
+    assert "use at_most" in one_line(capsys.readouterr().err)
+
+
 def test_metrics_without_a_recorded_direction_are_named_and_do_not_rank(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

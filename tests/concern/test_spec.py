@@ -138,6 +138,18 @@ def test_arrays_tensors_and_their_numbers_are_taken_as_lists_and_numbers() -> No
             r"releases\[0\]\[1\]: must be one of the classes red, yell",
         ),
         (
+            {"classes": LIGHTS, "releases": [["red", "yelow"]]},
+            r"releases\[0\]\[1\]: must be one of the classes .*, but got 'yelow': did you mean yellow\?",
+        ),
+        (
+            {"classes": LIGHTS, "refer": 1, "answers": {"red or yelow": 0.3}},
+            r"answers: must name classes, but 'red or yelow' names 'yelow': did you mean yellow\?",
+        ),
+        (
+            {"classes": LIGHTS, "class_groups": {"stop": ["read"]}},
+            r"class_groups.stop\[0\]: must be one of the classes .*, but got 'read': did you mean red\?",
+        ),
+        (
             {"classes": LIGHTS, "releases": [[0, 3]]},
             r"releases\[0\]\[1\]: must be a class name or an index from 0 to 2, but",
         ),

@@ -121,6 +121,13 @@ def test_the_names_of_parts_are_those_of_the_registries(hooks: Any) -> None:
     assert all(f"`{name}`" in text for part in parts for name in part.registry)
 
 
+def test_no_line_breaks_between_a_number_and_its_percent_sign(hooks: Any) -> None:
+    html = "<p>at most 5 % of <code>rate < 5 %</code> and <b>6 %</b></p><pre>7 %</pre> 8 %"
+    assert hooks("pages").on_page_content(html) == (
+        "<p>at most 5\xa0% of <code>rate < 5 %</code> and <b>6\xa0%</b></p><pre>7 %</pre> 8\xa0%"
+    )
+
+
 def test_every_verb_is_on_the_page_of_the_command_line(hooks: Any) -> None:
     text = hooks("command_line").every_verb()
     assert [

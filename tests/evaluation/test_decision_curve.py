@@ -12,7 +12,11 @@ from torch import Tensor
 from mpcs_torch import ConcernRange, ConcernSpec, evaluate
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation import decision_curves
-from mpcs_torch.evaluation.decision_curve import curve_scale, scale_at_risk
+from mpcs_torch.evaluation.decision_curve import (
+    DecisionCurves,
+    curve_scale,
+    scale_at_risk,
+)
 from tests.cli.test_cli import run
 from tests.refused import Refused
 
@@ -61,6 +65,21 @@ def test_curves_are_those_of_the_formula() -> None:
     assert set(drawn) == {"small", "large", "act on all", "act on none"}
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert "costs imply 10 %" in texts
+
+
+def test_the_axis_fits_the_models_however_much_acting_on_all_costs() -> None:
+    costly = ConcernSpec(["benign", "malignant"], weights=[[0, 4], [1, 0]])
+    curves = decision_curves(LARGE, TARGET, of="malignant", concern=costly)
+    [axes] = curves.plot().axes
+    act_on_all = next(
+        line.get_ydata() for line in axes.lines if line.get_label() == "act on all"
+    )
+    assert min(act_on_all) < -10
+    [band] = axes.collections
+    highest_end = band.get_paths()[0].vertices[:, 1].max()
+    low, high = axes.get_ylim()
+    assert high == pytest.approx(max(0.01, 1.05 * highest_end))
+    assert low == pytest.approx(-0.2 * high)
 
 
 def test_a_sentence_says_where_a_model_is_better_than_both() -> None:
@@ -134,9 +153,14 @@ def test_the_class_at_risk_is_the_one_that_is_more_dangerous_to_miss() -> None:
         dangerous=20,
     )
     assert scale_at_risk(stages).of == "severe"
-    assert scale_at_risk(
-        replace(stages, class_groups={"ill": ["mild", "severe"]})
-    ).classes == (1, 2)
+    assert scale_at_risk(stages).passed_over == ()
+    of_group = scale_at_risk(replace(stages, class_groups={"ill": ["mild", "severe"]}))
+    assert of_group.classes == (1, 2)
+    sentence = DecisionCurves(of_group, {}, ()).sentences()[-1]
+    assert sentence == (
+        "The curves are for ill, which comes first in the concern; in Python, decision_curves(of=) draws those for "
+        "severe."
+    )
 
 
 def test_clusters_and_weights_are_those_of_evaluate() -> None:

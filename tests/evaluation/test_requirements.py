@@ -13,6 +13,7 @@ from mpcs_torch import ConcernSpec, WithInterval, evaluate
 from mpcs_torch.evaluation import Requirement, RequirementError, Result
 from mpcs_torch.evaluation.influence import End
 from mpcs_torch.evaluation.reasons import Reason
+from mpcs_torch.evaluation.requirements import outcomes_table
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.metrics import Accuracy
 from tests.refused import Refused
@@ -126,6 +127,21 @@ def test_a_value_without_an_interval_does_not_pass(
     outcome = Requirement("mpcs", sign, -9 if sign == ">=" else 9).check(0.0, *ends)
     assert not outcome.holds
     assert outcome.reason == Reason("no_interval")
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"),
+    [(0.4, "yes"), (0.3, "not shown"), (0.2, "no")],
+)
+def test_what_a_value_breaks_differs_from_what_its_bound_does_not_show(
+    limit: float, verdict: str
+) -> None:
+    outcome = Requirement("mpcs", "<", limit).check(0.25, 0.21, 0.34)
+    [row] = outcomes_table([outcome]).rows
+    assert row[1] == verdict
+    without = outcomes_table([Requirement("mpcs", "<", limit).check(0.25)])
+    expected = "no: " if verdict == "no" else "not shown: "
+    assert without.rows[0][1].startswith(expected)
 
 
 def test_a_metric_of_a_training_loop_can_be_tested() -> None:

@@ -131,6 +131,7 @@ def test_limits_by_a_column_take_groups(table: Any) -> None:
         classifier.fit(inputs[1:], labels[1:], groups=groups)
 
 
+@pytest.mark.filterwarnings("ignore:100 % of the samples of the fit are referred")
 def test_probabilities_of_0_are_taken_and_those_that_are_nan_are_referred() -> None:
     class OfFeatures(GaussianNB):  # type: ignore[misc]
         def predict_proba(self, X: Any) -> Any:

@@ -514,8 +514,8 @@ def test_wrong_settings_are_named(settings: dict[str, Any], refusal: Refused) ->
         (
             {"limits": Limit(0.005), "calibration": "temperature"},
             *world(500, 0),
-            "by 400 samples, except by referring all of them. They can guarantee 0.00747. "
-            "A limit of 0.005 needs 747 samples.",
+            r"by 400 of 500 samples \(the rest calibrates the rule\), except by referring all of them. They can "
+            "guarantee 0.00747. A limit of 0.005 needs 747 samples, with those that calibrate it.",
         ),
         (
             {"limits": Limit(0.1, by="site")},

@@ -109,7 +109,8 @@ def test_images_of_a_patient_count_once() -> None:
     DecisionRule(SKIN, limit).fit(preds, target)
     with pytest.raises(
         UnattainableLimitError,
-        match=r"by 240 clusters with samples, .* A limit of 0.01 needs 374 clusters",
+        match=r"by 240 of 300 clusters with samples \(the rest calibrates the rule\), .* A limit of 0.01 needs 374 "
+        r"clusters with samples .*, with those that calibrate it\.",
     ):
         DecisionRule(SKIN, limit).fit(preds, target, clusters=patients)
     with Refused("name_for_each", "clusters", 3, rows=1500):
@@ -334,7 +335,7 @@ def test_a_huge_cluster_that_calibrates_counts_too() -> None:
             warnings.simplefilter("ignore")
             with pytest.raises(
                 UnattainableLimitError,
-                match=r"by 240 clusters .* 0.1 needs \d{4,} clusters",
+                match=r"by 240 of 300 clusters .* 0.1 needs \d{4,} clusters",
             ):
                 rule.fit(preds, target, clusters=patients)
 
@@ -347,6 +348,22 @@ def test_a_fit_that_refers_every_sample_says_so() -> None:
         DecisionRule(SKIN, Limit(0.02, "any"), calibration=None).fit(
             5 * torch.eye(3)[wrong] + 0 * preds, target
         )
+
+
+@pytest.mark.parametrize("limits", [(), Limit(0.2, "any")], ids=["by costs", "by a limit"])
+def test_a_fit_to_columns_in_another_order_says_so(limits: tuple[()] | Limit) -> None:
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randint(0, 3, (1500,), generator=generator)
+    logits = 3 * torch.eye(3)[target] + torch.randn(1500, 3, generator=generator)
+    concern = ConcernSpec(["benign", "unsure", "malignant"], refer=0.2)
+    rule = DecisionRule(concern, limits).fit(logits, target)
+    assert rule.report is not None
+    assert rule.report.coverage > 0.5, "in the right order, there is no warning"
+    with pytest.warns(
+        AllReferredWarning, match=r"in the order of the classes \(benign, unsure, mal"
+    ):
+        rule.fit(logits.flip(1), target)
+    assert rule.report.coverage < 0.01
 
 
 @pytest.mark.filterwarnings("ignore:E4")

@@ -455,9 +455,9 @@ def test_too_few_samples_for_a_limit_are_refused_as_by_the_rule() -> None:
 
 def test_one_cluster_guarantees_no_limit() -> None:
     logits, target = validation(500)
-    with pytest.raises(UnattainableLimitError, match="by 0 clusters"):
+    with pytest.raises(UnattainableLimitError, match="by 0 of 1 clusters"):
         DecisionRule(LIGHTS, Limit(0.1)).fit(logits[PLAIN], target, clusters=["A"] * 500)
-    with pytest.raises(UnattainableLimitError, match="by 0 clusters"):
+    with pytest.raises(UnattainableLimitError, match="by 0 of 1 clusters"):
         recommended(LIGHTS, refer=Limit(0.1)).choose(logits, target, clusters=["A"] * 500)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -95,9 +96,33 @@ def test_an_epoch_at_a_limit_is_within_it_whatever_the_rounding(
         assert picked(
             SelectionRule("mpcs", DIRECTIONS, at_least={"accuracy": limit}), runs
         ) == [2, 1]
-        assert picked(
-            SelectionRule("mpcs", DIRECTIONS, at_most={"accuracy": limit}), runs
-        ) == [3, 2]
+        errors = epochs((0.3, -best), (0.2, -at_limit), (0.1, -below))
+        lower_is_better = {"mpcs": "min", "accuracy": "min"}
+        rule = SelectionRule("mpcs", lower_is_better, at_most={"accuracy": -limit})
+        assert picked(rule, errors) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "refusal"),
+    [
+        ("at_most", "accuracy", Refused("limit_of_best", "at_most", name="accuracy")),
+        ("at_least", "mpcs", Refused("limit_of_best", "at_least", other="at_most")),
+        (
+            "at_least",
+            "acuracy",
+            Refused("misspelt_limit", "at_least", suggestion="did you mean accuracy?"),
+        ),
+    ],
+)
+def test_a_limit_that_no_epoch_can_mean_is_refused_before_the_first(
+    kind: str, name: str, refusal: Refused
+) -> None:
+    directions = {"mpcs": MetaPatternConcernScore(num_classes=3), "accuracy": "max"}
+    limits: Any = {kind: {name: 0.5}}
+    with refusal:
+        SelectionRule("mpcs", directions, **limits)
+    undirected: Any = {kind: {"calibration_slope": 1.1}}
+    SelectionRule("mpcs", directions, **undirected)
 
 
 values = st.one_of(st.integers(0, 6).map(lambda n: n / 4), st.just(NAN))

@@ -204,14 +204,16 @@ limits = st.sampled_from(
 def test_limits_may_be_numbers_of_any_library(
     within: Any, at_most: Any, at_least: Any
 ) -> None:
-    given_limits = {"within": within, "at_most": at_most, "at_least": at_least}
     rule = SelectionRule(
         "mpcs",
         {"mpcs": "min"},
-        **{kind: {"mpcs": limit} for kind, limit in given_limits.items()},
+        within={"mpcs": within},
+        at_most={"mpcs": at_most},
+        at_least={"slope": at_least},
     )
     with TemporaryDirectory() as folder:
-        CheckpointSelector(folder, rule, flush=False).update({}, epoch=0, mpcs=0.02)
+        selector = CheckpointSelector(folder, rule, flush=False)
+        selector.update({}, epoch=0, mpcs=0.02, slope=0.9)
         assert CheckpointSelector(folder, rule, resume=True).last_epoch == 0
         assert CheckpointSelector.open(folder).rule == rule
 

@@ -37,7 +37,7 @@ from mpcs_torch.plots.forest import (
 )
 from mpcs_torch.plots.samples import samples_figure
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend
-from tests.plots.texts import text_faults
+from tests.plots.texts import drawn_texts, text_faults
 
 CLASSES, SYSTEMS, ONE = (2, 3, 10, 30), (1, 7), (1,)
 """Numbers of classes, and of models or detectors in one figure."""
@@ -187,7 +187,11 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
             lambda _, is_long: value_scale(
                 0.4, {"guess": 1.5, "none": 0.0}, LONG * is_long, xlabel="x"
             ),
-        )
+        ),
+        (
+            ONE,
+            lambda _, is_long: value_scale(-0.4, {"none": 0.0}, LONG * is_long, xlabel="x"),
+        ),
     ],
     reliability: [(ONE, reliability_of)],
     decision_curve_figure: [(SYSTEMS, decision_curve)],
@@ -216,7 +220,7 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
         (
             SYSTEMS,
             lambda size, is_long: det_curves(curves(size, is_long=is_long), points=POINTS),
-        )
+        ),
     ],
     roc_curves: [
         (SYSTEMS, lambda size, is_long: roc_curves(curves(size, is_long=is_long), LONG))
@@ -264,6 +268,43 @@ def test_texts_fit(function: Callable[..., Figure]) -> None:
         for fault in text_faults(draw(size, is_long))
     ]
     assert faults == []
+
+
+def detector_of_many_trials() -> Figure:
+    is_target = torch.arange(10**6) % 2 == 0
+    scores = torch.randn(10**6, generator=GENERATOR) + is_target
+    return det_curves({"a detector": detection_curve(scores, is_target)})
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        detector_of_many_trials,
+        lambda: value_scale(0.02, {"no gap": 0.0}, "gap", xlabel="0 is best"),
+        lambda: value_scale(-0.0123, {"no gap": 0.0}, "gap", xlabel="0 is best"),
+    ],
+)
+def test_there_is_room_between_the_numbers_of_an_axis(draw: Callable[[], Figure]) -> None:
+    figure = draw()
+    labels = {label.get_text() for label in figure.axes[0].get_xticklabels()}
+    boxes = [box for text, box in drawn_texts(figure) if text in labels]
+    lowest = min(box.y0 for box in boxes)
+    on_axis = sorted(
+        (box.x0, box.x1) for box in boxes if box.y0 < lowest + 1
+    )  # not those of the other axis
+    assert len(on_axis) > 3
+    gaps = [after[0] - before[1] for before, after in pairwise(on_axis)]
+    assert min(gaps) > 4, "pixels"
+
+
+@pytest.mark.parametrize("value", [0.4, -0.4])
+def test_a_bar_reaches_from_0_to_the_value_within_the_axis(value: float) -> None:
+    [axes] = value_scale(value, {"no gap": 0.0}, "gap", xlabel="0 is best").axes
+    [bar] = axes.patches
+    low, high = axes.get_xlim()
+    ends = sorted((bar.get_x(), bar.get_x() + bar.get_width()))
+    assert ends == pytest.approx(sorted((0, value)))
+    assert low <= ends[0] < ends[1] <= high
 
 
 def test_the_check_finds_what_is_cut_off_and_what_overlaps() -> None:

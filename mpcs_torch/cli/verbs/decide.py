@@ -122,7 +122,8 @@ def apply(
     All columns of the file are kept; labels that are numbers become names of classes. A row that is left out has no
     decision.
 
-    If the file has labels, also evaluate the decisions, as `mpcs score` does for the file of decisions.
+    If the file has labels, also evaluate the decisions, as `mpcs score` does for the file of decisions. Rows with a
+    label count alike: a column `chance`, by which `mpcs monitor` weights them, is not used here.
 
     The rate of dangerous errors and the cost of all rows are estimated from the probabilities, also without labels.
     This is right only while probabilities are calibrated. With labels, the difference is shown with its interval.
@@ -215,12 +216,18 @@ def _guarantee(rule: "DecisionRule", cluster: str | None) -> str:
         largest = "" if all(per_cluster) else ", none larger than the largest"
         like = f"{of} ({cluster}) like these{largest}"
     limits = "; ".join(map(str, rule.limits))
-    sentence = f"Guaranteed for {like}: {limits}."
-    if rule.priors is None:
-        return sentence
-    return f"{sentence}\n{RESTS_ON_PRIORS}"
+    sentences = [f"Guaranteed for {like}: {limits}."]
+    if rule.report is not None and not rule.report.is_clustered:
+        sentences.append(TWO_SIDED)
+    if rule.priors is not None:
+        sentences.append(RESTS_ON_PRIORS)
+    return "\n".join(sentences)
 
 
+TWO_SIDED = (
+    "Intervals in the table are two-sided and limits are one-sided, so an interval may end above a limit that is "
+    "guaranteed with the same confidence."
+)
 RESTS_ON_PRIORS = (
     "Limits of true classes hold at any class frequencies, also where the priors are wrong, if these did not come from "
     "the same rows; the other values are at the class frequencies of these rows."

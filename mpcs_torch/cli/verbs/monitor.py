@@ -132,7 +132,10 @@ def monitor(
         "referred": watch.referred,
         "alarms": [alarm._asdict() for alarm in watch.alarms],
         "acknowledged": [alarm._asdict() for alarm in watch.acknowledged],
-        **{kind: table.records() for kind, table in tables.items()},
+        **{
+            kind: [mean._asdict() for mean in watched.shown_means()]
+            for kind, watched in watch.monitors.items()
+        },
         "cautions": watch.cautions(),
         "estimated": [estimate._asdict() for estimate in estimates],
     }

@@ -1,5 +1,6 @@
 """``mpcs select``: apply a selection rule to the epochs that were recorded in folders."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from mpcs_torch.learning.selection import SelectionRule
     from mpcs_torch.trainer.recorded_epochs import RecordedEpochs
 
+LIMIT = "COLUMN=VALUE"
+
 
 @shared("json")
 def select(
@@ -23,21 +26,32 @@ def select(
     by: Annotated[
         str | None, typer.Option(show_default="that of the recorded rule; mpcs without one")
     ] = None,
-    within: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")] = None,
+    within: Annotated[list[str] | None, typer.Option(metavar=LIMIT)] = None,
+    at_most: Annotated[list[str] | None, typer.Option(metavar=LIMIT)] = None,
+    at_least: Annotated[list[str] | None, typer.Option(metavar=LIMIT)] = None,
 ) -> None:
     """Print the epoch that a rule picks, and the epochs that each metric alone would have picked.
 
-    The rule is the one that FOLDER records, unless --by or --within is given. For example, --within accuracy=0.001
-    considers only epochs whose accuracy is within 0.1 points of the best. Seeds of one setting are summarized in one
-    row: runs whose configs differ only in name and seed, and folders of a CheckpointSelector with the same rule whose
-    names differ only in the seed, such as plain-seed0 and plain-seed1. No code of a folder is run.
+    The rule is the one that FOLDER records, unless options give another one: these replace all recorded limits, and
+    --by the column that ranks. For example, --within accuracy=0.001 considers only epochs whose accuracy is at most
+    0.001 below the best, and --at-most dangerous=20 only those with at most 20 in the column dangerous.
+
+    Seeds of one setting are summarized in one row: runs whose configs differ only in name and seed, and folders of a
+    CheckpointSelector with the same rule whose names differ only in the seed, such as plain-seed0 and plain-seed1. No
+    code of a folder is run.
 
     Args:
         folders: Folder of a run of mpcs train, folder of a CheckpointSelector, or a folder of such folders.
         by: Column to rank epochs by.
         within: Largest distance from the best value. Repeat for several columns.
+        at_most: Highest value of a column for which lower is better, or neither; repeatable.
+        at_least: Lowest value of a column for which higher is better, or neither; repeatable.
     """
-    slack = named_numbers(within or (), "--within", "COLUMN=VALUE")
+    limits = {
+        "within": named_numbers(within or (), "--within", LIMIT),
+        "at_most": named_numbers(at_most or (), "--at-most", LIMIT),
+        "at_least": named_numbers(at_least or (), "--at-least", LIMIT),
+    }
 
     from mpcs_torch.trainer.pooled_seeds import (
         means_at_picks,
@@ -56,7 +70,7 @@ def select(
     print_warnings(*map(printable, warned))
     picks, settings = dict[str, Any](), list[dict[str, Any]]()
     for name, seeds in grouped.items():
-        rule = _rule(seeds[0], by, slack)
+        rule = _rule(seeds, by, limits)
         if rule != seeds[0].rule:
             print_reading(f"{name}: picked by this rule: {rule_in_words(rule)}")
         picks[name] = picks_by(rule, seeds)
@@ -79,19 +93,30 @@ def select(
 
 
 def _rule(
-    folder: "RecordedEpochs", by: str | None, within: dict[str, float]
+    seeds: "Sequence[RecordedEpochs]", by: str | None, limits: dict[str, dict[str, float]]
 ) -> "SelectionRule":
-    """Return the recorded rule, or if ``by`` or ``within`` is given, the rule of these options."""
-    from mpcs_torch.trainer.config.sections import SelectorConfig
+    """Return the recorded rule, or if ``by`` or any of ``limits`` is given, the rule of these options."""
+    from mpcs_torch.learning.selection import SelectionRule
+    from mpcs_torch.trainer.config.sections import check_followed
 
-    recorded = folder.rule
-    if recorded is not None and by is None and not within:
+    directions = seeds[0].directions
+    recorded = seeds[0].rule
+    if recorded is not None and by is None and not any(limits.values()):
         return recorded
     if by is None:
         by = "mpcs" if recorded is None else recorded.by
+    epochs = [epoch for folder in seeds for epoch in folder.epochs]
+    in_all = [
+        name for name in seeds[0].columns if all(name in epoch.values for epoch in epochs)
+    ]
     with refused_values():
-        config = SelectorConfig.model_validate({"by": by, "within": within})
-        return config.rule(folder.columns, folder.directions)
+        check_followed("--by", [by], directions)
+        check_followed("--within", limits["within"], directions)
+        check_followed("--at-most", limits["at_most"], in_all)
+        check_followed("--at-least", limits["at_least"], in_all)
+        return SelectionRule(
+            by, directions, limits["within"], limits["at_most"], limits["at_least"]
+        )
 
 
 def _plain(folder: "RecordedEpochs", rule: "SelectionRule") -> dict[str, Any]:

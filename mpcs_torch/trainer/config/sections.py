@@ -18,7 +18,14 @@ from torch.optim import Optimizer
 
 from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.errors import CodedError, InvalidValueError, quoted, require, shown
+from mpcs_torch.errors import (
+    CodedError,
+    InvalidValueError,
+    did_you_mean,
+    quoted,
+    require,
+    shown,
+)
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import SelectionRule
@@ -197,7 +204,11 @@ def check_followed(key: str, columns: Iterable[str], suitable: Collection[str]) 
         if column not in suitable:
             names = ", ".join([*suitable][:30]) or "of which there are none"
             raise InvalidValueError(
-                "suitable_metric", f"{key}:", names=names, name=quoted(column)
+                "suitable_metric",
+                f"{key}:",
+                names=names,
+                name=quoted(column),
+                suggestion=did_you_mean(column, suitable),
             )
 
 
