@@ -9,7 +9,7 @@ from mpcs_torch.evaluation.detector_scores import EQUAL_ERROR, INTERPOLATED, Det
 from mpcs_torch.evaluation.detectors import MISSES
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
-from mpcs_torch.report.harm import MAX_SENTENCES, explanations
+from mpcs_torch.report.error_counts import MAX_SENTENCES, explanations
 from mpcs_torch.report.render import Drawing, draw, drawn_models, named, render
 from mpcs_torch.tables import in_percent
 

@@ -25,7 +25,7 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, page_colours
 from mpcs_torch.plots.forest import MAX_ROWS, Effect, Panel, result_figure
-from mpcs_torch.report.harm import TERMS
+from mpcs_torch.report.error_counts import TERMS
 from mpcs_torch.tables import Table, numeric_columns
 
 ABOUT_CURVES = (
