@@ -766,6 +766,10 @@ RULES: Mapping[str, str] = {
     "tree": "must contain only mappings, lists and class names",
 }
 """The rule for each code, as it continues a sentence that begins with the argument."""
+MIN_CONCESSION = 2e-9
+"""The lowest concession of MPCS, which keeps t below its maximum of 2^29."""
+MAX_CONCESSION = 0.5
+"""The number that concessions of MPCS are below."""
 CONCERN_PROBLEMS: Mapping[str, str] = {
     "number_of_classes": "must be at least 2 and at most {maximum}, but got {value}",
     "list_of_classes": "must be a list of names or the number of classes, but got {value}",
@@ -814,7 +818,9 @@ CONCERN_PROBLEMS: Mapping[str, str] = {
     "new_group": "must differ from classes, coarse answers, {reserved}, but {value} is one",
     "members": "must be a list of classes, but got {value}",
     "some_class_left": "must leave out a class",
-    "concession": "must be a number from 2e-9 to below 0.5, but got {value}",
+    "concession": (
+        f"must be a number from {MIN_CONCESSION:g} to below {MAX_CONCESSION:g}, but got {{value}}"
+    ),
     "no_ranges": "has ranges of costs: use load_concern_range or mpcs score",
     "ascending": "must go from the lower to the higher cost, but goes from {low:g} to {high:g}",
     "mapping": "must be a mapping with the keys {keys}",

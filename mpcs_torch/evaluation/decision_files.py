@@ -19,7 +19,6 @@ from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import columns_of_costs, costs_of_rows
 from mpcs_torch.evaluation.files.predictions import (
-    MIN_PROBABILITY,
     NO_LABEL,
     PredictedRows,
     Predictions,
@@ -40,6 +39,7 @@ from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.decisions import REFERRED, is_class
 from mpcs_torch.functional.inputs.groups import Groups, costs_by_label, valid_values
+from mpcs_torch.functional.inputs.probabilities import MIN_PROBABILITY
 from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
 from mpcs_torch.learning.rule_fit import check_row_costs

@@ -34,6 +34,7 @@ from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_co
 from mpcs_torch.functional.detection.errors import count_errors, midpoint
 from mpcs_torch.functional.detection.llr_cost import cllr_from_means, softplus
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.probabilities import MIN_PROBABILITY
 from mpcs_torch.functional.quality.roc_area import RankedGroup
 from mpcs_torch.tables import Table, in_digits
 
@@ -66,8 +67,8 @@ RATE = (0.0, 1.0)
 MIN_ERRORS = 30
 """The number of errors below which a rate is marked. With 30 errors of independent trials, the true rate is within 30 %
 of the measured one with 90 % confidence (Doddington et al.: The NIST speaker recognition evaluation, 2000)."""
-FURTHER_BITS = -0.5 * log2(1e-12)
-"""The cost in Cllr of a trial whose true kind gets the probability 1e-12: the interval allows for one such trial."""
+FURTHER_BITS = -0.5 * log2(MIN_PROBABILITY)
+"""The cost in Cllr of a trial whose true kind gets `MIN_PROBABILITY`: the interval allows for one such trial."""
 H_MEASURE = DetectorMetric("h_measure", "H-measure", HMeasure.direction, screen=None)
 MIN_CLLR = DetectorMetric(
     "min_cllr",
