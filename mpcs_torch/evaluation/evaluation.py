@@ -160,8 +160,7 @@ class Evaluation:
         )
         answers = () if self.chosen.concern is None else self.chosen.concern.answers
         self._decisions = decision_numbers(names, answers)
-        self._is_default = metrics is None
-        self._notes = self.chosen.notes(is_default=self._is_default)
+        self._notes = self.chosen.notes()
         self._intervals = intervals
         self._models = dict[str, list[ModelSums]]()
         """The sums of each model, for each way in which rows are clustered: one, or three for crossed clusters."""
@@ -470,14 +469,14 @@ class Evaluation:
                 notes.append(ABOUT_MANY_GROUPS.format(quoted(column), len(known)))
         if self._intervals or self._crossed:
             notes.append(self._about_units())
-        if self.chosen.is_soft and self._is_default:
+        if self.chosen.is_soft and self.chosen.is_default:
             notes.append(SHARES if self.chosen.has_shares else DEGREES)
         if self.chosen.is_weighted:
             notes.append(WEIGHTED.format(every[0].effective_rows))
         comparisons = list[Comparison]()
         without = list[NotCompared]()
         if is_compared:
-            comparisons, without = compare(values, is_default=self._is_default)
+            comparisons, without = compare(values, is_default=self.chosen.is_default)
         notes += map(str, without)
         if comparisons and measures_danger and not has_concern:
             notes.append(REPEATED)
@@ -495,7 +494,7 @@ class Evaluation:
             cautions,
             over_costs,
             without=without,
-            is_default=self._is_default,
+            is_default=self.chosen.is_default,
             paired_units=values if is_compared and not self._crossed else {},
             has_open_weights=self.chosen.is_weighted,
         )
