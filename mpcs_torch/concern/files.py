@@ -48,7 +48,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
     Raises:
         ConcernError: If the file is no valid YAML or `ConcernSpec`; the message lists errors with lines and columns.
         FileNotFoundError: If there is no such file or name.
-        PathError: If ``path`` is not local, such as ``s3://bucket/file``.
+        ValueError: If ``path`` is not local, such as ``s3://bucket/file``.
         ImportError: If PyYAML is not installed.
 
     Example:
@@ -72,7 +72,7 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
 
     Raises:
         ConcernError: If a file is invalid, a range is descending, or people's costs do not match (see `ConcernRange`).
-        PathError: If a path is not local, such as ``s3://bucket/file``.
+        ValueError: If a path is not local, such as ``s3://bucket/file``.
 
     Example:
         >>> load_concern_range("traffic-lights").is_known
@@ -185,7 +185,7 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
 
     Raises:
         FileExistsError: If the file exists; it is left unchanged.
-        PathError: If ``path`` is not local, such as ``s3://bucket/file``.
+        ValueError: If ``path`` is not local, such as ``s3://bucket/file``.
     """
     import yaml
 

@@ -97,7 +97,7 @@ class CheckpointSelector:
         FolderNotEmptyError: If the folder contains files and ``resume`` is not set. It is a FileExistsError.
         ManifestError: If the manifest was written for another rule or cannot be read. It is a ValueError.
         ValueError: If a number is too small, a metric in ``keep_best_by`` has no direction, or ``folder`` is an address
-            such as ``s3://bucket/run`` (`PathError`).
+            such as ``s3://bucket/run``.
         FolderInUseError: From `update`, if another process has locked the folder; a fork of that process keeps the
             lock. Without ``resume``, also if another selector has written to the folder.
 

@@ -527,7 +527,7 @@ class DecisionRule(nn.Module):
 
         Raises:
             FileExistsError: If the file exists and ``overwrite`` is False.
-            PathError: If ``path`` is not local, such as ``s3://bucket/file``.
+            ValueError: If ``path`` is not local, such as ``s3://bucket/file``.
         """
         path = local_path(path, "path")
         self._warn_if_unfitted()
@@ -556,7 +556,7 @@ class DecisionRule(nn.Module):
         Raises:
             DecisionFileError: If the file is not a decision rule or is damaged.
             FileNotFoundError: If the file does not exist.
-            PathError: If ``path`` is not local, such as ``s3://bucket/file``.
+            ValueError: If ``path`` is not local, such as ``s3://bucket/file``.
         """
         return load_artifact(
             local_path(path, "path"),

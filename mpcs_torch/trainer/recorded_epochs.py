@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from mpcs_torch.errors import (
-    CodedError,
     InvalidValueError,
     has_control,
     printable,
@@ -34,10 +33,6 @@ from mpcs_torch.trainer.result import CONFIG, RECORDS, ResultError, no_pick, rea
 RUN, SELECTOR = "a run of mpcs train", "a CheckpointSelector"
 """The kinds of folders, by who wrote them."""
 EXPECTED = f"the folder of {RUN} ({RECORDS}) or of {SELECTOR} ({MANIFEST})"
-
-
-class FolderError(CodedError, ValueError):
-    """A folder records no epochs, or does not go with the other folders."""
 
 
 @dataclass(frozen=True)
@@ -120,14 +115,14 @@ def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
     """Read the epochs of ``folders``. In place of a folder of folders with epochs, read all of these.
 
     Raises:
-        FolderError: If folders are of different kinds, a folder is named twice, or a folder records no epochs.
+        ValueError: If folders are of different kinds, a folder is named twice, or a folder records no epochs.
         ManifestError: If the manifest of a `CheckpointSelector` is damaged.
         ResultError: If the records or the config of a run are damaged.
     """
     paths = [path for folder in folders for path in _folders_with_epochs(folder)]
     for place, path in enumerate(paths):
         if any(path.samefile(earlier) for earlier in paths[:place]):
-            raise FolderError("named_once", str(path))
+            raise InvalidValueError("named_once", str(path))
     recorded = []
     for path in paths:
         is_of_selector = (path / MANIFEST).exists()
@@ -135,7 +130,7 @@ def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
     first = recorded[0]
     for folder in recorded:
         if folder.kind != first.kind:
-            raise FolderError(
+            raise InvalidValueError(
                 "one_kind",
                 "the folders",
                 name=first.name,
@@ -145,7 +140,7 @@ def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
             )
     for folder in recorded:
         if not folder.epochs:
-            raise FolderError("some_epochs", folder.name)
+            raise InvalidValueError("some_epochs", folder.name)
     return recorded
 
 
@@ -158,11 +153,11 @@ def _folders_with_epochs(folder: Path) -> list[Path]:
     ]
     others = [str(path) for path in inside if not _has_epochs(path)]
     if others:
-        raise FolderError(
+        raise InvalidValueError(
             "folder_of_run", str(folder), expected=EXPECTED, other=min(others)
         )
     if not inside:
-        raise FolderError("folders_of_runs", str(folder), expected=EXPECTED)
+        raise InvalidValueError("folders_of_runs", str(folder), expected=EXPECTED)
     return sorted(inside, key=_padded_name)
 
 

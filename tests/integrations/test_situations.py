@@ -12,10 +12,10 @@ import skorch
 import torch
 from torch import nn
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.integrations import huggingface, ignite, lightning
 from mpcs_torch.integrations import skorch as with_skorch
 from mpcs_torch.integrations.checkpoints import ArgumentsError, TrainedTwiceError
-from mpcs_torch.integrations.huggingface import HuggingFaceError
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.checkpoint_files import FolderNotEmptyError
 from mpcs_torch.learning.selection import MissingMetricError
@@ -192,7 +192,7 @@ def test_10_without_validation_it_is_said_that_nothing_is_recorded(
         with pytest.warns(UserWarning, match="SelectCheckpoint has recorded no epoch"):
             loop(Script(SCORES, tmp_path, validates=False))
         return
-    with pytest.raises((MissingMetricError, HuggingFaceError)):
+    with pytest.raises((MissingMetricError, InvalidValueError)):
         loop(Script(SCORES, tmp_path, validates=False))
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import torch
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.io import atomic_files as files
-from mpcs_torch.io.local_paths import PathError
 from mpcs_torch.learning import (
     CheckpointSelector,
     SelectionRule,
@@ -402,7 +402,7 @@ def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:
     with Refused("some_state", "state", raises=StateError):
         selector.update(lambda: None, epoch=1, mpcs=0.1, accuracy=0.5)
     assert not selector.epochs
-    with pytest.raises(PathError):
+    with pytest.raises(InvalidValueError):
         CheckpointSelector("", RULE)
 
 
