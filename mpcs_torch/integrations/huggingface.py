@@ -60,8 +60,7 @@ def compute_metrics(
 
     Raises:
         ValueError: If a name ends in "loss", but lower is not better. In evaluation, if the shapes of logits and
-            labels do not match.
-        ValueError: In evaluation, if a value is not a scalar.
+            labels do not match, or a value is not a scalar.
 
     Example:
         >>> import numpy as np

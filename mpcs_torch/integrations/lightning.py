@@ -65,9 +65,9 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
         ArgumentsError: If the arguments do not fit together; a TypeError.
         ValueError, FileExistsError: In the same cases as `CheckpointSelector`.
         MissingMetricError: From `Trainer.fit`, if a metric of the rule is not logged; a ValueError.
-        StateError: From `Trainer.fit`, before the training, if hyperparameters cannot be loaded with
-            ``weights_only=True``, and the option ``weights_only=False`` is not given; a ValueError.
-        ValueError: From `Trainer.fit`, if the Trainer would stop before the first validation; a ValueError.
+        ValueError: From `Trainer.fit`, before the training, if the Trainer would stop before the first validation, or
+            if hyperparameters cannot be loaded with ``weights_only=True``, and the option ``weights_only=False`` is
+            not given.
         TrainedTwiceError: From `Trainer.fit`, if this callback has recorded another training; a RuntimeError.
 
     Example:

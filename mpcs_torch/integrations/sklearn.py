@@ -64,8 +64,8 @@ def concern_scorer(
         **settings: Settings of a metric given by name, for example ``k=3``.
 
     Raises:
-        ValueError: If the metric takes other inputs, lacks a setting, or does not define if higher is better.
-        ValueError: If a setting is invalid.
+        ValueError: If the metric takes other inputs, lacks a setting, or does not define if higher is better; or if a
+            setting is invalid.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -164,8 +164,8 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
     labels need not contain every class, because columns of probabilities are named by the classifier's ``classes_``.
 
     Raises:
-        ValueError: From a call, if a label is missing or not a class of the concern.
-        ValueError: From a call, if weights are passed, but the metric does not support them.
+        ValueError: From a call, if a label is missing or not a class of the concern, or if weights are passed, but the
+            metric does not support them.
     """
 
     def __init__(self, score: _Score) -> None:

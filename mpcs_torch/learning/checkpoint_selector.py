@@ -24,10 +24,8 @@ from mpcs_torch.learning import checkpoint_files
 from mpcs_torch.learning.checkpoint_files import (
     FolderNotEmptyError,
     Manifest,
-    ManifestError,
     MissingCheckpointError,
     SavedEpoch,
-    StateError,
     Update,
     save_state,
 )
@@ -95,9 +93,8 @@ class CheckpointSelector:
 
     Raises:
         FolderNotEmptyError: If the folder contains files and ``resume`` is not set. It is a FileExistsError.
-        ManifestError: If the manifest was written for another rule or cannot be read. It is a ValueError.
-        ValueError: If a number is too small, a metric in ``keep_best_by`` has no direction, or ``folder`` is an address
-            such as ``s3://bucket/run``.
+        ValueError: If the manifest was written for another rule or cannot be read, a number is too small, a metric in
+            ``keep_best_by`` has no direction, or ``folder`` is an address such as ``s3://bucket/run``.
         FolderInUseError: From `update`, if another process has locked the folder; a fork of that process keeps the
             lock. Without ``resume``, also if another selector has written to the folder.
 
@@ -212,7 +209,7 @@ class CheckpointSelector:
 
         Raises:
             FileNotFoundError: If the folder has no manifest.
-            ManifestError: If the manifest cannot be read.
+            ValueError: If the manifest cannot be read.
         """
         folder = local_path(folder, "folder")
         path = folder / checkpoint_files.MANIFEST
@@ -234,7 +231,7 @@ class CheckpointSelector:
             )
             if isinstance(error, MpcsError) and not is_of_manifest:
                 raise
-            raise ManifestError(
+            raise InvalidValueError(
                 "rule_of_selector", str(path), cause=shown(str(error))
             ) from None
 
@@ -314,14 +311,13 @@ class CheckpointSelector:
 
         Raises:
             ValueError: If ``epoch`` or a metric of the rule is missing (`MissingMetricError`), or if a value is not a
-                number.
-            StateError: If ``state`` cannot be saved, or cannot be loaded again. The message names the entry of
+                number; or if ``state`` cannot be saved, or cannot be loaded again. The message names the entry of
                 ``state`` that failed. Nothing on disk changes.
             OSError: If the checkpoint cannot be written; the manifest and the checkpoints stay unchanged.
         """
         require(epoch is not None, "no_epoch", "epoch")
         if isinstance(state, nn.Module) and self.weights_only:
-            raise StateError("loadable_state", "state", type=type(state).__name__)
+            raise InvalidValueError("loadable_state", "state", type=type(state).__name__)
         self.rule.values_in(values)
         entry = SavedEpoch(
             whole_number("epoch", epoch),
@@ -361,7 +357,7 @@ class CheckpointSelector:
         self._is_writing = False
 
     def check(self, state: object) -> None:
-        """Raise a `StateError` if a checkpoint with the content ``state`` could not be saved or loaded again."""
+        """Raise a ValueError if a checkpoint with the content ``state`` could not be saved or loaded again."""
         temporary = self.folder / f".{CHECKED}.tmp"
         save_state(state, temporary, weights_only=self.weights_only, flush=False)
         temporary.unlink()
@@ -582,13 +578,13 @@ class CheckpointSelector:
         self._is_current = saved.settings == json.loads(json.dumps(self._settings()))
 
     def _check_rule(self, saved: Manifest) -> None:
-        """Raise a `ManifestError` if ``saved`` is of another rule, or lacks a metric of the rule."""
+        """Raise a ValueError if ``saved`` is of another rule, or lacks a metric of the rule."""
         path = self.folder / checkpoint_files.MANIFEST
         rule = json.loads(json.dumps(asdict(self.rule)))
         for name in sorted({*rule, *saved.rule}):
             there, here = saved.rule.get(name), rule.get(name)
             if there != here:
-                raise ManifestError(
+                raise InvalidValueError(
                     "same_rule",
                     str(path),
                     name=name,
@@ -598,7 +594,7 @@ class CheckpointSelector:
         for epoch in saved.epochs:
             missing = [name for name in self.rule.metrics if name not in epoch.values]
             if missing:
-                raise ManifestError(
+                raise InvalidValueError(
                     "metric_of_epoch", str(path), metric=missing[0], epoch=epoch.number
                 )
 

@@ -61,10 +61,6 @@ class RuleExistsError(CodedError, FileExistsError):
     """The error for a file that would be overwritten."""
 
 
-class DecisionFileError(CodedError, ValueError):
-    """A file that is not a valid decision rule."""
-
-
 class AllReferredWarning(UserWarning):
     """A fitted rule refers all samples, because its limits allow no decision."""
 
@@ -554,9 +550,9 @@ class DecisionRule(nn.Module):
         """Load a rule to the CPU from a file that `save` wrote; the file cannot run code (``weights_only=True``).
 
         Raises:
-            DecisionFileError: If the file is not a decision rule or is damaged.
+            ValueError: If the file is not a decision rule or is damaged, or if ``path`` is not local, such as
+                ``s3://bucket/file``.
             FileNotFoundError: If the file does not exist.
-            ValueError: If ``path`` is not local, such as ``s3://bucket/file``.
         """
         return load_artifact(
             local_path(path, "path"),
@@ -564,7 +560,6 @@ class DecisionRule(nn.Module):
             kind=KIND,
             source="a decision rule",
             subject="the decision rule",
-            error=DecisionFileError,
         )
 
     @classmethod

@@ -28,7 +28,7 @@ from mpcs_torch.metrics.register import COLUMNS
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.parts import TEST
 from mpcs_torch.trainer.config.sections import SelectorConfig
-from mpcs_torch.trainer.result import CONFIG, RECORDS, ResultError, no_pick, read_records
+from mpcs_torch.trainer.result import CONFIG, RECORDS, no_pick, read_records
 
 RUN, SELECTOR = "a run of mpcs train", "a CheckpointSelector"
 """The kinds of folders, by who wrote them."""
@@ -115,9 +115,8 @@ def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
     """Read the epochs of ``folders``. In place of a folder of folders with epochs, read all of these.
 
     Raises:
-        ValueError: If folders are of different kinds, a folder is named twice, or a folder records no epochs.
-        ManifestError: If the manifest of a `CheckpointSelector` is damaged.
-        ResultError: If the records or the config of a run are damaged.
+        ValueError: If folders are of different kinds, a folder is named twice, a folder records no epochs, or the
+            manifest of a `CheckpointSelector` or the records or the config of a run are damaged.
     """
     paths = [path for folder in folders for path in _folders_with_epochs(folder)]
     for place, path in enumerate(paths):
@@ -205,7 +204,7 @@ def _read_run(folder: Path) -> RecordedEpochs:
         except ValueError as error:
             place = f"{folder / CONFIG}:"
             cause = shown(str(error), 300)
-            raise ResultError("fitting_selector", place, cause=cause) from None
+            raise InvalidValueError("fitting_selector", place, cause=cause) from None
     return RecordedEpochs(folder, RUN, epochs, directions, rule, tree)
 
 
@@ -213,13 +212,13 @@ def plain_config(folder: Path) -> dict[str, Any]:
     """Return ``config.yaml`` in ``folder`` as plain data, without running code; empty if there is no such mapping.
 
     Raises:
-        ResultError: If the file is not plain YAML.
+        ValueError: If the file is not plain YAML.
     """
     path = folder / CONFIG
     try:
         tree = read_yaml_file(path).value if path.is_file() else {}
     except YamlError as error:
-        raise ResultError("caused_by", f"{path}:", cause=error) from None
+        raise InvalidValueError("caused_by", f"{path}:", cause=error) from None
     return tree if isinstance(tree, dict) else {}
 
 

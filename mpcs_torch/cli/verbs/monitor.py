@@ -17,7 +17,7 @@ from mpcs_torch.cli.console import (
     row_counter,
     say,
 )
-from mpcs_torch.errors import ExitStatus
+from mpcs_torch.errors import ExitStatus, InvalidValueError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.tables import Table, in_percent
 
@@ -80,7 +80,7 @@ def monitor(
     from mpcs_torch.io.atomic_files import holds
     from mpcs_torch.learning import DecisionRule
     from mpcs_torch.learning.rule_estimate import estimate_lines
-    from mpcs_torch.monitoring.watch import StateError, Watch, watch_logs
+    from mpcs_torch.monitoring.watch import Watch, watch_logs
     from mpcs_torch.report import monitor as page
 
     loaded = DecisionRule.load(rule)
@@ -103,7 +103,7 @@ def monitor(
             )
             watch = Watch.load(state, loaded.concern)
             if not holds(rule, watch.settings.rule):
-                raise StateError("rule_of_state", f"{rule}:")
+                raise InvalidValueError("rule_of_state", f"{rule}:")
             if acknowledge:
                 with options.refused_values(option="--acknowledge"):
                     names = [] if acknowledge == [ALL] else acknowledge
