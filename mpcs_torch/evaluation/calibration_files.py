@@ -22,7 +22,7 @@ from mpcs_torch.errors import (
     Rule,
     has_control,
 )
-from mpcs_torch.evaluation.cautions import shared_by_rows
+from mpcs_torch.evaluation.cautions import shared, unread_units
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import (
@@ -272,7 +272,7 @@ def estimate_file_priors(
         for rows in (known, others)
     ]
     for predictions in (validation, unlabelled):
-        for caution in shared_by_rows(predictions):
+        for caution in shared(unread_units(predictions)):
             warnings.warn(caution, stacklevel=2)
     groups: dict[str, Any] = {
         "clusters": clusters[0],

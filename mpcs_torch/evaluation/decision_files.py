@@ -12,7 +12,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import REFERRAL
 from mpcs_torch.errors import Rule
-from mpcs_torch.evaluation.cautions import shared_by_rows
+from mpcs_torch.evaluation.cautions import shared, unread_units
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.decision_numbers import decision_numbers
 from mpcs_torch.evaluation.evaluation import Evaluation
@@ -183,7 +183,7 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> 
     arguments, note = rows_to_fit(rule, predictions, advance)
     with naming_file(predictions.path):
         rule.fit(**arguments)
-    for caution in shared_by_rows(predictions) if rule.limits else ():
+    for caution in shared(unread_units(predictions)) if rule.limits else ():
         warnings.warn(caution, stacklevel=2)
     return note
 
@@ -308,7 +308,7 @@ def _evaluated(
     if not is_labelled.all():
         notes.append(PARTLY_LABELLED.format(len(is_labelled), len(target)))
     return replace(
-        result, notes=notes, cautions=[*result.cautions, *shared_by_rows(predictions)]
+        result, notes=notes, cautions=[*result.cautions, *shared(unread_units(predictions))]
     )
 
 
