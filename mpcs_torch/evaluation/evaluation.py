@@ -453,7 +453,7 @@ class Evaluation:
         groups = list[GroupScores]()
         notes = list[str]()
         concern = self.chosen.concern
-        has_concern = self.chosen.concern is not None
+        has_concern = concern is not None
         measures_danger = any(each.family == "concern" for each in self.chosen.entries)
         if (
             concern is not None
@@ -483,7 +483,7 @@ class Evaluation:
         comparisons = list[Comparison]()
         without = list[NotCompared]()
         if is_compared:
-            comparisons, without = compare(values, is_default=self.chosen.is_default)
+            comparisons, without = compare(values)
         notes += map(str, without)
         if comparisons and measures_danger and not has_concern:
             notes.append(REPEATED)
