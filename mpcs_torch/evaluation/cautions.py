@@ -168,7 +168,7 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
     return is_text and len(values) >= max(MIN_UNNAMED, MIN_DISTINCT * rows)
 
 
-def reversed_scores(area: object, way: str, model: str = "") -> list[EvaluationWarning]:
+def reversed_scores(area: object, way: str, model: str) -> list[EvaluationWarning]:
     """Return a warning if the interval ``area`` of an area under the ROC, a pair of numbers, ends below one half.
 
     The message begins with ``model``, and suggests the option ``way``.

@@ -159,7 +159,7 @@ class DetectorScores(Scores):
             rows.append([name, value, self.interval(name), *at_threshold])
         return Table(header, rows)
 
-    def remarks(self, only: Collection[str] | None = None) -> list[str]:
+    def remarks(self, only: Collection[str] | None) -> list[str]:
         """Return sentences on the meaning of costs, and on metrics that have no value or no interval."""
         about_costs = "Costs are divided by that of the better constant decision (accept all or reject all)."
         return [about_costs, *super().remarks(only)]

@@ -163,7 +163,7 @@ def open_lines(path: Path, *, append: bool) -> Iterator[TextIO]:
             yield file
 
 
-def append_text(path: Path, size: int, text: str, *, flush: bool = True) -> int:
+def append_text(path: Path, size: int, text: str, *, flush: bool) -> int:
     """Cut a file to ``size`` bytes, append ``text``, and return the new size. A crash may leave only part of it."""
     with naming(path), path.open("r+b") as file:
         file.truncate(size)

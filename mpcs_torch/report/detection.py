@@ -15,7 +15,7 @@ from mpcs_torch.tables import in_percent
 
 
 def write_detection_report(
-    result: Result[DetectorScores], path: Path, *, command: str = ""
+    result: Result[DetectorScores], path: Path, *, command: str
 ) -> None:
     """Write an HTML page about detectors: metrics, comparisons, groups, curves, and the ``command`` that writes it."""
     tiles = dict[str, object](result.first.sizes())

@@ -186,9 +186,7 @@ def draw_confusion(
     return draw(figure, printable(alt))
 
 
-def draw_referral(
-    risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "dangerous errors"
-) -> Drawing:
+def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str) -> Drawing:
     """Draw errors per decided sample against coverage. ``risks`` has arguments of `risk_coverage_curve` by model."""
     curves = dict[str, tuple[Tensor, Tensor]]()
     sentences = list[str]()

@@ -197,9 +197,7 @@ def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
     return sample_weight
 
 
-def check_class_weight(
-    weight: Tensor | None, num_classes: int | None = None
-) -> Tensor | None:
+def check_class_weight(weight: Tensor | None, num_classes: int | None) -> Tensor | None:
     """Convert class weights to a tensor; check that they are (C,), finite and >= 0, which waits for an accelerator."""
     if weight is None:
         return None
