@@ -19,7 +19,7 @@ from mpcs_torch import ConcernSpec, load_concern, load_concern_range
 from mpcs_torch.calibration import TemperatureScaling
 from mpcs_torch.cli.app import VERBS, VerbGroup
 from mpcs_torch.concern import save_concern
-from mpcs_torch.errors import InvalidValueError, Rule
+from mpcs_torch.errors import ArgumentsError, InvalidValueError, Rule
 from mpcs_torch.evaluation.calibration_files import (
     SavedCalibration,
     load_calibration,
@@ -328,7 +328,7 @@ def test_local_paths_stay_themselves_however_often_they_are_taken(
 def test_unknown_users_and_other_values_are_refused() -> None:
     with Refused("known_user", "folder", "~nobody-at-all/run"):
         local_path("~nobody-at-all/run", "folder")
-    with pytest.raises(TypeError, match="folder must be a path, but is 3"):
+    with Refused("instance", "folder", 3, raises=ArgumentsError):
         local_path(3, "folder")  # type: ignore[arg-type]
 
 

@@ -23,8 +23,8 @@ from ignite.metrics import Metric as IgniteMetric
 from torch import Tensor
 from torchmetrics import Metric, MetricCollection
 
-from mpcs_torch.errors import InvalidValueError
-from mpcs_torch.integrations.checkpoints import ArgumentsError, CheckpointCallback
+from mpcs_torch.errors import ArgumentsError, InvalidValueError
+from mpcs_torch.integrations.checkpoints import CheckpointCallback
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 
 __all__ = ["SelectCheckpoint", "TorchMetric"]

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from mpcs_torch.errors import InvalidValueError, quoted
+from mpcs_torch.errors import ArgumentsError, InvalidValueError, quoted
 
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]")
 """A pattern for the start of an address such as ``s3://bucket``, which `Path` turns into ``s3:/bucket``. The scheme has
@@ -30,7 +30,7 @@ def local_path(path: str | os.PathLike[str], argument: str) -> Path:
         'runs/digits'
     """
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{argument} must be a path, but is {quoted(path)}")
+        raise ArgumentsError("instance", argument, path, type="str or os.PathLike")
     if not str(path):
         raise InvalidValueError("empty_path", argument)
     text = str(path)  # os.fspath would download the file of some paths in remote storage

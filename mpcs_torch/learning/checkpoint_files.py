@@ -25,10 +25,6 @@ from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.selection import Epoch
 
 
-class FolderNotEmptyError(CodedError, FileExistsError):
-    """A folder for new checkpoints is not empty; the files may be from an earlier run."""
-
-
 class MissingCheckpointError(CodedError, FileNotFoundError):
     """A folder has no manifest, or no intact checkpoint of the epochs that are asked for."""
 

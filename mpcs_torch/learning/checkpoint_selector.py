@@ -17,12 +17,18 @@ from weakref import finalize
 import torch
 from torch import nn
 
-from mpcs_torch.errors import InvalidValueError, MpcsError, quoted, require, shown
+from mpcs_torch.errors import (
+    ExistsError,
+    InvalidValueError,
+    MpcsError,
+    quoted,
+    require,
+    shown,
+)
 from mpcs_torch.io.atomic_files import FolderInUseError, acquire, release, rename
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import checkpoint_files
 from mpcs_torch.learning.checkpoint_files import (
-    FolderNotEmptyError,
     Manifest,
     MissingCheckpointError,
     SavedEpoch,
@@ -92,7 +98,7 @@ class CheckpointSelector:
         flush: Whether each update is flushed to disk, to survive a power failure.
 
     Raises:
-        FolderNotEmptyError: If the folder contains files and ``resume`` is not set. It is a FileExistsError.
+        ExistsError: If the folder contains files and ``resume`` is not set. It is a FileExistsError.
         ValueError: If the manifest was written for another rule or cannot be read, a number is too small, a metric in
             ``keep_best_by`` has no direction, or ``folder`` is an address such as ``s3://bucket/run``.
         FolderInUseError: From `update`, if another process has locked the folder; a fork of that process keeps the
@@ -189,9 +195,7 @@ class CheckpointSelector:
             code = "no_files"
             if checkpoint_files.MANIFEST in files:
                 code = "no_earlier_run"
-            raise FolderNotEmptyError(
-                code, "folder", folder=str(self.folder), file=shown(files[0])
-            )
+            raise ExistsError(code, "folder", folder=str(self.folder), file=shown(files[0]))
         self._load_epochs([], {})
         self._last_stamp: object = None
         """The `_stamp` of the manifest as this selector wrote it or continues it."""

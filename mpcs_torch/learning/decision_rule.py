@@ -14,7 +14,7 @@ from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.errors import CodedError, InvalidValueError, require
+from mpcs_torch.errors import ExistsError, InvalidValueError, require
 from mpcs_torch.functional.concern.decision import Choices, ranked_choices, rounding_bound
 from mpcs_torch.functional.inputs.arrays import by_class
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
@@ -55,10 +55,6 @@ IS_UNSOUND = 2
 """The code if the logits are not finite."""
 IS_LIMITED = 3
 """The code if the risk is too high for the first limit; for limit j, it is ``IS_LIMITED + j``."""
-
-
-class RuleExistsError(CodedError, FileExistsError):
-    """The error for a file that would be overwritten."""
 
 
 class AllReferredWarning(UserWarning):
@@ -528,7 +524,7 @@ class DecisionRule(nn.Module):
         path = local_path(path, "path")
         self._warn_if_unfitted()
         if path.exists() and not overwrite:
-            raise RuleExistsError("exists_already", str(path))
+            raise ExistsError("exists_already", str(path))
         content = {
             "concern": concern_as_plain(self.concern),
             "settings": {
