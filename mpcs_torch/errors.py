@@ -151,6 +151,10 @@ class ExistsError(CodedError, FileExistsError):
     """The error for a file that would be overwritten, or a folder that is not empty."""
 
 
+class MissingFileError(CodedError, FileNotFoundError):
+    """The error for a file, or a checkpoint in a folder, that does not exist or is damaged."""
+
+
 class DataError(CodedError, RuntimeError):
     """The error for a data set that is missing or broken, or that cannot be split as requested."""
 

@@ -732,6 +732,7 @@ RULES: Mapping[str, str] = {
         "is not the manifest of a CheckpointSelector, or is damaged: {cause}. Restore a copy of this file, or use "
         "another folder."
     ),
+    "manifest_there": "the manifest is gone: the folder was moved or emptied",
     "rule_of_selector": "lacks the rule and settings of a CheckpointSelector: {cause}.",
     "same_rule": (
         "was written for another rule, with {name}={there}, not {here}: choose another folder."
@@ -756,6 +757,7 @@ RULES: Mapping[str, str] = {
     "named_numbers": "must be {form}, but is {text}",
     "rule_of_state": "is not the rule that the state was begun with: begin another state",
     "is_there": "{path}: no such {kind}",
+    "file_or_name": "no such file, and no such name; {known}",
     "packaged_name": "{name}: no such name; {known} A file is written ./{name} or {name}.yaml",
     "of_kind": "{path} must be a {kind}, but is not",
     "folder_is_there": "{path}: the folder {folder} does not exist",

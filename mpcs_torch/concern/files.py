@@ -19,7 +19,7 @@ from mpcs_torch.concern.checks import (
 )
 from mpcs_torch.concern.ranges import ConcernRange
 from mpcs_torch.concern.spec import ConcernSpec
-from mpcs_torch.errors import shown
+from mpcs_torch.errors import MissingFileError, shown
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.packaged import (
@@ -234,5 +234,5 @@ def _resolved(path: Path, name: str) -> Path:
         return path
     if name not in packaged_names("concerns"):
         hint = known_names("concerns", name)
-        raise FileNotFoundError(f"{shown(name)}: no such file, and no such name; {hint}")
+        raise MissingFileError("file_or_name", f"{shown(name)}:", known=hint)
     return packaged_file("concerns", name)

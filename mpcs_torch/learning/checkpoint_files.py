@@ -19,15 +19,10 @@ import torch
 from torch import Tensor
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
-from mpcs_torch.errors import CodedError, InvalidValueError, quoted, shown
+from mpcs_torch.errors import InvalidValueError, quoted, shown
 from mpcs_torch.io.atomic_files import append_text, create_file, holds, replace_text
 from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.selection import Epoch
-
-
-class MissingCheckpointError(CodedError, FileNotFoundError):
-    """A folder has no manifest, or no intact checkpoint of the epochs that are asked for."""
-
 
 MANIFEST = "manifest.json"
 MAX_BYTES = 200_000_000

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, replace
-from errno import ENOENT
 from math import inf
 from pathlib import Path
 from typing import Any, Self, SupportsFloat, SupportsIndex
@@ -20,6 +19,7 @@ from torch import nn
 from mpcs_torch.errors import (
     ExistsError,
     InvalidValueError,
+    MissingFileError,
     MpcsError,
     quoted,
     require,
@@ -30,7 +30,6 @@ from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import checkpoint_files
 from mpcs_torch.learning.checkpoint_files import (
     Manifest,
-    MissingCheckpointError,
     SavedEpoch,
     Update,
     save_state,
@@ -218,9 +217,7 @@ class CheckpointSelector:
         folder = local_path(folder, "folder")
         path = folder / checkpoint_files.MANIFEST
         if not path.exists():
-            raise MissingCheckpointError(
-                "folder_of_selector", str(path), folder=str(folder)
-            )
+            raise MissingFileError("folder_of_selector", str(path), folder=str(folder))
         saved = Manifest.read(folder)
         try:
             arguments = {
@@ -376,12 +373,10 @@ class CheckpointSelector:
         """
         epochs = self._on_disk().epochs
         if not epochs:
-            raise MissingCheckpointError("recorded", str(self.folder))
+            raise MissingFileError("recorded", str(self.folder))
         ranking = self.rule.ranking(epochs)
         if not ranking:
-            raise MissingCheckpointError(
-                "within_limits", f"{self.folder}:", epochs=len(epochs)
-            )
+            raise MissingFileError("within_limits", f"{self.folder}:", epochs=len(epochs))
         for entry in ranking:
             if entry.file is None:
                 continue
@@ -391,7 +386,7 @@ class CheckpointSelector:
                 f"{self.folder / entry.file} is missing or damaged; trying the next best epoch",
                 stacklevel=2,
             )
-        raise MissingCheckpointError("intact_within_limits", str(self.folder))
+        raise MissingFileError("intact_within_limits", str(self.folder))
 
     def load(self, epoch: int, map_location: Any = "cpu") -> Any:
         """Load the checkpoint of the epoch with the number ``epoch``; of several intact checkpoints, load the latest.
@@ -402,7 +397,7 @@ class CheckpointSelector:
         for entry in reversed(self._on_disk().epochs):
             if entry.number == epoch and entry.is_whole_in(self.folder):
                 return self._load_file(str(entry.file), map_location)
-        raise MissingCheckpointError("intact", str(self.folder), epoch=epoch)
+        raise MissingFileError("intact", str(self.folder), epoch=epoch)
 
     def _load_file(self, name: str, map_location: Any) -> Any:
         return torch.load(
@@ -543,11 +538,7 @@ class CheckpointSelector:
         if self._stamp() == stamp:
             return
         if self._stamp() is None:
-            raise FileNotFoundError(
-                ENOENT,
-                "the manifest is gone: the folder was moved or emptied",
-                str(self.folder),
-            )
+            raise MissingFileError("manifest_there", f"{self.folder}:")
         raise FolderInUseError("other_selector", folder=str(self.folder))
 
     def _continue_from_disk(self) -> None:
