@@ -253,10 +253,9 @@ class Detector:
                 errors[metric.name] = at
             if not intervals:
                 continue
-            if isinstance(interval_or_reason, Reason):
-                reasons[metric.name] = interval_or_reason
-                continue
-            computed = interval_or_reason()
+            computed = interval_or_reason
+            if not isinstance(computed, Reason):
+                computed = computed()
             if isinstance(computed, Reason):
                 reasons[metric.name] = computed
             else:

@@ -15,8 +15,6 @@ from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.checkpoint_selector import ARGUMENTS_OF_UPDATE
 from mpcs_torch.learning.rank_zero import from_first_rank, wait_for_all_ranks
 
-__all__ = ["TrainedTwiceError"]
-
 
 class TrainedTwiceError(CodedError, RuntimeError):
     """A second training would be mixed with the first in one `CheckpointSelector`."""
