@@ -614,7 +614,6 @@ RULES: Mapping[str, str] = {
     # Configs of training
     "caused_by": "{cause}",
     "problems": "{lines}",
-    "unreadable": "cannot be read: {reason}",
     "cannot_read": "cannot read {file}: {reason}",
     "names_code": "names code ({names}): if you trust it, pass --trust-code to run it",
     "keys": "must be a mapping with the keys {keys}",

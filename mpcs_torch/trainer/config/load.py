@@ -41,7 +41,7 @@ def load_config(
     try:
         document = read_yaml_file(path)
     except OSError as error:
-        raise ConfigError("unreadable", f"{path}:", reason=error.strerror) from None
+        raise ConfigError("readable", f"{path}:", reason=error.strerror) from None
     except YamlError as error:
         raise ConfigError("caused_by", f"{path}:", cause=error) from None
     code = import_paths(document.value)
