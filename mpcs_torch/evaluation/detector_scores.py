@@ -253,9 +253,11 @@ class Detector:
                 errors[metric.name] = at
             if not intervals:
                 continue
-            computed = interval_or_reason
-            if not isinstance(computed, Reason):
-                computed = computed()
+            computed = (
+                interval_or_reason
+                if isinstance(interval_or_reason, Reason)
+                else interval_or_reason()
+            )
             if isinstance(computed, Reason):
                 reasons[metric.name] = computed
             else:
