@@ -7,6 +7,8 @@ state. Names are imported on first use, so that ``import mpcs_torch`` is fast an
 
 from typing import TYPE_CHECKING
 
+from mpcs_torch.public_names import lazy_names
+
 if TYPE_CHECKING:
     from mpcs_torch import calibration as calibration
     from mpcs_torch import concern as concern
@@ -14,75 +16,57 @@ if TYPE_CHECKING:
     from mpcs_torch import functional as functional
     from mpcs_torch import learning as learning
     from mpcs_torch import metrics as metrics
-    from mpcs_torch.calibration import TemperatureScaling
-    from mpcs_torch.concern import (
-        ConcernError,
-        ConcernRange,
-        ConcernSpec,
-        load_concern,
-        load_concern_range,
-    )
-    from mpcs_torch.evaluation import (
-        Evaluation,
-        WithInterval,
-        WorstGroup,
-        evaluate,
-        evaluate_detectors,
-    )
-    from mpcs_torch.functional import OperatingPoint
-    from mpcs_torch.metrics import (
-        DangerousErrors,
-        EqualErrorRate,
-        ExpectedConcern,
-        MetaPatternConcernScore,
-        MinDetectionCost,
-        MulticlassQualityMetrics,
-        ProbabilityAccuracy,
-        SoftF1,
-    )
+    from mpcs_torch.calibration import TemperatureScaling as TemperatureScaling
+    from mpcs_torch.concern import ConcernError as ConcernError
+    from mpcs_torch.concern import ConcernRange as ConcernRange
+    from mpcs_torch.concern import ConcernSpec as ConcernSpec
+    from mpcs_torch.concern import load_concern as load_concern
+    from mpcs_torch.concern import load_concern_range as load_concern_range
+    from mpcs_torch.evaluation import Evaluation as Evaluation
+    from mpcs_torch.evaluation import WithInterval as WithInterval
+    from mpcs_torch.evaluation import WorstGroup as WorstGroup
+    from mpcs_torch.evaluation import evaluate as evaluate
+    from mpcs_torch.evaluation import evaluate_detectors as evaluate_detectors
+    from mpcs_torch.functional import OperatingPoint as OperatingPoint
+    from mpcs_torch.metrics import DangerousErrors as DangerousErrors
+    from mpcs_torch.metrics import EqualErrorRate as EqualErrorRate
+    from mpcs_torch.metrics import ExpectedConcern as ExpectedConcern
+    from mpcs_torch.metrics import MetaPatternConcernScore as MetaPatternConcernScore
+    from mpcs_torch.metrics import MinDetectionCost as MinDetectionCost
+    from mpcs_torch.metrics import MulticlassQualityMetrics as MulticlassQualityMetrics
+    from mpcs_torch.metrics import ProbabilityAccuracy as ProbabilityAccuracy
+    from mpcs_torch.metrics import SoftF1 as SoftF1
 
-__all__ = [
-    "ConcernError",
-    "ConcernRange",
-    "ConcernSpec",
-    "DangerousErrors",
-    "EqualErrorRate",
-    "Evaluation",
-    "ExpectedConcern",
-    "MetaPatternConcernScore",
-    "MinDetectionCost",
-    "MulticlassQualityMetrics",
-    "OperatingPoint",
-    "ProbabilityAccuracy",
-    "SoftF1",
-    "TemperatureScaling",
-    "WithInterval",
-    "WorstGroup",
-    "evaluate",
-    "evaluate_detectors",
-    "functional",
-    "load_concern",
-    "load_concern_range",
-]
+_NAMES = {
+    "calibration": ("TemperatureScaling",),
+    "concern": (
+        "ConcernError",
+        "ConcernRange",
+        "ConcernSpec",
+        "load_concern",
+        "load_concern_range",
+    ),
+    "evaluation": (
+        "Evaluation",
+        "WithInterval",
+        "WorstGroup",
+        "evaluate",
+        "evaluate_detectors",
+    ),
+    "functional": ("OperatingPoint",),
+    "learning": (),
+    "metrics": (
+        "DangerousErrors",
+        "EqualErrorRate",
+        "ExpectedConcern",
+        "MetaPatternConcernScore",
+        "MinDetectionCost",
+        "MulticlassQualityMetrics",
+        "ProbabilityAccuracy",
+        "SoftF1",
+    ),
+}
+"""The public names by package."""
 
-_PACKAGES = ("calibration", "concern", "functional", "metrics", "evaluation", "learning")
-
-if not TYPE_CHECKING:  # hidden from type checkers, which would else accept any name
-
-    def __getattr__(name):
-        """Import and return the public object or package ``name`` on its first use."""
-        from importlib import import_module
-
-        if name in _PACKAGES:
-            return import_module(f"{__name__}.{name}")
-        if name in __all__:
-            packages = (import_module(f"{__name__}.{package}") for package in _PACKAGES)
-            globals()[name] = next(
-                getattr(package, name) for package in packages if name in package.__all__
-            )
-            return globals()[name]
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_PACKAGES})
+if not TYPE_CHECKING:  # a type checker takes "import A as A" as public, and would accept any name with __getattr__
+    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

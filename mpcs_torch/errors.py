@@ -143,6 +143,18 @@ class InvalidValueError(CodedError, ValueError):
     """
 
 
+class ArgumentsError(InvalidValueError, TypeError):
+    """The error for an argument that has a wrong type, is unknown, or does not go with the others."""
+
+
+class ExistsError(CodedError, FileExistsError):
+    """The error for a file that would be overwritten, or a folder that is not empty."""
+
+
+class MissingFileError(CodedError, FileNotFoundError):
+    """The error for a file, or a checkpoint in a folder, that does not exist or is damaged."""
+
+
 class DataError(CodedError, RuntimeError):
     """The error for a data set that is missing or broken, or that cannot be split as requested."""
 

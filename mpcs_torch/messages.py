@@ -624,7 +624,6 @@ RULES: Mapping[str, str] = {
     # Configs of training
     "caused_by": "{cause}",
     "problems": "{lines}",
-    "unreadable": "cannot be read: {reason}",
     "cannot_read": "cannot read {file}: {reason}",
     "names_code": "names code ({names}): if you trust it, pass --trust-code to run it",
     "keys": "must be a mapping with the keys {keys}",
@@ -742,6 +741,7 @@ RULES: Mapping[str, str] = {
         "is not the manifest of a CheckpointSelector, or is damaged: {cause}. Restore a copy of this file, or use "
         "another folder."
     ),
+    "manifest_there": "the manifest is gone: the folder was moved or emptied",
     "rule_of_selector": "lacks the rule and settings of a CheckpointSelector: {cause}.",
     "same_rule": (
         "was written for another rule, with {name}={there}, not {here}: choose another folder."
@@ -765,6 +765,37 @@ RULES: Mapping[str, str] = {
     "point": "it must be P_TARGET or P_TARGET,C_MISS,C_FA.",
     "named_numbers": "must be {form}, but is {text}",
     "rule_of_state": "is not the rule that the state was begun with: begin another state",
+    "is_there": "{path}: no such {kind}",
+    "file_or_name": "no such file, and no such name; {known}",
+    "packaged_name": "{name}: no such name; {known} A file is written ./{name} or {name}.yaml",
+    "of_kind": "{path} must be a {kind}, but is not",
+    "folder_is_there": "{path}: the folder {folder} does not exist",
+    "new_file": "{path} exists: choose another file{or_else}",
+    "no_input": "{path} is a file to read: choose another",
+    "no_other_output": "{path} is written by another option, too",
+    "given_once": "is given more than once",
+    "given_for_each": "must be given once for each of the {files} files of scores, but is given {given} times",
+    "needs_too": "needs {other}, too",
+    "is_not_nan": "must be a number, but is nan",
+    "is_not_0": "must be above 0, but is 0",
+    "prior": "must be between 0 and 1, but is {number}",
+    "numbers_with_commas": "must be numbers with commas between, but is {text!r}",
+    "column_of_groups": "must be COLUMN=A,B, but is {text!r}",
+    "groups_named": "no row names a group yet: pass --groups {column}=A,B",
+    "some_limit": "the rule has no limit: give one",
+    "fixed_settings": "the settings of {state} are fixed",
+    "some_alarm": "{state} has no alarms yet, because it does not exist",
+    "of_method": "is not for --method {method}",
+    "of_source": "only for --from {sources}, but got {source}",
+    "of_scores": "is for scores, which a confusion matrix does not have",
+    "of_one_file": "is for one file of predictions",
+    "out_of_several": "name the file for several folders",
+    "experiments_or_all": "name one or more experiments ({names}) or pass --all",
+    "experiment_once": "{names}: name each experiment once",
+    "config_or_resume": (
+        "give CONFIG, which is a YAML file or a name such as digits (`mpcs train --list` lists them), or --resume RUN "
+        "to resume a run"
+    ),
     # Concerns
     "only_releases": "needs a spec with releases, but this one has weights or dangerous pairs",
     "dense_classes": "must be at most {maximum} for a matrix of all pairs",
@@ -776,6 +807,10 @@ RULES: Mapping[str, str] = {
     "tree": "must contain only mappings, lists and class names",
 }
 """The rule for each code, as it continues a sentence that begins with the argument."""
+MIN_CONCESSION = 2e-9
+"""The lowest concession of MPCS, which keeps t below its maximum of 2^29."""
+MAX_CONCESSION = 0.5
+"""The number that concessions of MPCS are below."""
 CONCERN_PROBLEMS: Mapping[str, str] = {
     "number_of_classes": "must be at least 2 and at most {maximum}, but got {value}",
     "list_of_classes": "must be a list of names or the number of classes, but got {value}",
@@ -824,7 +859,9 @@ CONCERN_PROBLEMS: Mapping[str, str] = {
     "new_group": "must differ from classes, coarse answers, {reserved}, but {value} is one",
     "members": "must be a list of classes, but got {value}",
     "some_class_left": "must leave out a class",
-    "concession": "must be a number from 2e-9 to below 0.5, but got {value}",
+    "concession": (
+        f"must be a number from {MIN_CONCESSION:g} to below {MAX_CONCESSION:g}, but got {{value}}"
+    ),
     "no_ranges": "has ranges of costs: use load_concern_range or mpcs score",
     "ascending": "must go from the lower to the higher cost, but goes from {low:g} to {high:g}",
     "mapping": "must be a mapping with the keys {keys}",

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from mpcs_torch.errors import ExistsError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.io.atomic_files import FolderInUseError, locked
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule
 from mpcs_torch.monitoring.watch import Settings, Watch, watch_logs
-from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
+from mpcs_torch.trainer.folder import run_in_folder
 from tests.cli.test_cli import run
 from tests.monitoring.test_watch import CONCERN as TWO
 from tests.monitoring.test_watch import rows as log_rows
@@ -63,7 +64,7 @@ def run_late(folder: Path) -> Callable[[], None]:
 
     def write() -> None:
         tries.append(1)
-        with pytest.raises(RunExistsError) if len(tries) > 1 else nullcontext():
+        with pytest.raises(ExistsError) if len(tries) > 1 else nullcontext():
             run_in_folder(RUN, toy_data(), folder)
 
     return write

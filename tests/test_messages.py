@@ -13,6 +13,8 @@ from mpcs_torch.messages import CONCERN_PROBLEMS, HINTS, RULES
 
 PLACES = {"value", "sample", "column", "count"}
 """The keyword arguments of an error that are no fields of its rule."""
+OF_COMMANDS = ("demand", "refuse_given")
+"""The functions that refuse options of commands."""
 PACKAGE = Path(mpcs_torch.__file__).parent
 
 
@@ -20,14 +22,15 @@ def calls() -> Iterator[tuple[str, set[str | None]]]:
     """Yield the code and the names of the keyword arguments of each call that makes an error, or a rule."""
     for path in PACKAGE.rglob("*.py"):
         for call in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            if not isinstance(call, ast.Call):
                 continue
-            place = 1 if call.func.id == "require" else 0
+            name = ast.unparse(call.func).removeprefix("options.")
+            place = 1 if name in ("require", *OF_COMMANDS) else 0
             code = call.args[place] if len(call.args) > place else None
-            makers = ("require", "refused", "Rule")
-            is_error = call.func.id in makers or call.func.id.endswith("Error")
+            makers = ("require", "refused", "Rule", *OF_COMMANDS)
+            is_error = name in makers or name.endswith("Error")
             if is_error and isinstance(code, ast.Constant) and code.value in RULES:
-                is_problem = call.func.id in ("Rule", "refused")
+                is_problem = name in ("Rule", "refused", *OF_COMMANDS)
                 given = {keyword.arg for keyword in call.keywords}
                 yield code.value, given if is_problem else given - PLACES
 
@@ -71,6 +74,17 @@ def test_no_error_is_made_of_prose() -> None:
         and " " in ast.unparse(call.args[0])
     ]
     assert made == []
+
+
+def test_commands_refuse_options_by_rules() -> None:
+    codes = {
+        ast.unparse(call.args[1])
+        for path in (PACKAGE / "cli").rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call)
+        and ast.unparse(call.func).removeprefix("options.") in OF_COMMANDS
+    }
+    assert codes - {"code"} <= {repr(code) for code in RULES}
 
 
 def test_an_error_is_made_again_by_pickle() -> None:

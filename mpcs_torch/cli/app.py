@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from mpcs_torch.cli.console import COMMAND_LINE
 from mpcs_torch.cli.failures import reported_errors
+from mpcs_torch.errors import Rule
 
 VERBS = (
     "train",
@@ -72,9 +73,8 @@ def _refuse_repeats(command: Any) -> None:
         for option in order:
             is_single = option.param_type_name == "option" and not option.is_flag
             if is_single and not option.multiple and order.count(option) > 1:
-                raise typer.BadParameter(
-                    "is given more than once", param_hint=option.opts[0]
-                )
+                repeated = str(Rule("given_once"))
+                raise typer.BadParameter(repeated, param_hint=option.opts[0])
         return parsed(ctx, args)
 
     command.parse_args = parse_args

@@ -12,6 +12,7 @@ from mpcs_torch.cli.console import (
     progress_bar,
     show,
 )
+from mpcs_torch.errors import ExistsError
 from mpcs_torch.io.atomic_files import save_figure
 from mpcs_torch.paper import experiments, published_values
 from mpcs_torch.paper.experiments import FinishedRun
@@ -20,7 +21,7 @@ from mpcs_torch.plots.trends import figure_6
 from mpcs_torch.report.run import FILES, write_evaluation
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.sections import RunConfig
-from mpcs_torch.trainer.folder import RunExistsError, check_free, sweep
+from mpcs_torch.trainer.folder import check_free, sweep
 from mpcs_torch.trainer.result import Record, read_records
 
 
@@ -48,7 +49,7 @@ def check_before_training(
     if evaluation is None or COMMAND_LINE.overwrite:
         return
     if any((evaluation / name).exists() for name in FILES):
-        raise RunExistsError("has_evaluation", str(evaluation))
+        raise ExistsError("has_evaluation", str(evaluation))
 
 
 def reproduce_one(

@@ -14,7 +14,7 @@ import typer
 from typer.models import ArgumentInfo, ParameterInfo
 
 from mpcs_torch.cli.console import COMMAND_LINE
-from mpcs_torch.errors import InvalidValueError, printable
+from mpcs_torch.errors import InvalidValueError, Rule, printable
 from mpcs_torch.evaluation.files.reading import Missing, ReadOptions
 from mpcs_torch.io.atomic_files import output_path
 from mpcs_torch.io.local_paths import local_path
@@ -45,11 +45,10 @@ def file_or_name(kind: str) -> Callable[[str], Path]:
         shown = printable(text)
         path = path_of(text)
         if not is_packaged_name(text):
-            demand(path.is_file(), f"{shown}: no such file")
+            demand(path.is_file(), "is_there", path=shown, kind="file")
             return path
-        otherwise = f"{known_names(kind, text)} A file is written ./{shown} or {shown}.yaml"
-        is_known = text in packaged_names(kind)
-        demand(is_known, f"{shown}: no such name; {otherwise}")
+        known = known_names(kind, text)
+        demand(text in packaged_names(kind), "packaged_name", name=shown, known=known)
         return packaged_file(kind, text)
 
     return path_from_text
@@ -68,11 +67,11 @@ def _path_parser(info: ParameterInfo) -> Callable[[str | Path], Path]:
         path = path_of(text)
         shown = printable(str(path))
         kind = "file" if info.file_okay else "folder"
-        demand(path.exists() or not info.exists, f"{shown}: no such {kind}")
+        demand(path.exists() or not info.exists, "is_there", path=shown, kind=kind)
         is_wrong_folder = path.is_dir() and not info.dir_okay
         is_wrong_file = path.is_file() and not info.file_okay
         is_right_kind = not is_wrong_folder and not is_wrong_file
-        demand(is_right_kind, f"{shown} must be a {kind}, but is not")
+        demand(is_right_kind, "of_kind", path=shown, kind=kind)
         return path
 
     return path_from_text
@@ -320,7 +319,7 @@ def _read_options(texts: Mapping[str, Any]) -> ReadOptions:
     needs = {"combine": "unit", "crossed": "cluster", "costs_if_wrong": "cost_columns"}
     for name, needed in needs.items():
         is_met = needed in read or not read.get(name)
-        demand(is_met, f"needs {option_name(needed)}, too", option_name(name))
+        demand(is_met, "needs_too", option_name(name), other=option_name(needed))
     read["by"] = tuple(read.get("by", ()))
     return ReadOptions(**read)
 
@@ -378,9 +377,9 @@ def _check_files(
         check_out(path, option, is_kept=info.writable, or_else=or_else)
         is_read = path.exists() and any(path.samefile(other) for other in read)
         shown = printable(str(path))
-        demand(not is_read, f"{shown} is a file to read: choose another", option)
+        demand(not is_read, "no_input", option, path=shown)
         is_new = path.resolve() not in written
-        demand(is_new, f"{path} is written by another option, too", option)
+        demand(is_new, "no_other_output", option, path=shown)
         written.append(path.resolve())
 
 
@@ -393,24 +392,23 @@ def check_out(
 ) -> None:
     """Raise an error if ``path`` has no folder, or if it exists, and neither --overwrite nor ``is_kept`` is set."""
     shown, folder = printable(str(path)), printable(str(path.parent))
-    problem = f"{shown}: the folder {folder} does not exist"
-    demand(path.parent.is_dir(), problem, option)
+    demand(path.parent.is_dir(), "folder_is_there", option, path=shown, folder=folder)
     with refused_values(option=option):
         output_path(path)
     is_free = COMMAND_LINE.overwrite or is_kept or not path.exists()
-    demand(is_free, f"{shown} exists: choose another file{or_else}", option)
+    demand(is_free, "new_file", option, path=shown, or_else=or_else)
 
 
-def demand(is_kept: object, problem: str, option: str | None = None) -> None:
-    """Raise an error about ``option`` with the text ``problem`` unless ``is_kept`` is true."""
+def demand(is_kept: object, code: str, option: str | None = None, **fields: Any) -> None:
+    """Raise a usage error of ``option`` about the rule with ``code`` and ``fields`` unless ``is_kept`` is true."""
     if not is_kept:
-        raise typer.BadParameter(problem, param_hint=option)
+        raise typer.BadParameter(str(Rule(code, **fields)), param_hint=option)
 
 
-def refuse_given(options: Mapping[str, object], problem: str) -> None:
-    """Raise an error with the text ``problem`` for the first of ``options`` that is neither None nor False."""
+def refuse_given(options: Mapping[str, object], code: str, **fields: Any) -> None:
+    """Raise an error, as `demand` does, for the first of ``options`` that is neither None nor False."""
     for name, value in options.items():
-        demand(value is None or value is False, problem, option_name(name))
+        demand(value is None or value is False, code, option_name(name), **fields)
 
 
 @contextmanager

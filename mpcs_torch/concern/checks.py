@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self, TypeGuard
 import numpy as np
 
 from mpcs_torch.errors import MpcsError, did_you_mean, has_control, quoted, shown
-from mpcs_torch.messages import CONCERN_PROBLEMS
+from mpcs_torch.messages import CONCERN_PROBLEMS, MAX_CONCESSION, MIN_CONCESSION
 
 OR = " or "
 """The separator of class names in a coarse answer (a decision for a set of classes), such as "red or yellow"."""
@@ -136,7 +136,9 @@ def find_problems(
         yield from _answer_problems(answers, refer, names)
     if class_groups:
         yield from _group_problems(class_groups, answers, names)
-    if concession is not None and not (is_number(concession) and 2e-9 <= concession < 0.5):
+    if concession is not None and not (
+        is_number(concession) and MIN_CONCESSION <= concession < MAX_CONCESSION
+    ):
         yield problem("concession", "concession", value=concession)
 
 

@@ -19,7 +19,7 @@ from mpcs_torch.concern.checks import (
 )
 from mpcs_torch.concern.ranges import ConcernRange
 from mpcs_torch.concern.spec import ConcernSpec
-from mpcs_torch.errors import shown
+from mpcs_torch.errors import MissingFileError, shown
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.packaged import (
@@ -48,7 +48,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
     Raises:
         ConcernError: If the file is no valid YAML or `ConcernSpec`; the message lists errors with lines and columns.
         FileNotFoundError: If there is no such file or name.
-        PathError: If ``path`` is not local, such as ``s3://bucket/file``.
+        ValueError: If ``path`` is not local, such as ``s3://bucket/file``.
         ImportError: If PyYAML is not installed.
 
     Example:
@@ -72,7 +72,7 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
 
     Raises:
         ConcernError: If a file is invalid, a range is descending, or people's costs do not match (see `ConcernRange`).
-        PathError: If a path is not local, such as ``s3://bucket/file``.
+        ValueError: If a path is not local, such as ``s3://bucket/file``.
 
     Example:
         >>> load_concern_range("traffic-lights").is_known
@@ -185,7 +185,7 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
 
     Raises:
         FileExistsError: If the file exists; it is left unchanged.
-        PathError: If ``path`` is not local, such as ``s3://bucket/file``.
+        ValueError: If ``path`` is not local, such as ``s3://bucket/file``.
     """
     import yaml
 
@@ -234,5 +234,5 @@ def _resolved(path: Path, name: str) -> Path:
         return path
     if name not in packaged_names("concerns"):
         hint = known_names("concerns", name)
-        raise FileNotFoundError(f"{shown(name)}: no such file, and no such name; {hint}")
+        raise MissingFileError("file_or_name", f"{shown(name)}:", known=hint)
     return packaged_file("concerns", name)

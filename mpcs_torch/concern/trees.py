@@ -11,20 +11,12 @@ Path = tuple[str, ...]
 """The names of the branches from the root to a class, or to a branch."""
 
 
-def spec_from_tree(
-    tree: object,
-    *,
-    classes: Sequence[str] | None = None,
-    max_distance: int = 2,
-    factor: float = 0.5,
-) -> ConcernSpec:
-    """Make a spec that releases (tolerates) confusions of classes that are close in a class hierarchy.
+def spec_from_tree(tree: object, *, classes: Sequence[str] | None = None) -> ConcernSpec:
+    """Make a spec that releases (tolerates) confusions of siblings: classes of the same branch of a class hierarchy.
 
     Args:
         tree: Nested mappings or lists whose leaves are class names; a class may also be a key without a value (None).
         classes: All classes in index order. Default: the order of the tree.
-        max_distance: The maximum number of edges between two released classes; siblings have a distance of 2.
-        factor: The concern (cost) of a released pair; other errors cost 1.
 
     Example:
         >>> tree = {"animal": ["cat", "dog"], "vehicle": ["car", "bus"]}
@@ -34,14 +26,14 @@ def spec_from_tree(
     paths = _class_paths(tree, classes)
     releases = []
     for name, path in paths.items():
-        near = [
+        siblings = [
             other
             for other, other_path in paths.items()
-            if other != name and _edges(path, other_path) <= max_distance
+            if other != name and other_path == path
         ]
-        if near:
-            releases.append([name, *near])
-    return ConcernSpec(list(classes or paths), releases=releases, factor=factor)
+        if siblings:
+            releases.append([name, *siblings])
+    return ConcernSpec(list(classes or paths), releases=releases)
 
 
 def spec_from_heights(
@@ -147,11 +139,3 @@ def _common(path: Path, other: Path) -> Path:
     while depth < min(len(path), len(other)) and path[depth] == other[depth]:
         depth += 1
     return path[:depth]
-
-
-def _edges(path: Path, other: Path) -> int:
-    """Count the edges between two classes: up to the lowest common ancestor, and down again."""
-    common = len(_common(path, other))
-    up = len(path) - common + 1  # a path ends at the branch above its class
-    down = len(other) - common + 1
-    return up + down

@@ -5,48 +5,32 @@ Each name is imported when it is first used, so that tables of comparisons can b
 
 from typing import TYPE_CHECKING
 
+from mpcs_torch.public_names import lazy_names
+
 if TYPE_CHECKING:
-    from mpcs_torch.evaluation.confusion import evaluate_confusion
-    from mpcs_torch.evaluation.detectors import evaluate_detectors
-    from mpcs_torch.evaluation.evaluation import Evaluation
-    from mpcs_torch.evaluation.in_memory import decision_curves, evaluate
-    from mpcs_torch.evaluation.requirements import Requirement, RequirementError
-    from mpcs_torch.evaluation.result import EvaluationWarning, Result
-    from mpcs_torch.evaluation.with_interval import WithInterval
-    from mpcs_torch.evaluation.worst_group import WorstGroup
+    from mpcs_torch.evaluation.confusion import evaluate_confusion as evaluate_confusion
+    from mpcs_torch.evaluation.detectors import evaluate_detectors as evaluate_detectors
+    from mpcs_torch.evaluation.evaluation import Evaluation as Evaluation
+    from mpcs_torch.evaluation.in_memory import decision_curves as decision_curves
+    from mpcs_torch.evaluation.in_memory import evaluate as evaluate
+    from mpcs_torch.evaluation.requirements import Requirement as Requirement
+    from mpcs_torch.evaluation.requirements import RequirementError as RequirementError
+    from mpcs_torch.evaluation.result import EvaluationWarning as EvaluationWarning
+    from mpcs_torch.evaluation.result import Result as Result
+    from mpcs_torch.evaluation.with_interval import WithInterval as WithInterval
+    from mpcs_torch.evaluation.worst_group import WorstGroup as WorstGroup
 
-__all__ = [
-    "Evaluation",
-    "EvaluationWarning",
-    "Requirement",
-    "RequirementError",
-    "Result",
-    "WithInterval",
-    "WorstGroup",
-    "decision_curves",
-    "evaluate",
-    "evaluate_confusion",
-    "evaluate_detectors",
-]
-
-_FILES = {"Result": "result", "WithInterval": "with_interval", "WorstGroup": "worst_group"}
-_FILES |= dict.fromkeys(("Requirement", "RequirementError"), "requirements")
-_FILES |= {
-    "EvaluationWarning": "result",
-    "evaluate_confusion": "confusion",
-    "evaluate": "in_memory",
+_NAMES = {
+    "confusion": ("evaluate_confusion",),
+    "detectors": ("evaluate_detectors",),
+    "evaluation": ("Evaluation",),
+    "in_memory": ("decision_curves", "evaluate"),
+    "requirements": ("Requirement", "RequirementError"),
+    "result": ("EvaluationWarning", "Result"),
+    "with_interval": ("WithInterval",),
+    "worst_group": ("WorstGroup",),
 }
-_FILES |= {"evaluate_detectors": "detectors", "decision_curves": "in_memory"}
+"""The public names by module."""
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        """Import a public name when it is first used."""
-        from importlib import import_module
-
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = getattr(
-            import_module(f"{__name__}.{_FILES.get(name, 'evaluation')}"), name
-        )
-        return globals()[name]
+    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

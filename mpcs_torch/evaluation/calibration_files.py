@@ -18,12 +18,11 @@ from mpcs_torch.calibration import (
 )
 from mpcs_torch.calibration.priors import PriorEstimate, estimate_priors
 from mpcs_torch.errors import (
-    CodedError,
     InvalidValueError,
     Rule,
     has_control,
 )
-from mpcs_torch.evaluation.cautions import shared_by_rows
+from mpcs_torch.evaluation.cautions import shared, unread_units
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import (
@@ -47,10 +46,6 @@ Calibration = TemperatureScaling | VectorScaling | LogisticCalibration | PAVCali
 
 KIND = "mpcs_torch calibration 2"
 """The value of the field ``kind`` by which a calibration file is recognized."""
-
-
-class CalibrationFileError(CodedError, ValueError):
-    """The error for a file that does not contain a calibration."""
 
 
 class SavedCalibration(NamedTuple):
@@ -89,7 +84,7 @@ def load_calibration(path: str | Path) -> SavedCalibration:
     """Read the calibration that `save_calibration` wrote.
 
     Raises:
-        CalibrationFileError: If the file cannot be read, or contains something else.
+        ValueError: If the file cannot be read, or contains something else.
     """
     return load_artifact(
         local_path(path, "path"),
@@ -97,7 +92,6 @@ def load_calibration(path: str | Path) -> SavedCalibration:
         kind=KIND,
         source="`mpcs calibrate fit`",
         subject="its calibration",
-        error=CalibrationFileError,
     )
 
 
@@ -278,7 +272,7 @@ def estimate_file_priors(
         for rows in (known, others)
     ]
     for predictions in (validation, unlabelled):
-        for caution in shared_by_rows(predictions):
+        for caution in shared(unread_units(predictions)):
             warnings.warn(caution, stacklevel=2)
     groups: dict[str, Any] = {
         "clusters": clusters[0],
@@ -313,7 +307,7 @@ def load_priors(path: str | Path, class_names: Sequence[str]) -> list[float]:
     """Read the priors that `mpcs calibrate priors --json` prints; return them in the order of ``class_names``.
 
     Raises:
-        CalibrationFileError: If the file contains something else, or says that its priors must not be used.
+        ValueError: If the file contains something else, or says that its priors must not be used.
     """
     path = local_path(path, "path")
     try:
@@ -324,9 +318,9 @@ def load_priors(path: str | Path, class_names: Sequence[str]) -> list[float]:
             raise InvalidValueError("priors_of_classes", classes=[*priors])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         names = [*class_names]
-        raise CalibrationFileError(
+        raise InvalidValueError(
             "priors_of_command", f"{path}:", classes=names, cause=str(error)
         ) from None
     if problem:
-        raise CalibrationFileError("unusable_priors", f"{path}:", problem=problem)
+        raise InvalidValueError("unusable_priors", f"{path}:", problem=problem)
     return [priors[name] for name in class_names]

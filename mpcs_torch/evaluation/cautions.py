@@ -11,6 +11,7 @@ from torch import Tensor
 from mpcs_torch.errors import printable, quoted
 from mpcs_torch.evaluation.files.tables import FileTable, to_number, to_text
 from mpcs_torch.evaluation.files.words import PERSONS
+from mpcs_torch.evaluation.paired_differences import ABOUT_DIFFERENCES
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import (
@@ -41,25 +42,23 @@ MIN_DISTINCT = 0.1
 """The number of distinct values, relative to the number of rows, below which values are categories."""
 
 
+def independence_of_clusters(clusters: str, kind: str, *, are_compared: bool) -> str:
+    """Return the sentence that intervals assume independent ``clusters``, but not their "rows" or "trials"."""
+    note = f"{CONFIDENCE_TEXT} intervals: {clusters} are independent, the {kind} of a cluster are not."
+    return f"{note}{ABOUT_DIFFERENCES}" if are_compared else note
+
+
 def independence(kind: str, column: str = "COLUMN") -> str:
     """Return the sentence that intervals assume independent samples: "rows", "units" or "trials"."""
     start = f"{CONFIDENCE_TEXT} intervals assume independent {kind}; {kind} that share something, such as "
     return f"{start}{SHARED[kind]}, need clusters (clusters=, or --cluster {quote(printable(column))})."
 
 
-def repeating(
-    columns: Mapping[str, tuple[Collection[str], int]], option: str = "--cluster"
-) -> list[EvaluationWarning]:
-    """Return a warning if columns seem to name units whose rows are not independent, such as patients.
-
-    ``columns`` maps each column to its distinct values and to the number of rows that have a value. The warning
-    suggests to pass clusters by ``option``.
-    """
-    return shared(units_among(columns), option)
-
-
 def units_among(columns: Mapping[str, tuple[Collection[str], int]]) -> dict[str, int]:
-    """Return the number of distinct values of each column that seems to name units (see `repeating`)."""
+    """Return the number of distinct values of each column that seems to name units, such as patients.
+
+    ``columns`` maps each column to its distinct values and to the number of rows that have a value.
+    """
     return {
         name: len(column[0])
         for name, column in columns.items()
@@ -68,7 +67,10 @@ def units_among(columns: Mapping[str, tuple[Collection[str], int]]) -> dict[str,
 
 
 def shared(units: Mapping[str, int], option: str = "--cluster") -> list[EvaluationWarning]:
-    """Return the warning of `repeating` if there are ``units``, the results of `units_among`."""
+    """Return a warning if there are ``units``, the results of `units_among`: their rows may not be independent.
+
+    The warning suggests to pass clusters by ``option``.
+    """
     if not units:
         return []
     named = ", ".join(f"{quoted(name)} ({number})" for name, number in units.items())
@@ -124,13 +126,6 @@ class Repeats:
         self._counts = summed[:MAX_KNOWN].clone()
 
 
-def shared_by_rows(
-    predictions: "Predictions", option: str = "--cluster"
-) -> list[EvaluationWarning]:
-    """Return a warning if a file is read without clusters, but unused columns seem to name units (see `repeating`)."""
-    return shared(unread_units(predictions), option)
-
-
 def unread_units(predictions: "Predictions") -> dict[str, int]:
     """Return the unused columns of a file that seem to name units, by `units_among`; none if it has clusters."""
     unread = predictions.roles.unused if predictions.reading.cluster is None else ()
@@ -173,7 +168,7 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
     return is_text and len(values) >= max(MIN_UNNAMED, MIN_DISTINCT * rows)
 
 
-def reversed_scores(area: object, way: str, model: str = "") -> list[EvaluationWarning]:
+def reversed_scores(area: object, way: str, model: str) -> list[EvaluationWarning]:
     """Return a warning if the interval ``area`` of an area under the ROC, a pair of numbers, ends below one half.
 
     The message begins with ``model``, and suggests the option ``way``.

@@ -113,9 +113,9 @@ class ChosenMetrics(NamedTuple):
             preds, target, classes, is_soft=self.is_soft, has_shares=self.has_shares
         )
 
-    def notes(self, *, is_default: bool) -> list[str]:
-        """Return sentences on the metrics left out, and why; empty if the user named metrics (not ``is_default``)."""
-        if not is_default:
+    def notes(self) -> list[str]:
+        """Return sentences on the metrics left out, and why; empty if the user named metrics."""
+        if not self.is_default:
             return []
         notes = []
         if self.has_positions:

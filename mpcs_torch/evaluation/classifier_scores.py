@@ -142,7 +142,7 @@ class ClassifierScores(Scores):
         """Return the numbers of rows and the classes."""
         return {**super().about(), "classes": list(self.class_names)}
 
-    def remarks(self, only: Collection[str] | None = None) -> list[str]:
+    def remarks(self, only: Collection[str] | None) -> list[str]:
         """Return remarks as sentences. If costs are relative to a constant decision, the first remark names it."""
         constant = [entry.name for entry in self.entries if entry.undefined == "constant"]
         relative = [name for name in constant if only is None or name in only]
@@ -263,7 +263,7 @@ class ClassifierScores(Scores):
         """Whether tables have a row for each class: if outcomes are known for up to `MAX_READABLE_CLASSES` classes."""
         return 0 < len(self.named_outcomes()) <= MAX_READABLE_CLASSES
 
-    def class_parts(self, title: str = "") -> list[Table | str]:
+    def class_parts(self, title: str) -> list[Table | str]:
         """Return the table of classes. If rows may be referred, add the confusion matrix and sentences on referrals.
 
         The matrix comes first, under ``title`` if one is given. With a title, but without a matrix, the list is empty.

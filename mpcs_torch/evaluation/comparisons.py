@@ -13,17 +13,17 @@ from mpcs_torch.metrics.metric_entry import FAMILIES
 
 
 def compare(
-    models: Mapping[str, UnitValues], *, is_default: bool
+    models: Mapping[str, UnitValues],
 ) -> tuple[list[Comparison], list[NotCompared]]:
     """Compare each pair of models, which have the same units; return comparisons, and pairs that cannot be compared.
 
-    With ``is_default``, no metrics were requested. Models are then compared by the metrics that the register marks for
-    comparisons, and by the rates of groups of classes. Without a concern (costs of errors), metrics of concern equal
-    the error rate, so they are left out.
+    If no metrics were requested, models are compared by the metrics that the register marks for comparisons, and by the
+    rates of groups of classes. Without a concern (costs of errors), metrics of concern equal the error rate, so they
+    are left out.
     """
     first = next(iter(models.values()))
-    measures = list(_metrics(first, is_default=is_default))
-    if is_default:
+    measures = list(_metrics(first))
+    if first.layout.chosen.is_default:
         measures += _rates_of_groups(first)
     differences = list[tuple[str, str, ComparedBy, PairedDifference | Reason]]()
     for by in measures:
@@ -33,17 +33,17 @@ def compare(
     return adjusted(differences)
 
 
-def _metrics(first: UnitValues, *, is_default: bool) -> Iterator[ComparedBy]:
+def _metrics(first: UnitValues) -> Iterator[ComparedBy]:
     chosen = first.layout.chosen
     names = {entry.name for entry in chosen.entries}
     has_errors = bool({"accuracy", "misclassification_rate"} & names)
     entries = list(chosen.entries)
-    if is_default:
+    if chosen.is_default:
         entries.sort(key=lambda entry: FAMILIES.index(entry.family))
     for entry in entries:
         is_repeated = has_errors and chosen.concern is None and entry.family == "concern"
         is_directed = entry.direction is not None and not entry.is_count
-        is_wanted = bool(entry.compared_as) if is_default else is_directed
+        is_wanted = bool(entry.compared_as) if chosen.is_default else is_directed
         if is_wanted and not is_repeated and entry.repeats not in names:
             measured = first.metrics[entry.name]
             yield ComparedBy(

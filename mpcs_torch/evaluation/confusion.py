@@ -53,8 +53,7 @@ def evaluate_confusion(
     ``confusion`` is (C, C), int64, with a row for each true class; ``concern`` states the cost of each kind of error.
     ``metrics`` must take decisions; by default, they are all default metrics that do.
     """
-    is_default = metrics is None
-    chosen = choose_metrics(class_names, concern, metrics, is_decided=is_default)
+    chosen = choose_metrics(class_names, concern, metrics, is_decided=metrics is None)
     layout = SumLayout(chosen)
     concern = chosen.concern
     cells = confusion.nonzero()
@@ -95,7 +94,7 @@ def evaluate_confusion(
         notes=notes,
         cautions=cautions,
         over_costs=over_costs,
-        is_default=is_default,
+        is_default=chosen.is_default,
     )
 
 

@@ -27,16 +27,12 @@ def crossed_interval(value: float, intervals: Sequence[Ends]) -> Ends:
     """
     if len(intervals) == 1:
         return intervals[0]
-    first, second, both = intervals
-    if isinstance(first, Reason):
-        return first
-    if isinstance(second, Reason):
-        return second
-    if isinstance(both, Reason):  # nothing is subtracted
-        both = (value, value)
-    low, high = _around(value, first, second, both)
-    is_rate = all(lowest >= 0 and highest <= 1 for lowest, highest in (first, second))
-    return (max(0.0, low), min(1.0, high)) if is_rate else (low, high)
+    ends = _combined(value, intervals)
+    if isinstance(ends, Reason):
+        return ends
+    of_columns = [each for each in intervals[:2] if not isinstance(each, Reason)]
+    is_rate = all(low >= 0 and high <= 1 for low, high in of_columns)
+    return (max(0.0, ends[0]), min(1.0, ends[1])) if is_rate else ends
 
 
 def crossed_difference(
@@ -46,25 +42,29 @@ def crossed_difference(
 
     The p-value is at most 0.05 exactly if the interval excludes 0. A single difference is returned as it is.
     """
-    if len(differences) == 1:
-        return differences[0]
-    first, second, both = differences
+    first = differences[0]
+    if len(differences) == 1 or isinstance(first, Reason):
+        return first
+    intervals = [
+        each if isinstance(each, Reason) else (each.low, each.high) for each in differences
+    ]
+    ends = _combined(first.difference, intervals)
+    if isinstance(ends, Reason):
+        return ends
+    low, high = ends
+    p_value = p_of_normal_interval(first.difference, low, high)
+    return first._replace(low=low, high=high, p_value=p_value)
+
+
+def _combined(value: float, intervals: Sequence[Ends]) -> Ends:
+    """Combine three intervals of ``value``, for which rows are clustered by the first column, the second, and both."""
+    first, second, both = intervals
     if isinstance(first, Reason):
         return first
     if isinstance(second, Reason):
         return second
-    change = first.difference
-    of_both = (change, change)  # subtracts nothing
-    if not isinstance(both, Reason):
-        of_both = (both.low, both.high)
-    low, high = _around(change, (first.low, first.high), (second.low, second.high), of_both)
-    return first._replace(
-        low=low, high=high, p_value=p_of_normal_interval(change, low, high)
-    )
-
-
-def _around(value: float, first: Interval, second: Interval, both: Interval) -> Interval:
-    """Combine three intervals of ``value``, for which rows are clustered by the first column, the second, and both."""
+    if isinstance(both, Reason):  # nothing is subtracted
+        both = (value, value)
     distances = list[float]()
     for end in (0, 1):
         one = abs(value - first[end])

@@ -12,14 +12,13 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import REFERRAL
 from mpcs_torch.errors import Rule
-from mpcs_torch.evaluation.cautions import shared_by_rows
+from mpcs_torch.evaluation.cautions import shared, unread_units
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.decision_numbers import CHANCE, decision_numbers
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import columns_of_costs, costs_of_rows
 from mpcs_torch.evaluation.files.predictions import (
-    MIN_PROBABILITY,
     NO_LABEL,
     PredictedRows,
     Predictions,
@@ -40,6 +39,7 @@ from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.decisions import REFERRED, is_class
 from mpcs_torch.functional.inputs.groups import Groups, costs_by_label, valid_values
+from mpcs_torch.functional.inputs.probabilities import MIN_PROBABILITY
 from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
 from mpcs_torch.learning.rule_fit import check_row_costs
@@ -190,7 +190,7 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> 
     arguments, note = rows_to_fit(rule, predictions, advance)
     with naming_file(predictions.path):
         rule.fit(**arguments)
-    for caution in shared_by_rows(predictions) if rule.limits else ():
+    for caution in shared(unread_units(predictions)) if rule.limits else ():
         warnings.warn(caution, stacklevel=2)
     return note
 
@@ -317,7 +317,7 @@ def _evaluated(
     if CHANCE in predictions.table.names:
         notes.append(WITHOUT_CHANCE)
     return replace(
-        result, notes=notes, cautions=[*result.cautions, *shared_by_rows(predictions)]
+        result, notes=notes, cautions=[*result.cautions, *shared(unread_units(predictions))]
     )
 
 

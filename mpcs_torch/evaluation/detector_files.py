@@ -18,7 +18,7 @@ from mpcs_torch.evaluation.calibration_files import (
 )
 from mpcs_torch.evaluation.cautions import reversed_scores, shared, units_in_table
 from mpcs_torch.evaluation.detector_scores import DetectorScores
-from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
+from mpcs_torch.evaluation.detectors import evaluate_detectors
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import (
     Advance,
@@ -45,17 +45,17 @@ def score_detectors(
     points: Sequence[OperatingPoint],
     advance: Advance,
     *,
-    development: Sequence[Path] = (),
-    development_labels: Path | None = None,
-    is_llr: bool = False,
-    threshold: float | None = None,
-    p_fa: Sequence[float] = (),
-    p_miss: Sequence[float] = MISSES,
-    max_p_fa: float | None = None,
-    at_minimum: bool = False,
-    calibration: TrialMethod | None = None,
-    is_fused: bool = False,
-    intervals: bool = True,
+    development: Sequence[Path],
+    development_labels: Path | None,
+    is_llr: bool,
+    threshold: float | None,
+    p_fa: Sequence[float],
+    p_miss: Sequence[float],
+    max_p_fa: float | None,
+    at_minimum: bool,
+    calibration: TrialMethod | None,
+    is_fused: bool,
+    intervals: bool,
 ) -> Result[DetectorScores]:
     """Evaluate detectors from files as `evaluate_detectors` does; arguments with the same names have the same meaning.
 

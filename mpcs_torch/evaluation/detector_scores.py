@@ -34,6 +34,7 @@ from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_co
 from mpcs_torch.functional.detection.errors import count_errors, midpoint
 from mpcs_torch.functional.detection.llr_cost import cllr_from_means, softplus
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.probabilities import MIN_PROBABILITY
 from mpcs_torch.functional.quality.roc_area import RankedGroup
 from mpcs_torch.tables import Table, in_digits
 
@@ -66,8 +67,8 @@ RATE = (0.0, 1.0)
 MIN_ERRORS = 30
 """The number of errors below which a rate is marked. With 30 errors of independent trials, the true rate is within 30 %
 of the measured one with 90 % confidence (Doddington et al.: The NIST speaker recognition evaluation, 2000)."""
-FURTHER_BITS = -0.5 * log2(1e-12)
-"""The cost in Cllr of a trial whose true kind gets the probability 1e-12: the interval allows for one such trial."""
+FURTHER_BITS = -0.5 * log2(MIN_PROBABILITY)
+"""The cost in Cllr of a trial whose true kind gets `MIN_PROBABILITY`: the interval allows for one such trial."""
 H_MEASURE = DetectorMetric("h_measure", "H-measure", HMeasure.direction, screen=None)
 MIN_CLLR = DetectorMetric(
     "min_cllr",
@@ -158,7 +159,7 @@ class DetectorScores(Scores):
             rows.append([name, value, self.interval(name), *at_threshold])
         return Table(header, rows)
 
-    def remarks(self, only: Collection[str] | None = None) -> list[str]:
+    def remarks(self, only: Collection[str] | None) -> list[str]:
         """Return sentences on the meaning of costs, and on metrics that have no value or no interval."""
         about_costs = "Costs are divided by that of the better constant decision (accept all or reject all)."
         return [about_costs, *super().remarks(only)]
@@ -252,10 +253,11 @@ class Detector:
                 errors[metric.name] = at
             if not intervals:
                 continue
-            if isinstance(interval_or_reason, Reason):
-                reasons[metric.name] = interval_or_reason
-                continue
-            computed = interval_or_reason()
+            computed = (
+                interval_or_reason
+                if isinstance(interval_or_reason, Reason)
+                else interval_or_reason()
+            )
             if isinstance(computed, Reason):
                 reasons[metric.name] = computed
             else:

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import InvalidValueError
-from mpcs_torch.evaluation.cautions import independence
+from mpcs_torch.evaluation.cautions import independence, independence_of_clusters
 from mpcs_torch.evaluation.detector_scores import Detector, DetectorScores
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold
 from mpcs_torch.evaluation.paired_differences import (
-    ABOUT_DIFFERENCES,
     NotCompared,
     adjusted,
     difference,
@@ -34,7 +33,6 @@ from mpcs_torch.functional.detection.errors import (
     warn_if_reversed,
 )
 from mpcs_torch.functional.inputs.arrays import as_tensor
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import Groups, group_codes, row_names
 
 POINTS = (OperatingPoint(0.5), OperatingPoint(0.01), OperatingPoint(0.001))
@@ -207,8 +205,9 @@ def _about_units(clusters: Groups | None, kind: str, *, are_compared: bool) -> s
     number = len(clusters.names)
     if number == 1:
         return ONE_CLUSTER
-    note = f"{CONFIDENCE_TEXT} intervals: {number} clusters are independent, the trials of a cluster are not."
-    return f"{note}{ABOUT_DIFFERENCES}" if are_compared else note
+    return independence_of_clusters(
+        f"{number} clusters", "trials", are_compared=are_compared
+    )
 
 
 def _labels(target: Any, target_label: str | None) -> Tensor:

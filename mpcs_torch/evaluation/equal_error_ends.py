@@ -10,9 +10,7 @@ from mpcs_torch.functional.detection.errors import ErrorCounts
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 
 
-def combined(
-    value: float, means: Sequence[Mean], limits: Interval, confidence: float = CONFIDENCE
-) -> Interval:
+def combined(value: float, means: Sequence[Mean], limits: Interval) -> Interval:
     """Return the interval, clipped to ``limits``, of a ``value``: a constant plus the sum of independent ``means``.
 
     The intervals of the means are combined by square-and-add (MOVER: Zou and Donner, Construction of confidence
@@ -20,7 +18,7 @@ def combined(
     """
     below = above = 0.0
     for mean in means:
-        low, high = mean.interval(confidence)
+        low, high = mean.interval(CONFIDENCE)
         below = hypot(below, mean.value - low)
         above = hypot(above, high - mean.value)
     return max(limits[0], value - below), min(limits[1], value + above)

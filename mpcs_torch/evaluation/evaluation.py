@@ -13,7 +13,14 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.concern.spec import about_dangerous
 from mpcs_torch.errors import InvalidValueError, did_you_mean, quoted, require
-from mpcs_torch.evaluation.cautions import Repeats, independence, repeating, uncalibrated
+from mpcs_torch.evaluation.cautions import (
+    Repeats,
+    independence,
+    independence_of_clusters,
+    shared,
+    uncalibrated,
+    units_among,
+)
 from mpcs_torch.evaluation.chosen import (
     DEGREES,
     SHARES,
@@ -28,7 +35,7 @@ from mpcs_torch.evaluation.comparisons import compare
 from mpcs_torch.evaluation.decision_numbers import decision_numbers
 from mpcs_torch.evaluation.model_sums import ALL, CLASS_ROWS, ModelSums
 from mpcs_torch.evaluation.outcomes import OverCosts
-from mpcs_torch.evaluation.paired_differences import ABOUT_DIFFERENCES, NotCompared
+from mpcs_torch.evaluation.paired_differences import NotCompared
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, as_numbers, in_class_order
 from mpcs_torch.evaluation.scores import GroupScores
@@ -160,8 +167,7 @@ class Evaluation:
         )
         answers = () if self.chosen.concern is None else self.chosen.concern.answers
         self._decisions = decision_numbers(names, answers)
-        self._is_default = metrics is None
-        self._notes = self.chosen.notes(is_default=self._is_default)
+        self._notes = self.chosen.notes()
         self._intervals = intervals
         self._models = dict[str, list[ModelSums]]()
         """The sums of each model, for each way in which rows are clustered: one, or three for crossed clusters."""
@@ -447,7 +453,7 @@ class Evaluation:
         groups = list[GroupScores]()
         notes = list[str]()
         concern = self.chosen.concern
-        has_concern = self.chosen.concern is not None
+        has_concern = concern is not None
         measures_danger = any(each.family == "concern" for each in self.chosen.entries)
         if (
             concern is not None
@@ -470,14 +476,14 @@ class Evaluation:
                 notes.append(ABOUT_MANY_GROUPS.format(quoted(column), len(known)))
         if self._intervals or self._crossed:
             notes.append(self._about_units())
-        if self.chosen.is_soft and self._is_default:
+        if self.chosen.is_soft and self.chosen.is_default:
             notes.append(SHARES if self.chosen.has_shares else DEGREES)
         if self.chosen.is_weighted:
             notes.append(WEIGHTED.format(every[0].effective_rows))
         comparisons = list[Comparison]()
         without = list[NotCompared]()
         if is_compared:
-            comparisons, without = compare(values, is_default=self._is_default)
+            comparisons, without = compare(values)
         notes += map(str, without)
         if comparisons and measures_danger and not has_concern:
             notes.append(REPEATED)
@@ -495,7 +501,7 @@ class Evaluation:
             cautions,
             over_costs,
             without=without,
-            is_default=self._is_default,
+            is_default=self.chosen.is_default,
             paired_units=values if is_compared and not self._crossed else {},
             has_open_weights=self.chosen.is_weighted,
         )
@@ -523,15 +529,15 @@ class Evaluation:
         clusters = _clusters(self._cluster)
         if table.bits is None:  # clusters were not joined, so their number is known
             clusters = f"{len(table.ids)} {clusters}"
-        note = f"{CONFIDENCE_TEXT} intervals: {clusters} are independent, the rows of a cluster are not."
-        return f"{note}{ABOUT_DIFFERENCES}" if len(self._models) > 1 else note
+        are_compared = len(self._models) > 1
+        return independence_of_clusters(clusters, "rows", are_compared=are_compared)
 
     def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
         first, *further = next(iter(self._models.values()))
         cautions = list[EvaluationWarning]()
         if self._intervals and self._cluster is None:
             columns = {name: (known, first.rows) for name, known in self._columns.items()}
-            cautions += [*repeating(columns), *self._repeats.warnings()]
+            cautions += [*shared(units_among(columns)), *self._repeats.warnings()]
         if self.chosen.concern is None:
             return cautions
         columns_of_clusters = [self._cluster, *self._crossed[1:]]

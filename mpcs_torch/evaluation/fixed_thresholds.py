@@ -20,6 +20,10 @@ from mpcs_torch.functional.detection.errors import (
 Shown = Literal["cost", "half total error rate", "miss rate", "false-alarm rate"]
 
 
+LIMITED = {"p_fa": ("false alarms", lowest_miss), "p_miss": ("misses", lowest_false_alarm)}
+"""The limited errors, and the function that returns the thresholds with the fewest others, by the limit's argument."""
+
+
 class FixedThreshold(NamedTuple):
     """A threshold, and the cost or error rate that is measured there."""
 
@@ -144,20 +148,18 @@ def limiting_thresholds(
     """
     key = "development," if are_learned else ""
     where = "the development threshold of " if are_learned else ""
-    thresholds = list[FixedThreshold]()
-    for limit in p_fa:
-        check_rate("p_fa", limit)
-        name = f"miss_rate[{key}p_fa={limit:g}]"
-        title = f"miss rate at {where}{100 * limit:g} % false alarms"
-        threshold = _middle_threshold(counts, *lowest_miss(counts, limit))
-        thresholds.append(FixedThreshold(name, title, threshold, "miss rate"))
-    for limit in p_miss:
-        check_rate("p_miss", limit)
-        name = f"false_alarm_rate[{key}p_miss={limit:g}]"
-        title = f"false-alarm rate at {where}{100 * limit:g} % misses"
-        threshold = _middle_threshold(counts, *lowest_false_alarm(counts, limit))
-        thresholds.append(FixedThreshold(name, title, threshold, "false-alarm rate"))
-    return thresholds
+
+    def at_limit(argument: str, limit: float, shown: Shown) -> FixedThreshold:
+        check_rate(argument, limit)
+        limited, lowest = LIMITED[argument]
+        name = f"{shown.replace('-', '_').replace(' ', '_')}[{key}{argument}={limit:g}]"
+        title = f"{shown} at {where}{100 * limit:g} % {limited}"
+        return FixedThreshold(
+            name, title, _middle_threshold(counts, *lowest(counts, limit)), shown
+        )
+
+    of_misses = [at_limit("p_fa", limit, "miss rate") for limit in p_fa]
+    return of_misses + [at_limit("p_miss", limit, "false-alarm rate") for limit in p_miss]
 
 
 def _middle_threshold(counts: ErrorCounts, first: int, last: int) -> float:

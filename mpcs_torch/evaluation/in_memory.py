@@ -117,9 +117,9 @@ def evaluate(
     check_order(first, target)
     is_decided = is_decisions(first)
     has_positions = dimensions(first) > 2
-    if class_names is None and is_decided and concern is None:
-        raise InvalidValueError("names_of_decisions", "class_names")
-    if class_names is None and is_decided and concern is not None:
+    if class_names is None and is_decided:
+        if concern is None:
+            raise InvalidValueError("names_of_decisions", "class_names")
         class_names = concern.classes
     if class_names is None:
         class_names = _guess_classes(first, concern)

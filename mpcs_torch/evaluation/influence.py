@@ -15,7 +15,7 @@ range, such as a Metric of another package, has Student's interval with the stan
 
 from collections.abc import Callable, Sequence
 from math import inf, isfinite, isnan, sqrt
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,7 +32,6 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.quality.scores import ClassCounts, PairCounts
 
-IntervalScale = Literal["plain", "log", "logit"]
 Pair = tuple[float, float]
 """The numbers that a row or a unit adds to the numerator and to the denominator of a ratio."""
 MAX_SEARCHED_CLASSES = 2000
@@ -171,8 +170,6 @@ class Influences(NamedTuple):
     ratio: Ratio | None = None
     limits: tuple[float | None, float | None] = (None, None)
     """The lowest and the highest possible value."""
-    scale: IntervalScale = "plain"
-    """The scale of Student's interval."""
     has_bound: bool = True
     """Whether ``of_rows`` holds for any row, not only for usual ones."""
     further_share: float = 1.0
@@ -232,7 +229,6 @@ def of_sums(measure: Measure, sums: Any, units: Units) -> Estimate:
         units,
         measured=(measure, sums),
         limits=measure.limits,
-        scale=scale_of(measure.limits),
         bias=0.0 if by_class is None else bias(measure, sums, units),
     )
     # (T, D): the influence of a row of weight 1, by its true class and its decision.
@@ -274,7 +270,6 @@ def _of_ratio(
         units,
         measured=(measure, sums),
         limits=measure.limits,
-        scale=scale_of(measure.limits),
         has_bound=measure.has_range,
     )
     pairs = measure.row_ratios(whole) or measure.seen_ratios(sums)
@@ -459,7 +454,7 @@ def _student_interval(influences: Influences) -> Interval | Reason:
     if spread <= 1e-12 * max(1.0, abs(influences.value)):
         return Reason("all_agree", units.name)
     at = torch.tensor(influences.value, dtype=torch.float64, requires_grad=True)
-    forward, backward = SCALES[influences.scale]
+    forward, backward = scale_of(influences.limits)
     on_scale = forward(at)
     half = quantile(units.number - 1) * spread
     # A value at a limit, such as 0, is infinite on the scale.
@@ -488,20 +483,16 @@ def quantile(freedom: float) -> float:
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
-SCALES: "dict[IntervalScale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]]" = {
-    "plain": (torch.positive, torch.positive),
-    "log": (torch.log, torch.exp),
-    "logit": (torch.logit, torch.sigmoid),
-}
-"""For each scale of Student's interval: the transformation to this scale, and the inverse transformation."""
-
-
-def scale_of(limits: tuple[float | None, float | None]) -> IntervalScale:
-    """Return the scale on which a value with these limits is almost normally distributed."""
+def scale_of(
+    limits: tuple[float | None, float | None],
+) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+    """Return the functions to and from the scale on which a value with ``limits`` is almost normally distributed."""
     low, high = limits
     if low == 0 and high == 1:
-        return "logit"
-    return "log" if low == 0 and high is None else "plain"
+        return torch.logit, torch.sigmoid
+    if low == 0 and high is None:
+        return torch.log, torch.exp
+    return torch.positive, torch.positive
 
 
 def rate_intervals(

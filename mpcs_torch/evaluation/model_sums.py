@@ -220,7 +220,7 @@ class ModelSums:
             numbers = {entry.name: entry.number(computed) for entry in group.entries}
             for entry in group.entries:
                 value = numbers[entry.name]
-                reason = self.layout.no_method(entry.name) or states.reason
+                reason = self.layout.no_methods.get(entry.name) or states.reason
                 if reason is not None:
                     values[entry.name] = ValueOfParts(value, reason, unit)
                     continue

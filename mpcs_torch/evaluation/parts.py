@@ -20,7 +20,6 @@ from mpcs_torch.evaluation.influence import (
     Influences,
     Units,
     Unknown,
-    scale_of,
     standard_error,
 )
 from mpcs_torch.evaluation.paired_differences import difference
@@ -124,7 +123,7 @@ def of_parts(left: LeftOut, unit: str, limits: Limits = (None, None)) -> Estimat
     for code, fails in checks.items():
         if fails:
             return Unknown(value, Reason(code, unit), has_range=False)
-    return Influences(value, of_units, units, limits=limits, scale=scale_of(limits))
+    return Influences(value, of_units, units, limits=limits)
 
 
 TRUE_LIMITS: Mapping[str, Limits] = {

@@ -40,15 +40,12 @@ class Rows(NamedTuple):
 
     def at(self, places: Tensor | slice) -> "Rows":
         """Return the rows at ``places``: indices, a slice, or a mask (n,) that is True for these rows."""
-        return Rows(
-            probs=self.probs[places],
-            target=self.target[places],
-            ids=self.ids[places],
-            groups={column: codes[places] for column, codes in self.groups.items()},
-            weights=None if self.weights is None else self.weights[places],
-            costs=None if self.costs is None else self.costs[places],
-            frequencies=None if self.frequencies is None else self.frequencies[places],
-        )
+        groups = {column: codes[places] for column, codes in self.groups.items()}
+        columns = dict[str, Any]()
+        for name, value in self._asdict().items():
+            if isinstance(value, Tensor):
+                columns[name] = value[places]
+        return self._replace(groups=groups, **columns)
 
     def by_class(self) -> tuple[Tensor | slice, Tensor, Tensor | None]:
         """Split each row with shares of several classes into one weighted row for each of these classes.

@@ -127,7 +127,7 @@ class Scores:
             return in_table(value)
         return in_digits(value, 4)
 
-    def class_parts(self, title: str = "") -> list[Table | str]:  # noqa: ARG002  # for classifiers
+    def class_parts(self, title: str) -> list[Table | str]:  # noqa: ARG002  # for classifiers
         """Return an empty list; for classifiers, return tables and sentences by class."""
         return []
 
@@ -143,7 +143,7 @@ class Scores:
             if not isfinite(value)
         }
 
-    def remarks(self, only: Collection[str] | None = None) -> list[str]:
+    def remarks(self, only: Collection[str] | None) -> list[str]:
         """Return sentences on how the file was read, and on why metrics have no value or no interval.
 
         If given, ``only`` are the names of the metrics that are shown.

@@ -42,11 +42,12 @@ class SumLayout:
             if counts_classes
             else None
         )
-        self._no_methods = {
+        self.no_methods = {
             entry.name: Reason("no_method", text=entry.no_interval)
             for entry in chosen.entries
             if entry.no_interval
         }
+        """The reason why a metric never has an interval, for each metric that never has one."""
 
     def sums(self, inputs: MetricInputs, bins: Bins) -> Tensor:
         """Return the K sums of the rows in each of U ``bins``: (U, K), float64."""
@@ -90,7 +91,7 @@ class SumLayout:
             computed = group.values(sums)
             for entry in group.entries:
                 value = entry.number(computed[entry.name])
-                values[entry.name] = ValueOfParts(value, self._no_methods[entry.name], unit)
+                values[entry.name] = ValueOfParts(value, self.no_methods[entry.name], unit)
         return values
 
     def probability_means(self, numbers: Tensor) -> dict[str, Any]:
@@ -113,10 +114,6 @@ class SumLayout:
         are_unequal = self.chosen.weighs and not weights.equal(rows)
         has_weights = self.chosen.has_shares or are_unequal
         return Units(rows, torch.ones_like(rows), cluster, weights if has_weights else None)
-
-    def no_method(self, metric: str) -> Reason | None:
-        """Return the reason why a metric never has an interval; None if it may have one."""
-        return self._no_methods.get(metric)
 
 
 def _sums(groups: Sequence[SharedSums], inputs: MetricInputs, bins: Bins) -> list[Tensor]:

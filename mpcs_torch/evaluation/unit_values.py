@@ -180,7 +180,8 @@ class UnitValues:
         if units.are_rows:
             # The interval needs only the counts of all rows, which here are one unit.
             counted = {
-                name: of_rows.mapped(_as_one_unit) for name, of_rows in summed.items()
+                name: of_rows.mapped(lambda number: number.unsqueeze(0))
+                for name, of_rows in summed.items()
             }
             sizes = (units.counts @ sizes).unsqueeze(0)
             units = units._replace(counts=torch.ones_like(sizes))
@@ -192,7 +193,3 @@ class UnitValues:
             intervals = rate_intervals(parts, totals, units)
             by_class[name] = dict(zip(rates, intervals, strict=True))
         return by_class
-
-
-def _as_one_unit(number: Tensor) -> Tensor:
-    return number.unsqueeze(0)

@@ -10,16 +10,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mpcs_torch.errors import CodedError, InvalidValueError
+from mpcs_torch.errors import ArgumentsError, CodedError
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.checkpoint_selector import ARGUMENTS_OF_UPDATE
 from mpcs_torch.learning.rank_zero import from_first_rank, wait_for_all_ranks
-
-__all__ = ["ArgumentsError", "TrainedTwiceError"]
-
-
-class ArgumentsError(InvalidValueError, TypeError):
-    """The arguments of a `SelectCheckpoint` do not fit together, or belong to that of another framework."""
 
 
 class TrainedTwiceError(CodedError, RuntimeError):

@@ -36,14 +36,10 @@ from mpcs_torch.integrations.checkpoints import CheckpointCallback
 from mpcs_torch.learning import MPCSLR, CheckpointSelector
 from mpcs_torch.metrics.find_entry import entry_of_metric
 
-__all__ = ["HuggingFaceError", "SelectCheckpoint", "compute_metrics", "loss_function"]
+__all__ = ["SelectCheckpoint", "compute_metrics", "loss_function"]
 
 IGNORED = -100
 """The label that the Trainer ignores, and that its collators use for padding."""
-
-
-class HuggingFaceError(InvalidValueError):
-    """A metric or a loss is incompatible with the Trainer."""
 
 
 def compute_metrics(
@@ -63,9 +59,8 @@ def compute_metrics(
             If the model returns several outputs, the first output must be the logits.
 
     Raises:
-        HuggingFaceError: If a name ends in "loss", but lower is not better. In evaluation, if the shapes of logits and
-            labels do not match.
-        ValueError: In evaluation, if a value is not a scalar.
+        ValueError: If a name ends in "loss", but lower is not better. In evaluation, if the shapes of logits and
+            labels do not match, or a value is not a scalar.
 
     Example:
         >>> import numpy as np
@@ -122,7 +117,7 @@ def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Ten
             logits ``(N, ..., C)`` and labels ``(N, ...)`` in flattened shapes.
 
     Raises:
-        HuggingFaceError: In training, if the shapes of logits and labels do not match.
+        ValueError: In training, if the shapes of logits and labels do not match.
 
     Example:
         >>> import torch
@@ -175,7 +170,7 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
     Raises:
         ArgumentsError: If the arguments do not fit together; a TypeError.
         ValueError, FileExistsError: In the same cases as `CheckpointSelector`.
-        HuggingFaceError: From ``Trainer.train``, if the Trainer does not evaluate, or if `MPCSLR` would follow no
+        ValueError: From ``Trainer.train``, if the Trainer does not evaluate, or if `MPCSLR` would follow no
             metric, or one for which higher is better; from
             ``Trainer.hyperparameter_search``, without ``hp_name``.
         MissingMetricError: From ``Trainer.train``, after an evaluation that lacks a metric of the rule; a ValueError.
@@ -209,12 +204,12 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
     ) -> None:
         """Begin to record evaluations, in a new selector for each trial of a hyperparameter search."""
         if args.eval_strategy == "no":
-            raise HuggingFaceError(
+            raise InvalidValueError(
                 "one_of", "eval_strategy", args.eval_strategy, choices=["epoch", "steps"]
             )
         follows_loss = args.metric_for_best_model is not None and not args.greater_is_better
         if isinstance(lr_scheduler, MPCSLR) and not follows_loss:
-            raise HuggingFaceError(
+            raise InvalidValueError(
                 "followed_metric",
                 "metric_for_best_model",
                 args.metric_for_best_model,
@@ -231,7 +226,7 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         if state.is_hyper_param_search:
             name = state.trial_name or ""
             if Path(name).name != name or not name:
-                raise HuggingFaceError("trial_name", "hp_name", name)
+                raise InvalidValueError("trial_name", "hp_name", name)
             folder /= name
         if not begins_again:
             self._restarts = 0
@@ -321,7 +316,7 @@ def _batches(prediction: EvalPrediction) -> Iterable[tuple[Any, Any]]:
     if isinstance(labels, list):
         return zip(outputs, labels, strict=True)
     if isinstance(labels, tuple):
-        raise HuggingFaceError("one_kind_of_labels", "label_names", len(labels))
+        raise InvalidValueError("one_kind_of_labels", "label_names", len(labels))
     return [(outputs, labels)]
 
 
@@ -344,7 +339,7 @@ def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     if logits.ndim > 1 and labels.shape == logits.shape and labels.is_floating_point():
         return logits.flatten(0, -2), labels.flatten(0, -2)
     shapes = [tuple(logits.shape), tuple(labels.shape)]
-    raise HuggingFaceError("classes_last", "logits", shapes)
+    raise InvalidValueError("classes_last", "logits", shapes)
 
 
 def _is_never_distributed() -> bool:
@@ -357,7 +352,7 @@ def _ranked_name(name: str, metric: Metric) -> str:
     if metric.higher_is_better is False:
         return name if name.endswith("loss") else f"{name}_loss"
     if name.endswith("loss"):
-        raise HuggingFaceError(
+        raise InvalidValueError(
             "named_loss",
             f"{name!r}",
             type=type(metric).__name__,

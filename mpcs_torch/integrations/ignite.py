@@ -23,15 +23,11 @@ from ignite.metrics import Metric as IgniteMetric
 from torch import Tensor
 from torchmetrics import Metric, MetricCollection
 
-from mpcs_torch.errors import InvalidValueError
-from mpcs_torch.integrations.checkpoints import ArgumentsError, CheckpointCallback
+from mpcs_torch.errors import ArgumentsError, InvalidValueError
+from mpcs_torch.integrations.checkpoints import CheckpointCallback
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 
-__all__ = ["IgniteError", "SelectCheckpoint", "TorchMetric"]
-
-
-class IgniteError(InvalidValueError):
-    """A state dict does not fit the metric that loads it."""
+__all__ = ["SelectCheckpoint", "TorchMetric"]
 
 
 class TorchMetric(IgniteMetric):
@@ -122,7 +118,7 @@ class TorchMetric(IgniteMetric):
     def _load_state_dict_per_rank(self, state_dict: Mapping[str, Any]) -> None:
         Serializable.load_state_dict(self, state_dict)
         if state_dict["kinds"] != self._kinds():
-            raise IgniteError(
+            raise InvalidValueError(
                 "of_metrics", "state_dict", state_dict["kinds"], metrics=self._kinds()
             )
         self.metric.load_state_dict(deepcopy(state_dict["states"]))

@@ -33,14 +33,10 @@ else:
     except ModuleNotFoundError:
         from lightning.pytorch.callbacks import Checkpoint
 
-__all__ = ["NoValidationError", "SelectCheckpoint"]
+__all__ = ["SelectCheckpoint"]
 
 LOGGED = "mpcs_torch.callback_metrics"
 """The key of a checkpoint under which logged values are saved."""
-
-
-class NoValidationError(InvalidValueError):
-    """The settings of a Trainer never run the validation whose values a rule needs."""
 
 
 class SelectCheckpoint(CheckpointCallback, Checkpoint):
@@ -69,9 +65,9 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
         ArgumentsError: If the arguments do not fit together; a TypeError.
         ValueError, FileExistsError: In the same cases as `CheckpointSelector`.
         MissingMetricError: From `Trainer.fit`, if a metric of the rule is not logged; a ValueError.
-        StateError: From `Trainer.fit`, before the training, if hyperparameters cannot be loaded with
-            ``weights_only=True``, and the option ``weights_only=False`` is not given; a ValueError.
-        NoValidationError: From `Trainer.fit`, if the Trainer would stop before the first validation; a ValueError.
+        ValueError: From `Trainer.fit`, before the training, if the Trainer would stop before the first validation, or
+            if hyperparameters cannot be loaded with ``weights_only=True``, and the option ``weights_only=False`` is
+            not given.
         TrainedTwiceError: From `Trainer.fit`, if this callback has recorded another training; a RuntimeError.
 
     Example:
@@ -149,7 +145,7 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
         every = trainer.check_val_every_n_epoch or 1
         epochs = trainer.max_epochs or -1  # -1: no maximum
         if 0 < epochs < every and not self._records_after_training(trainer):
-            raise NoValidationError(
+            raise InvalidValueError(
                 "no_validation", "check_val_every_n_epoch", every, maximum=epochs
             )
 

@@ -9,7 +9,6 @@
 
 import inspect
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,6 @@ from mpcs_torch.metrics.metric_entry import MetricEntry
 
 __all__ = [
     "ConcernScorer",
-    "LabelError",
-    "ScorerError",
     "class_indices",
     "concern_scorer",
 ]
@@ -37,14 +34,6 @@ __all__ = [
 
 INPUTS = ("decisions", "probabilities", "log_probabilities")
 """The kinds of input that a scorer can pass to a metric."""
-
-
-class ScorerError(InvalidValueError):
-    """A metric cannot be a scorer, a concern is not a `ConcernSpec`, or a scorer got input that it does not take."""
-
-
-class LabelError(InvalidValueError):
-    """A label is not one of the classes of the concern."""
 
 
 def concern_scorer(
@@ -75,8 +64,8 @@ def concern_scorer(
         **settings: Settings of a metric given by name, for example ``k=3``.
 
     Raises:
-        ScorerError: If the metric takes other inputs, lacks a setting, or does not define if higher is better.
-        ValueError: If a setting is invalid.
+        ValueError: If the metric takes other inputs, lacks a setting, or does not define if higher is better; or if a
+            setting is invalid.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -89,18 +78,23 @@ def concern_scorer(
         array([-0.1, -0.1, -0.1, -0.1, -0.1])
     """
     classes = concern_classes(concern)
-    with suppress(LabelError):  # which is raised if the value is no label, as it should be
+    try:
         place = class_index(refer_value, classes, "refer_value")
-        raise ScorerError("no_label", "refer_value", refer_value, label=classes[place])
+    except InvalidValueError:
+        pass  # the value is no label, as it should be
+    else:
+        raise InvalidValueError(
+            "no_label", "refer_value", refer_value, label=classes[place]
+        )
     if isinstance(metric, Metric):
         if settings:
-            raise ScorerError("settings_of_name", "settings", settings)
+            raise InvalidValueError("settings_of_name", "settings", settings)
         entry = entry_of_metric(metric)
     else:
         entry = find_entry(metric)
     if entry.takes not in INPUTS or entry.of_class:
         kind = "one class" if entry.of_class else entry.takes
-        raise ScorerError("scorer_input", "metric", entry.name, kind=kind)
+        raise InvalidValueError("scorer_input", "metric", entry.name, kind=kind)
     allowed = entry.accepted_settings - {
         "num_classes",
         "concern",
@@ -109,11 +103,11 @@ def concern_scorer(
     }
     unknown = settings.keys() - allowed
     if unknown:
-        raise ScorerError(
+        raise InvalidValueError(
             "unknown_setting", entry.name, name=min(unknown), known=sorted(allowed)
         )
     if entry.direction is None:
-        raise ScorerError("no_direction", "metric", entry.name)
+        raise InvalidValueError("no_direction", "metric", entry.name)
     made: Any = metric
     if not isinstance(metric, Metric):
         settings = {"concern": concern, **settings}
@@ -145,7 +139,7 @@ class _Score:
                 y_pred, names, "labels of y_pred", refer_value=self.refer_value
             )
         elif np.ndim(y_pred) != 2 or np.shape(y_pred)[1] != len(names):
-            raise ScorerError(
+            raise InvalidValueError(
                 "takes_probabilities", self.__name__, np.asarray(y_pred), classes=len(names)
             )
         else:
@@ -170,8 +164,8 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
     labels need not contain every class, because columns of probabilities are named by the classifier's ``classes_``.
 
     Raises:
-        LabelError: From a call, if a label is missing or not a class of the concern.
-        ScorerError: From a call, if weights are passed, but the metric does not support them.
+        ValueError: From a call, if a label is missing or not a class of the concern, or if weights are passed, but the
+            metric does not support them.
     """
 
     def __init__(self, score: _Score) -> None:
@@ -199,7 +193,7 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
     ) -> float:
         score = self._score_func
         if kwargs.get("sample_weight") is not None and not self._accept_sample_weight():
-            raise ScorerError("no_weights", "sample_weight", metric=score.__name__)
+            raise InvalidValueError("no_weights", "sample_weight", metric=score.__name__)
         if self._response_method == "predict":
             value: float = super()._score(method_caller, estimator, X, y_true, **kwargs)
             return value
@@ -225,9 +219,9 @@ class _EveryClass(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def concern_classes(concern: ConcernSpec) -> tuple[str, ...]:
-    """Return the class names of a concern; raise a `ScorerError` if ``concern`` is not a `ConcernSpec`."""
+    """Return the class names of a concern; raise a ValueError if ``concern`` is not a `ConcernSpec`."""
     if not isinstance(concern, ConcernSpec):
-        raise ScorerError("spec", "concern", concern)
+        raise InvalidValueError("spec", "concern", concern)
     return concern.classes
 
 
@@ -240,13 +234,13 @@ def class_indices(
 ) -> Tensor:
     """Return the index in ``class_names`` of each label (N,) or (N, 1), or -1 for the ``refer_value``: int64 (N,).
 
-    Raise a `LabelError` if a label is missing or is not a class; ``argument`` names the labels in its message.
+    Raise a ValueError if a label is missing or is not a class; ``argument`` names the labels in its message.
     """
     labels = np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
-        raise LabelError("shape", argument, labels, shape="(N,)")
+        raise InvalidValueError("shape", argument, labels, shape="(N,)")
     listed = labels.tolist()
     places = dict[Any, int]()
     if refer_value is not None:
@@ -270,7 +264,7 @@ def ordered_probabilities(
 
 
 def class_index(label: Any, class_names: Sequence[str], argument: str) -> int:
-    """Return the index of ``label``, a class name or an index; raise a `LabelError` for any other value."""
+    """Return the index of ``label``, a class name or an index; raise a ValueError for any other value."""
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, bool) and not {"False", "True"}.intersection(class_names):
@@ -283,4 +277,6 @@ def class_index(label: Any, class_names: Sequence[str], argument: str) -> int:
         texts = [str(place) for place in range(len(class_names))]
     if isinstance(label, str | int) and str(label) in texts:
         return texts.index(str(label))
-    raise LabelError("classes_of_concern", argument, label, classes=list(class_names))
+    raise InvalidValueError(
+        "classes_of_concern", argument, label, classes=list(class_names)
+    )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mpcs_torch.errors import MAX_QUOTED, CodedError, printable
+from mpcs_torch.errors import MAX_QUOTED, InvalidValueError, printable
 from mpcs_torch.io.atomic_files import replace_file
 from mpcs_torch.io.untrusted_files import FileRuleError, load_tensors, read_limited
 
@@ -82,12 +82,11 @@ def load_artifact(
     kind: str,
     source: str,
     subject: str,
-    error: type[CodedError],
 ) -> Restored:
     """Load the content of a file of `save_artifact`, without running code, and return ``restore(content)``.
 
-    Any problem except a missing file raises ``error``. Messages name the file, ``source`` (the command or class that
-    writes such files) and ``subject`` (the content of such files).
+    Any problem except a missing file raises an `InvalidValueError`. Messages name the file, ``source`` (the command or
+    class that writes such files) and ``subject`` (the content of such files).
     """
     place = f"{printable(str(path))}:"
     try:
@@ -95,14 +94,18 @@ def load_artifact(
     except FileNotFoundError:
         raise
     except FileRuleError as problem:
-        raise error("not_as_written", place, source=source, cause=problem) from None
+        raise InvalidValueError(
+            "not_as_written", place, source=source, cause=problem
+        ) from None
     except Exception as problem:  # zip and pickle raise many kinds
-        raise error("unreadable_file", place, source=source) from problem
+        raise InvalidValueError("unreadable_file", place, source=source) from problem
     if not isinstance(content, dict) or content.get("kind") != kind:
-        raise error("not_of_source", place, source=source)
+        raise InvalidValueError("not_of_source", place, source=source)
     try:
         return restore(content)
     except Exception as problem:  # any value may have any type
         reason = f"has no {problem}" if isinstance(problem, KeyError) else str(problem)
         reason = printable(" ".join(reason[: 2 * MAX_QUOTED].split()))
-        raise error("damaged", place, subject=subject, reason=reason) from problem
+        raise InvalidValueError(
+            "damaged", place, subject=subject, reason=reason
+        ) from problem

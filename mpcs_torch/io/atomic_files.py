@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from mpcs_torch.errors import CodedError
+from mpcs_torch.errors import CodedError, InvalidValueError
 from mpcs_torch.io.named_errors import naming
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
@@ -38,22 +38,20 @@ STALE_SECONDS = 86_400
 """The age from which a temporary file is that of a writer that was killed."""
 
 
-class OutputError(CodedError, ValueError):
-    """A path cannot be written, because it is a device, a pipe, a socket or a folder."""
-
-
 def output_path(path: Path) -> Path:
     """Return the file that is written if a user names ``path``: if this is a link, the file to which it leads.
 
     Raises:
-        OutputError: If there is something else than a regular file.
+        ValueError: If there is something else than a regular file.
     """
     target = Path(os.path.realpath(path))
     if target.exists():
         try:
             check_regular(target)
         except FileRuleError as error:
-            raise OutputError("caused_by", f"{path}: an output", cause=error) from None
+            raise InvalidValueError(
+                "caused_by", f"{path}: an output", cause=error
+            ) from None
     return target
 
 
@@ -92,7 +90,7 @@ def replace_file(path: Path, write: Write, *, flush: bool = True) -> None:
     to its target. An existing file keeps its mode.
 
     Raises:
-        OutputError: If ``path`` is not a regular file.
+        ValueError: If ``path`` is not a regular file.
     """
     replace_files({path: write}, flush=flush)
 
@@ -153,7 +151,7 @@ def open_lines(path: Path, *, append: bool) -> Iterator[TextIO]:
 
     Raises:
         FileExistsError: If the file exists, and ``append`` is not set.
-        OutputError: If ``path`` is not a regular file.
+        ValueError: If ``path`` is not a regular file.
     """
     with naming(path):
         if append:
@@ -165,7 +163,7 @@ def open_lines(path: Path, *, append: bool) -> Iterator[TextIO]:
             yield file
 
 
-def append_text(path: Path, size: int, text: str, *, flush: bool = True) -> int:
+def append_text(path: Path, size: int, text: str, *, flush: bool) -> int:
     """Cut a file to ``size`` bytes, append ``text``, and return the new size. A crash may leave only part of it."""
     with naming(path), path.open("r+b") as file:
         file.truncate(size)

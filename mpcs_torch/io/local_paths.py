@@ -4,15 +4,11 @@ import os
 import re
 from pathlib import Path
 
-from mpcs_torch.errors import InvalidValueError, quoted
+from mpcs_torch.errors import ArgumentsError, InvalidValueError, quoted
 
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]")
 """A pattern for the start of an address such as ``s3://bucket``, which `Path` turns into ``s3:/bucket``. The scheme has
 at least two letters, because a single letter is a drive of Windows."""
-
-
-class PathError(InvalidValueError):
-    """The error for a path that is not a path on this machine."""
 
 
 def local_path(path: str | os.PathLike[str], argument: str) -> Path:
@@ -26,7 +22,7 @@ def local_path(path: str | os.PathLike[str], argument: str) -> Path:
         argument: The name of the argument, for the error message.
 
     Raises:
-        PathError: If ``path`` is empty, begins with a scheme, ``file://`` included, or begins with ``~user`` and there
+        ValueError: If ``path`` is empty, begins with a scheme, ``file://`` included, or begins with ``~user`` and there
             is no such user.
 
     Example:
@@ -34,15 +30,15 @@ def local_path(path: str | os.PathLike[str], argument: str) -> Path:
         'runs/digits'
     """
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{argument} must be a path, but is {quoted(path)}")
+        raise ArgumentsError("instance", argument, path, type="str or os.PathLike")
     if not str(path):
-        raise PathError("empty_path", argument)
+        raise InvalidValueError("empty_path", argument)
     text = str(path)  # os.fspath would download the file of some paths in remote storage
     if ADDRESS.match(text):
-        raise PathError("local_folder", argument, text)
+        raise InvalidValueError("local_folder", argument, text)
     expanded = os.path.expanduser(text)
     if expanded.startswith("~"):
-        raise PathError("known_user", argument, text, way=quoted(f"./{text}"))
+        raise InvalidValueError("known_user", argument, text, way=quoted(f"./{text}"))
     local = Path(expanded)
     # `Path` drops the "./" of "./~" and "./s3:/", so that a second call would change or refuse the path.
     is_ambiguous = str(local).startswith("~") or ADDRESS.match(str(local))

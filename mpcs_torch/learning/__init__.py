@@ -6,7 +6,6 @@ from mpcs_torch.concern import weights_only as _weights_only  # noqa: F401  # re
 from mpcs_torch.learning.checkpoint_selector import CheckpointSelector as CheckpointSelector
 from mpcs_torch.learning.decision_rule import AllReferredWarning as AllReferredWarning
 from mpcs_torch.learning.decision_rule import Assessment as Assessment
-from mpcs_torch.learning.decision_rule import DecisionFileError as DecisionFileError
 from mpcs_torch.learning.decision_rule import DecisionRule as DecisionRule
 from mpcs_torch.learning.decision_rule import UnfittedRuleWarning as UnfittedRuleWarning
 from mpcs_torch.learning.limited_rate import (

@@ -19,23 +19,10 @@ import torch
 from torch import Tensor
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
-from mpcs_torch.errors import CodedError, InvalidValueError, quoted, shown
+from mpcs_torch.errors import InvalidValueError, quoted, shown
 from mpcs_torch.io.atomic_files import append_text, create_file, holds, replace_text
 from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.selection import Epoch
-
-
-class FolderNotEmptyError(CodedError, FileExistsError):
-    """A folder for new checkpoints is not empty; the files may be from an earlier run."""
-
-
-class MissingCheckpointError(CodedError, FileNotFoundError):
-    """A folder has no manifest, or no intact checkpoint of the epochs that are asked for."""
-
-
-class ManifestError(CodedError, ValueError):
-    """The ``manifest.json`` of a checkpoint folder cannot be read, or was written for another `SelectionRule`."""
-
 
 MANIFEST = "manifest.json"
 MAX_BYTES = 200_000_000
@@ -86,7 +73,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
-        """Read ``manifest.json`` in ``folder``; raise a `ManifestError` if its content is invalid."""
+        """Read ``manifest.json`` in ``folder``; raise a ValueError if its content is invalid."""
         path = folder / MANIFEST
         try:
             first, *lines = read_limited(path, MAX_BYTES).split(b"\n")[:-1] or [b""]
@@ -133,14 +120,14 @@ class Manifest:
         replace_text(folder / MANIFEST, json.dumps(plain, default=vars) + "\n", flush=flush)
 
 
-def damaged(path: Path, error: Exception) -> ManifestError:
+def damaged(path: Path, error: Exception) -> InvalidValueError:
     """Return the error that says that the manifest ``path`` cannot be used because of ``error``, and what to do."""
     problem = (
         str(error)
         if type(error) is InvalidValueError
         else f"{type(error).__name__}: {error}"
     )
-    return ManifestError("manifest", str(path), cause=shown(problem.rstrip(".")))
+    return InvalidValueError("manifest", str(path), cause=shown(problem.rstrip(".")))
 
 
 class Update(NamedTuple):
@@ -235,34 +222,30 @@ def delete_files(folder: Path, epochs: Sequence[SavedEpoch]) -> list[SavedEpoch]
     return [epoch for epoch in epochs if (folder / str(epoch.file)).exists()]
 
 
-class StateError(CodedError, ValueError):
-    """A state that cannot be saved or loaded again."""
-
-
 def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) -> str:
     """Write ``state`` to the file ``path``, verify that the file can be loaded, and return its SHA-256 hash.
 
     Raises:
-        StateError: If ``state`` cannot be saved, or cannot be loaded again; no file remains.
+        ValueError: If ``state`` cannot be saved, or cannot be loaded again; no file remains.
         OSError: If the file cannot be written.
     """
     if state is None:
-        raise StateError("some_state", "state")
+        raise InvalidValueError("some_state", "state")
     try:
         leaves = list(_leaves(state))
     except RecursionError:
-        raise StateError("no_recursion", "state") from None
+        raise InvalidValueError("no_recursion", "state") from None
     for place, value in leaves:
         if type(value).__name__ in ("DTensor", "ShardedTensor"):
-            raise StateError("whole_tensor", place, type=type(value).__name__)
+            raise InvalidValueError("whole_tensor", place, type=type(value).__name__)
         if isinstance(value, Tensor) and value.is_meta:
-            raise StateError("has_values", place)
+            raise InvalidValueError("has_values", place)
     try:
         sha256 = create_file(path, lambda file: torch.save(state, Sink(file)), flush=flush)  # type: ignore[arg-type]
     except (OSError, MemoryError):
         raise
     except Exception as error:  # pickle and torch raise many kinds of errors
-        raise StateError(
+        raise InvalidValueError(
             "cannot_be_saved", _blame(leaves, torch.save), cause=shown(str(error))
         ) from error
     load = partial(torch.load, map_location="cpu", weights_only=weights_only)
@@ -281,7 +264,7 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
         load(file)
 
     code = "loads_by_weights_only" if weights_only else "loads_again"
-    raise StateError(code, _blame(leaves, save_and_load), unsafe=shown(unsafe))
+    raise InvalidValueError(code, _blame(leaves, save_and_load), unsafe=shown(unsafe))
 
 
 class Sink:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, replace
-from errno import ENOENT
 from math import inf
 from pathlib import Path
 from typing import Any, Self, SupportsFloat, SupportsIndex
@@ -17,17 +16,21 @@ from weakref import finalize
 import torch
 from torch import nn
 
-from mpcs_torch.errors import InvalidValueError, MpcsError, quoted, require, shown
+from mpcs_torch.errors import (
+    ExistsError,
+    InvalidValueError,
+    MissingFileError,
+    MpcsError,
+    quoted,
+    require,
+    shown,
+)
 from mpcs_torch.io.atomic_files import FolderInUseError, acquire, release, rename
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import checkpoint_files
 from mpcs_torch.learning.checkpoint_files import (
-    FolderNotEmptyError,
     Manifest,
-    ManifestError,
-    MissingCheckpointError,
     SavedEpoch,
-    StateError,
     Update,
     save_state,
 )
@@ -94,10 +97,9 @@ class CheckpointSelector:
         flush: Whether each update is flushed to disk, to survive a power failure.
 
     Raises:
-        FolderNotEmptyError: If the folder contains files and ``resume`` is not set. It is a FileExistsError.
-        ManifestError: If the manifest was written for another rule or cannot be read. It is a ValueError.
-        ValueError: If a number is too small, a metric in ``keep_best_by`` has no direction, or ``folder`` is an address
-            such as ``s3://bucket/run`` (`PathError`).
+        ExistsError: If the folder contains files and ``resume`` is not set. It is a FileExistsError.
+        ValueError: If the manifest was written for another rule or cannot be read, a number is too small, a metric in
+            ``keep_best_by`` has no direction, or ``folder`` is an address such as ``s3://bucket/run``.
         FolderInUseError: From `update`, if another process has locked the folder; a fork of that process keeps the
             lock. Without ``resume``, also if another selector has written to the folder.
 
@@ -192,9 +194,7 @@ class CheckpointSelector:
             code = "no_files"
             if checkpoint_files.MANIFEST in files:
                 code = "no_earlier_run"
-            raise FolderNotEmptyError(
-                code, "folder", folder=str(self.folder), file=shown(files[0])
-            )
+            raise ExistsError(code, "folder", folder=str(self.folder), file=shown(files[0]))
         self._load_epochs([], {})
         self._last_stamp: object = None
         """The `_stamp` of the manifest as this selector wrote it or continues it."""
@@ -212,14 +212,12 @@ class CheckpointSelector:
 
         Raises:
             FileNotFoundError: If the folder has no manifest.
-            ManifestError: If the manifest cannot be read.
+            ValueError: If the manifest cannot be read.
         """
         folder = local_path(folder, "folder")
         path = folder / checkpoint_files.MANIFEST
         if not path.exists():
-            raise MissingCheckpointError(
-                "folder_of_selector", str(path), folder=str(folder)
-            )
+            raise MissingFileError("folder_of_selector", str(path), folder=str(folder))
         saved = Manifest.read(folder)
         try:
             arguments = {
@@ -234,7 +232,7 @@ class CheckpointSelector:
             )
             if isinstance(error, MpcsError) and not is_of_manifest:
                 raise
-            raise ManifestError(
+            raise InvalidValueError(
                 "rule_of_selector", str(path), cause=shown(str(error))
             ) from None
 
@@ -314,14 +312,13 @@ class CheckpointSelector:
 
         Raises:
             ValueError: If ``epoch`` or a metric of the rule is missing (`MissingMetricError`), or if a value is not a
-                number.
-            StateError: If ``state`` cannot be saved, or cannot be loaded again. The message names the entry of
+                number; or if ``state`` cannot be saved, or cannot be loaded again. The message names the entry of
                 ``state`` that failed. Nothing on disk changes.
             OSError: If the checkpoint cannot be written; the manifest and the checkpoints stay unchanged.
         """
         require(epoch is not None, "no_epoch", "epoch")
         if isinstance(state, nn.Module) and self.weights_only:
-            raise StateError("loadable_state", "state", type=type(state).__name__)
+            raise InvalidValueError("loadable_state", "state", type=type(state).__name__)
         self.rule.values_in(values)
         entry = SavedEpoch(
             whole_number("epoch", epoch),
@@ -361,7 +358,7 @@ class CheckpointSelector:
         self._is_writing = False
 
     def check(self, state: object) -> None:
-        """Raise a `StateError` if a checkpoint with the content ``state`` could not be saved or loaded again."""
+        """Raise a ValueError if a checkpoint with the content ``state`` could not be saved or loaded again."""
         temporary = self.folder / f".{CHECKED}.tmp"
         save_state(state, temporary, weights_only=self.weights_only, flush=False)
         temporary.unlink()
@@ -376,12 +373,10 @@ class CheckpointSelector:
         """
         epochs = self._on_disk().epochs
         if not epochs:
-            raise MissingCheckpointError("recorded", str(self.folder))
+            raise MissingFileError("recorded", str(self.folder))
         ranking = self.rule.ranking(epochs)
         if not ranking:
-            raise MissingCheckpointError(
-                "within_limits", f"{self.folder}:", epochs=len(epochs)
-            )
+            raise MissingFileError("within_limits", f"{self.folder}:", epochs=len(epochs))
         for entry in ranking:
             if entry.file is None:
                 continue
@@ -391,7 +386,7 @@ class CheckpointSelector:
                 f"{self.folder / entry.file} is missing or damaged; trying the next best epoch",
                 stacklevel=2,
             )
-        raise MissingCheckpointError("intact_within_limits", str(self.folder))
+        raise MissingFileError("intact_within_limits", str(self.folder))
 
     def load(self, epoch: int, map_location: Any = "cpu") -> Any:
         """Load the checkpoint of the epoch with the number ``epoch``; of several intact checkpoints, load the latest.
@@ -402,7 +397,7 @@ class CheckpointSelector:
         for entry in reversed(self._on_disk().epochs):
             if entry.number == epoch and entry.is_whole_in(self.folder):
                 return self._load_file(str(entry.file), map_location)
-        raise MissingCheckpointError("intact", str(self.folder), epoch=epoch)
+        raise MissingFileError("intact", str(self.folder), epoch=epoch)
 
     def _load_file(self, name: str, map_location: Any) -> Any:
         return torch.load(
@@ -543,11 +538,7 @@ class CheckpointSelector:
         if self._stamp() == stamp:
             return
         if self._stamp() is None:
-            raise FileNotFoundError(
-                ENOENT,
-                "the manifest is gone: the folder was moved or emptied",
-                str(self.folder),
-            )
+            raise MissingFileError("manifest_there", f"{self.folder}:")
         raise FolderInUseError("other_selector", folder=str(self.folder))
 
     def _continue_from_disk(self) -> None:
@@ -582,13 +573,13 @@ class CheckpointSelector:
         self._is_current = saved.settings == json.loads(json.dumps(self._settings()))
 
     def _check_rule(self, saved: Manifest) -> None:
-        """Raise a `ManifestError` if ``saved`` is of another rule, or lacks a metric of the rule."""
+        """Raise a ValueError if ``saved`` is of another rule, or lacks a metric of the rule."""
         path = self.folder / checkpoint_files.MANIFEST
         rule = json.loads(json.dumps(asdict(self.rule)))
         for name in sorted({*rule, *saved.rule}):
             there, here = saved.rule.get(name), rule.get(name)
             if there != here:
-                raise ManifestError(
+                raise InvalidValueError(
                     "same_rule",
                     str(path),
                     name=name,
@@ -598,7 +589,7 @@ class CheckpointSelector:
         for epoch in saved.epochs:
             missing = [name for name in self.rule.metrics if name not in epoch.values]
             if missing:
-                raise ManifestError(
+                raise InvalidValueError(
                     "metric_of_epoch", str(path), metric=missing[0], epoch=epoch.number
                 )
 

@@ -14,7 +14,7 @@ from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.errors import CodedError, InvalidValueError, listed, require
+from mpcs_torch.errors import ExistsError, InvalidValueError, listed, require
 from mpcs_torch.functional.concern.decision import Choices, ranked_choices, rounding_bound
 from mpcs_torch.functional.inputs.arrays import by_class
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
@@ -59,14 +59,6 @@ IS_LIMITED = 3
 
 MIN_DECIDED = 0.01
 """The lowest share of decided samples of a fit without an `AllReferredWarning`."""
-
-
-class RuleExistsError(CodedError, FileExistsError):
-    """The error for a file that would be overwritten."""
-
-
-class DecisionFileError(CodedError, ValueError):
-    """A file that is not a valid decision rule."""
 
 
 class AllReferredWarning(UserWarning):
@@ -543,12 +535,12 @@ class DecisionRule(nn.Module):
 
         Raises:
             FileExistsError: If the file exists and ``overwrite`` is False.
-            PathError: If ``path`` is not local, such as ``s3://bucket/file``.
+            ValueError: If ``path`` is not local, such as ``s3://bucket/file``.
         """
         path = local_path(path, "path")
         self._warn_if_unfitted()
         if path.exists() and not overwrite:
-            raise RuleExistsError("exists_already", str(path))
+            raise ExistsError("exists_already", str(path))
         content = {
             "concern": concern_as_plain(self.concern),
             "settings": {
@@ -570,9 +562,9 @@ class DecisionRule(nn.Module):
         """Load a rule to the CPU from a file that `save` wrote; the file cannot run code (``weights_only=True``).
 
         Raises:
-            DecisionFileError: If the file is not a decision rule or is damaged.
+            ValueError: If the file is not a decision rule or is damaged, or if ``path`` is not local, such as
+                ``s3://bucket/file``.
             FileNotFoundError: If the file does not exist.
-            PathError: If ``path`` is not local, such as ``s3://bucket/file``.
         """
         return load_artifact(
             local_path(path, "path"),
@@ -580,7 +572,6 @@ class DecisionRule(nn.Module):
             kind=KIND,
             source="a decision rule",
             subject="the decision rule",
-            error=DecisionFileError,
         )
 
     @classmethod

@@ -22,12 +22,11 @@ from mpcs_torch.functional.concern.decision import ranked_choices
 from mpcs_torch.functional.concern.losses import mixed
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.groups import costs_by_label
+from mpcs_torch.functional.inputs.probabilities import MIN_PROBABILITY
 
 FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 """The candidate decision factors. A factor is the cost of a harmless error if the worst error costs 1. With a factor of
 1, all errors have the same cost, so the most probable class is decided."""
-MIN_PROBABILITY = 1e-12
-"""The lower bound to which log scores clamp probabilities."""
 FOLDS = 5
 CHANGES = (-1.0, 1.0)
 """The lowest and the highest possible change of one sample in correctness (0 or 1) or in harm (0 to 1)."""

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from mpcs_torch.errors import CodedError, quoted, require
+from mpcs_torch.errors import ArgumentsError, CodedError, require
 from mpcs_torch.learning.rank_zero import from_first_rank, has_other_ranks
 from mpcs_torch.learning.selection import number
 
@@ -157,8 +157,8 @@ class MPCSLR(ReduceLROnPlateau):
         require(warmup_steps >= 0, "at_least", "warmup_steps", warmup_steps, minimum=0)
         require(last_epoch >= -1, "at_least", "last_epoch", last_epoch, minimum=-1)
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(
-                f"optimizer must be a torch Optimizer, but is {quoted(optimizer)}."
+            raise ArgumentsError(
+                "instance", "optimizer", optimizer, type="torch.optim.Optimizer"
             )
         self.optimizer = (
             optimizer  # first, because the parent sets `factor`, which is stored in it

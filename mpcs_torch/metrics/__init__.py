@@ -3,10 +3,10 @@
 Names are imported on first use, because torchmetrics takes seconds to import.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mpcs_torch.concern import weights_only as _weights_only  # noqa: F401  # registers concerns with torch.load
+from mpcs_torch.public_names import lazy_names
 
 if TYPE_CHECKING:
     from mpcs_torch.metrics.concern.coverage import Coverage as Coverage
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from mpcs_torch.metrics.soft.scores import SoftPrecision as SoftPrecision
     from mpcs_torch.metrics.soft.scores import SoftRecall as SoftRecall
 
-_MODULES = {
+_NAMES = {
     "concern.coverage": (
         "Coverage",
         "GeneralizedRiskCoverageArea",
@@ -137,19 +137,7 @@ _MODULES = {
         "SoftRecall",
     ),
 }
-"""The public classes by module."""
-_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+"""The public names by module."""
 
-if not TYPE_CHECKING:  # to type checkers, "import A as A" is public
-    __all__ = sorted(_PLACES)
-
-    def __getattr__(name):
-        """Import and return a public class on its first use."""
-        if name not in _PLACES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-        return globals()[name]
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACES})
+if not TYPE_CHECKING:
+    __getattr__, __dir__, __all__ = lazy_names(__name__, _NAMES)

@@ -31,7 +31,6 @@ from mpcs_torch.io.artifacts import sealed_json, unsealed_json
 from mpcs_torch.io.atomic_files import locked, replace_text
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import read_limited
-from mpcs_torch.learning.checkpoint_files import StateError as StateError
 from mpcs_torch.learning.rule_estimate import (
     COST,
     DANGEROUS,
@@ -411,7 +410,7 @@ class Watch:
         """Read the state that `save` wrote.
 
         Raises:
-            StateError: If the file is not the state of a watch.
+            ValueError: If the file is not the state of a watch.
         """
         path = local_path(path, "path")
         try:
@@ -428,7 +427,9 @@ class Watch:
             RuntimeError,
             OverflowError,
         ) as error:
-            raise StateError("state_of_watch", f"{path}:", cause=str(error)) from None
+            raise InvalidValueError(
+                "state_of_watch", f"{path}:", cause=str(error)
+            ) from None
         return watch
 
     def _restore(self, plain: Mapping[str, Any]) -> None:

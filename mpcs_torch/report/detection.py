@@ -9,13 +9,13 @@ from mpcs_torch.evaluation.detector_scores import EQUAL_ERROR, INTERPOLATED, Det
 from mpcs_torch.evaluation.detectors import MISSES
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
-from mpcs_torch.report.harm import MAX_SENTENCES, explanations
+from mpcs_torch.report.error_counts import MAX_SENTENCES, explanations
 from mpcs_torch.report.render import Drawing, draw, drawn_models, named, render
 from mpcs_torch.tables import in_percent
 
 
 def write_detection_report(
-    result: Result[DetectorScores], path: Path, *, command: str = ""
+    result: Result[DetectorScores], path: Path, *, command: str
 ) -> None:
     """Write an HTML page about detectors: metrics, comparisons, groups, curves, and the ``command`` that writes it."""
     tiles = dict[str, object](result.first.sizes())

@@ -34,7 +34,7 @@ def write_epochs_report(
         command: The command that writes the page.
 
     Raises:
-        ResultError: If a folder is that of a run that is not finished.
+        ValueError: If a folder is that of a run that is not finished.
     """
     [first, *others] = [folder for seeds in settings.values() for folder in seeds]
     where, remark = (" on test data", OF_SEEDS) if first.kind == RUN else ("", NO_SAMPLES)

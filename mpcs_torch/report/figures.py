@@ -15,7 +15,7 @@ from mpcs_torch.evaluation.outcomes import number_text
 from mpcs_torch.functional import risk_coverage_curve
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.plots import confusion_matrix, reliability, risk_coverage_figure
-from mpcs_torch.report.harm import harm_table
+from mpcs_torch.report.error_counts import error_table
 from mpcs_torch.report.render import MAX_CONFUSIONS, Drawing, draw
 from mpcs_torch.tables import Table, in_percent
 
@@ -50,9 +50,9 @@ class ClassifierSections(NamedTuple):
         matrices = {name: scores.confusion for name, scores in self.scores.items()}
         return {name: matrix for name, matrix in matrices.items() if matrix is not None}
 
-    def harm_table(self) -> Table | None:
+    def error_table(self) -> Table | None:
         """Return the table of errors by class."""
-        return harm_table(self.scores, self.concern, system=self.system)
+        return error_table(self.scores, self.concern, system=self.system)
 
     def remarks_of_referrals(self) -> list[str]:
         """Return sentences on referrals, each with the name of its classifier if there are several."""
@@ -186,9 +186,7 @@ def draw_confusion(
     return draw(figure, printable(alt))
 
 
-def draw_referral(
-    risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "dangerous errors"
-) -> Drawing:
+def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str) -> Drawing:
     """Draw errors per decided sample against coverage. ``risks`` has arguments of `risk_coverage_curve` by model."""
     curves = dict[str, tuple[Tensor, Tensor]]()
     sentences = list[str]()

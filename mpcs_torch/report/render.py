@@ -30,7 +30,7 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, page_colours
 from mpcs_torch.plots.forest import MAX_ROWS, Effect, Panel, result_figure
-from mpcs_torch.report.harm import TERMS
+from mpcs_torch.report.error_counts import TERMS
 from mpcs_torch.tables import Table, numeric_columns
 
 ABOUT_CURVES = (
@@ -70,11 +70,6 @@ def draw(figure: Figure, alt: str, caption: str = "") -> Drawing:
     uri = f"data:image/svg+xml;base64,{content}"
     width, height = figure.get_size_inches()
     return Drawing(uri, alt, caption, round(PIXELS * width), round(PIXELS * height))
-
-
-def save_table(table: Table, path: Path) -> None:
-    """Write a table as Markdown."""
-    replace_text(path, table.markdown() + "\n")
 
 
 def to_svg(figure: Figure) -> str:

@@ -18,16 +18,16 @@ from mpcs_torch.evaluation.outcomes import EVERY
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.inputs.decisions import highest_class
-from mpcs_torch.io.atomic_files import save_figure
+from mpcs_torch.io.atomic_files import replace_text, save_figure
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.paper.experiments import FinishedRun, evaluation_tables
 from mpcs_torch.paper.published_values import TABLE_2, MeanOverRuns
 from mpcs_torch.plots.samples import kind_of_sample, samples_figure
 from mpcs_torch.plots.trends import figure_4
 from mpcs_torch.report.epochs import PICKED, trends
+from mpcs_torch.report.error_counts import MAX_SENTENCES, error_sentence, outcome_tiles
 from mpcs_torch.report.figures import ClassifierSections, error_kind
-from mpcs_torch.report.harm import MAX_SENTENCES, harm_sentence, outcome_tiles
-from mpcs_torch.report.render import Drawing, draw, render, save_table
+from mpcs_torch.report.render import Drawing, draw, render
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.load import dump_config
 from mpcs_torch.trainer.config.parts import TEST
@@ -283,7 +283,7 @@ def _single_run_page(run: TrainedRun) -> dict[str, Any]:
     page: dict[str, Any] = {"shown": None, "worst": None}
     picked = predicted.get(epoch)
     if picked is not None:
-        sentences.insert(0, _harm_sentence(f"Epoch {epoch} of {config.name}", picked))
+        sentences.insert(0, _error_sentence(f"Epoch {epoch} of {config.name}", picked))
         tiles |= outcome_tiles(picked.scores, run.concern)
         titled = {
             f"epoch\N{NO-BREAK SPACE}{number}": predictions
@@ -312,11 +312,11 @@ def _several_runs_page(runs: Mapping[str, TrainedRun]) -> dict[str, Any]:
     verdicts = summarize_comparisons(comparisons or [])
     if not verdicts:
         verdicts = [run_counts(runs, predicted)]
-    # The first verdict is on dangerous errors, as the sentences on harm are; the others come after these.
+    # The first verdict is on dangerous errors, as the sentences that count errors are; the others come after these.
     sentences = verdicts[:1]
     if len(runs) <= MAX_SENTENCES:
         for name, predictions in predicted.items():
-            sentences.append(_harm_sentence(name, predictions))
+            sentences.append(_error_sentence(name, predictions))
     sentences += verdicts[1:]
     for name, run in runs.items():
         sentences += [f"{name}: {remark}" for remark in last_picked(run)]
@@ -338,9 +338,9 @@ def _several_runs_page(runs: Mapping[str, TrainedRun]) -> dict[str, Any]:
     }
 
 
-def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
-    harm = harm_sentence(predicted.scores, predicted.concern, what="test samples")
-    return f"{name} {harm}"
+def _error_sentence(name: str, predicted: EpochPredictions) -> str:
+    counts = error_sentence(predicted.scores, predicted.concern, what="test samples")
+    return f"{name} {counts}"
 
 
 def _classifier_sections(
@@ -426,7 +426,7 @@ def write_evaluation(
     folder.mkdir(parents=True, exist_ok=True)
     tables = list(evaluation_tables(finished, seeds))
     for name, _, table in tables:
-        save_table(table, folder / f"{name}.md")
+        replace_text(folder / f"{name}.md", table.markdown() + "\n")
     runs = {name: finished[name] for name in TABLE_2 if name in finished}
     records = {
         f"{name}: {run.config.model}, {run.config.data}": run.records

@@ -11,13 +11,13 @@ from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import EVERY, number_text
 from mpcs_torch.functional import summarize_comparisons
-from mpcs_torch.report.figures import ClassifierSections
-from mpcs_torch.report.harm import (
+from mpcs_torch.report.error_counts import (
     MAX_SENTENCES,
+    error_sentence,
     explanations,
-    harm_sentence,
     outcome_tiles,
 )
+from mpcs_torch.report.figures import ClassifierSections
 from mpcs_torch.report.render import named, render
 from mpcs_torch.tables import Table
 
@@ -94,7 +94,7 @@ def _sentence(
         return (
             f"{printable(name)}: {scores.rows} rows with {len(scores.class_names)} classes."
         )
-    return f"{printable(name)} {harm_sentence(scores, concern)}"
+    return f"{printable(name)} {error_sentence(scores, concern)}"
 
 
 def _facts(

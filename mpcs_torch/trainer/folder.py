@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.errors import CodedError
+from mpcs_torch.errors import ExistsError
 from mpcs_torch.io.atomic_files import flush_paths, locked, replace_text
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import read_text
@@ -43,16 +43,12 @@ RUN_FILES = (CONFIG, RECORDS, RESULT, "report.html", SAVED)
 """The files of a run, without its checkpoints. If a run is replaced, these files and the checkpoints are deleted."""
 
 
-class RunExistsError(CodedError, FileExistsError):
-    """An error because the folder already has a run."""
-
-
 def is_finished(config: RunConfig, folder: Path) -> bool:
     """Return whether ``folder`` has a finished run with exactly the settings of ``config``.
 
     Raises:
         ConfigError: If any setting but the number of epochs differs, or if that differs and a schedule depends on it.
-        RunExistsError: If the number of epochs differs, and the run stopped early or has no saved state.
+        ExistsError: If the number of epochs differs, and the run stopped early or has no saved state.
     """
     if not (folder / RESULT).exists():
         return False
@@ -60,17 +56,17 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
         return True
     stopped = read_result(folder).stopped
     if stopped is not None:
-        raise RunExistsError("stopped_run", str(folder), stopped=stopped)
+        raise ExistsError("stopped_run", str(folder), stopped=stopped)
     if not (folder / SAVED).exists():
-        raise RunExistsError("no_saved_state", str(folder), file=SAVED)
+        raise ExistsError("no_saved_state", str(folder), file=SAVED)
     return False
 
 
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
-    """Raise a `RunExistsError` if any of ``folders`` has a run, unless ``overwrite`` is true."""
+    """Raise an `ExistsError` if any of ``folders`` has a run, unless ``overwrite`` is true."""
     taken = [str(folder) for folder in folders if _has_run(folder)]
     if taken and not overwrite:
-        raise RunExistsError("has_run", ", ".join(taken))
+        raise ExistsError("has_run", ", ".join(taken))
 
 
 def _has_run(folder: Path) -> bool:
@@ -100,7 +96,7 @@ def run_in_folder(
         world: The processes that train together.
 
     Raises:
-        RunExistsError: If the folder has a run, and neither ``overwrite`` nor ``resume`` is set.
+        ExistsError: If the folder has a run, and neither ``overwrite`` nor ``resume`` is set.
         FolderInUseError: If another process writes to the folder.
         ConfigError: If the config does not match the data or the run to resume. The folder is then unchanged.
         StoppedError: If the process was interrupted or terminated; the run can be resumed.

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from mpcs_torch.errors import (
-    CodedError,
     InvalidValueError,
     has_control,
     printable,
@@ -29,15 +28,11 @@ from mpcs_torch.metrics.register import COLUMNS
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.parts import TEST
 from mpcs_torch.trainer.config.sections import SelectorConfig
-from mpcs_torch.trainer.result import CONFIG, RECORDS, ResultError, no_pick, read_records
+from mpcs_torch.trainer.result import CONFIG, RECORDS, no_pick, read_records
 
 RUN, SELECTOR = "a run of mpcs train", "a CheckpointSelector"
 """The kinds of folders, by who wrote them."""
 EXPECTED = f"the folder of {RUN} ({RECORDS}) or of {SELECTOR} ({MANIFEST})"
-
-
-class FolderError(CodedError, ValueError):
-    """A folder records no epochs, or does not go with the other folders."""
 
 
 @dataclass(frozen=True)
@@ -121,14 +116,13 @@ def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
     """Read the epochs of ``folders``. In place of a folder of folders with epochs, read all of these.
 
     Raises:
-        FolderError: If folders are of different kinds, a folder is named twice, or a folder records no epochs.
-        ManifestError: If the manifest of a `CheckpointSelector` is damaged.
-        ResultError: If the records or the config of a run are damaged.
+        ValueError: If folders are of different kinds, a folder is named twice, a folder records no epochs, or the
+            manifest of a `CheckpointSelector` or the records or the config of a run are damaged.
     """
     paths = [path for folder in folders for path in _folders_with_epochs(folder)]
     for place, path in enumerate(paths):
         if any(path.samefile(earlier) for earlier in paths[:place]):
-            raise FolderError("named_once", str(path))
+            raise InvalidValueError("named_once", str(path))
     recorded = []
     for path in paths:
         is_of_selector = (path / MANIFEST).exists()
@@ -136,7 +130,7 @@ def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
     first = recorded[0]
     for folder in recorded:
         if folder.kind != first.kind:
-            raise FolderError(
+            raise InvalidValueError(
                 "one_kind",
                 "the folders",
                 name=first.name,
@@ -146,7 +140,7 @@ def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
             )
     for folder in recorded:
         if not folder.epochs:
-            raise FolderError("some_epochs", folder.name)
+            raise InvalidValueError("some_epochs", folder.name)
     return recorded
 
 
@@ -159,11 +153,11 @@ def _folders_with_epochs(folder: Path) -> list[Path]:
     ]
     others = [str(path) for path in inside if not _has_epochs(path)]
     if others:
-        raise FolderError(
+        raise InvalidValueError(
             "folder_of_run", str(folder), expected=EXPECTED, other=min(others)
         )
     if not inside:
-        raise FolderError("folders_of_runs", str(folder), expected=EXPECTED)
+        raise InvalidValueError("folders_of_runs", str(folder), expected=EXPECTED)
     return sorted(inside, key=_padded_name)
 
 
@@ -211,7 +205,7 @@ def _read_run(folder: Path) -> RecordedEpochs:
         except ValueError as error:
             place = f"{folder / CONFIG}:"
             cause = shown(str(error), 300)
-            raise ResultError("fitting_selector", place, cause=cause) from None
+            raise InvalidValueError("fitting_selector", place, cause=cause) from None
     return RecordedEpochs(folder, RUN, epochs, directions, rule, tree)
 
 
@@ -219,13 +213,13 @@ def plain_config(folder: Path) -> dict[str, Any]:
     """Return ``config.yaml`` in ``folder`` as plain data, without running code; empty if there is no such mapping.
 
     Raises:
-        ResultError: If the file is not plain YAML.
+        ValueError: If the file is not plain YAML.
     """
     path = folder / CONFIG
     try:
         tree = read_yaml_file(path).value if path.is_file() else {}
     except YamlError as error:
-        raise ResultError("caused_by", f"{path}:", cause=error) from None
+        raise InvalidValueError("caused_by", f"{path}:", cause=error) from None
     return tree if isinstance(tree, dict) else {}
 
 

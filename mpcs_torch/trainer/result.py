@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import CodedError, InvalidValueError, shown
+from mpcs_torch.errors import InvalidValueError, shown
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.atomic_files import open_lines, replace_text
 from mpcs_torch.io.local_paths import local_path
@@ -31,10 +31,6 @@ CONFIG, RECORDS, FILE = "config.yaml", "records.csv", "result.json"
 """The names of the files of the config, the records and the result in the folder of a run."""
 Record = dict[str, float]
 """The metrics of an epoch, by column of the records file."""
-
-
-class ResultError(CodedError, ValueError):
-    """An error because a records file or result file is missing or invalid."""
 
 
 @contextmanager
@@ -59,19 +55,19 @@ def read_records(path: str | Path) -> list[Record]:
     A last line without a newline, from an interrupted run, is ignored, because its last number may be truncated.
 
     Raises:
-        ResultError: If the file is not UTF-8 text, has no header, or has a complete row that lacks a number.
+        ValueError: If the file is not UTF-8 text, has no header, or has a complete row that lacks a number.
     """
     path = local_path(path, "path")
     try:
         *lines, _ = read_text(path).split("\n")
     except UnicodeDecodeError as error:
-        raise ResultError("text_file", f"{path}:", cause=str(error)) from None
+        raise InvalidValueError("text_file", f"{path}:", cause=str(error)) from None
     if not lines:
-        raise ResultError("complete_line", f"{path}:")
+        raise InvalidValueError("complete_line", f"{path}:")
     header = lines[0].replace("turn", "epoch", 1)  # published records name epochs "turn"
     columns = header.split(",")
     if columns[0] != "epoch" or len(set(columns)) < len(columns):
-        raise ResultError("columns_of_records", f"{path}:", columns=columns)
+        raise InvalidValueError("columns_of_records", f"{path}:", columns=columns)
     records = []
     for number, line in enumerate(lines[1:], start=2):
         cells = line.split(",")
@@ -84,7 +80,9 @@ def read_records(path: str | Path) -> list[Record]:
             if not record["epoch"].is_integer():
                 raise InvalidValueError("epoch_of_line", cell=shown(cells[0]))
         except ValueError as error:
-            raise ResultError("caused_by", f"{path}: line {number}:", cause=error) from None
+            raise InvalidValueError(
+                "caused_by", f"{path}: line {number}:", cause=error
+            ) from None
         records.append(record)
     return records
 
@@ -121,16 +119,16 @@ class RunResult:
 
 
 def read_result(folder: str | Path) -> RunResult:
-    """Read the result file in ``folder``; raise a `ResultError` if the file is missing or invalid."""
+    """Read the result file in ``folder``; raise a ValueError if the file is missing or invalid."""
     folder = local_path(folder, "folder")
     path = folder / FILE
     if not path.is_file():
-        raise ResultError("finished_run", str(folder), file=FILE, folder=str(folder))
+        raise InvalidValueError("finished_run", str(folder), file=FILE, folder=str(folder))
     try:
         return TypeAdapter(RunResult).validate_json(read_text(path))
     except ValueError as error:
         cause = shown(f"{type(error).__name__}: {error}")
-        raise ResultError("result_of_run", str(path), cause=cause) from None
+        raise InvalidValueError("result_of_run", str(path), cause=cause) from None
 
 
 def measure_result(run: TrainingRun, selector: CheckpointSelector | None) -> RunResult:
@@ -282,7 +280,7 @@ class TrainedRun:
             # The code of the model has changed, for example.
             place = f"{self.folder}:"
             line = str(error).splitlines()[0]
-            raise ResultError(
+            raise InvalidValueError(
                 "fitting_checkpoint", place, epoch=epoch, cause=line
             ) from None
         with self.run.running():
@@ -303,7 +301,7 @@ def open_trained(
     config = load_config(folder / CONFIG, trust_code=trust_code)
     records = read_records(folder / RECORDS)
     if not records:
-        raise ResultError("has_epoch", f"{folder / RECORDS}:")
+        raise InvalidValueError("has_epoch", f"{folder / RECORDS}:")
     if not isinstance(data, DataSplits):
         data = config.data.load(data)
     run = TrainingRun(config, data)

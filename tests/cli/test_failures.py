@@ -16,21 +16,25 @@ import mpcs_torch
 from mpcs_torch.cli.failures import reported_errors
 from mpcs_torch.concern import ConcernError
 from mpcs_torch.concern.checks import Problem
-from mpcs_torch.errors import DataError, ExitStatus, MpcsError
+from mpcs_torch.errors import (
+    DataError,
+    ExistsError,
+    ExitStatus,
+    InvalidValueError,
+    MpcsError,
+)
 from mpcs_torch.evaluation.files.reading import PredictionsError
 from mpcs_torch.io.yaml_files import YamlError
-from mpcs_torch.learning.checkpoint_files import ManifestError
 from mpcs_torch.trainer.config.sections import ConfigError
-from mpcs_torch.trainer.folder import RunExistsError
 from tests.cli.test_cli import run
 
 USERS = [
     ConcernError([Problem(("factor",), "must be positive")]),
     ConfigError("no_cuda", "device.accelerator cuda:"),
     DataError("published_values", "MNIST"),
-    ManifestError("metric_of_epoch", "m", metric="mpcs", epoch=1),
+    InvalidValueError("metric_of_epoch", "m", metric="mpcs", epoch=1),
     PredictionsError(Path("p.csv"), "has no rows"),
-    RunExistsError("has_run", "runs/mine"),
+    ExistsError("has_run", "runs/mine"),
     YamlError("no_merge_key", (1, 2)),
 ]
 

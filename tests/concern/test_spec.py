@@ -239,7 +239,7 @@ def test_arrays_tensors_and_their_numbers_are_taken_as_lists_and_numbers() -> No
         ),
         (
             {"classes": 2, "concession": 0.5},
-            "concession: must be a number from 2e-9 to below 0.5, but got 0.5",
+            "concession: must be a number from 2e-09 to below 0.5, but got 0.5",
         ),
         (
             {"classes": 2, "weights": [[1, -1], [1, 1]]},

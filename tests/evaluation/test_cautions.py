@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
-from mpcs_torch.evaluation import EvaluationWarning, Result, evaluate_confusion
-from mpcs_torch.evaluation.cautions import independence, repeating
+from mpcs_torch.evaluation import EvaluationWarning, Result, cautions, evaluate_confusion
+from mpcs_torch.evaluation.cautions import independence
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.learning import DecisionRule, Limit
@@ -298,7 +298,9 @@ CLEAN: dict[str, Callable[[Path], list[EvaluationWarning]]] = {
             "age": [n % 60 for n in range(900)],
         },
     ),
-    "small numbers": lambda _: repeating({"risk": ([f"{n}e-7" for n in range(300)], 900)}),
+    "small numbers": lambda _: cautions.shared(
+        cautions.units_among({"risk": ([f"{n}e-7" for n in range(300)], 900)})
+    ),
     "groups": lambda _: scored(
         drawn(), groups={"site": torch.arange(900) % 4, "month": torch.arange(900) % 12}
     ),

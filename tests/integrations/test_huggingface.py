@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from mpcs_torch import MetaPatternConcernScore
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import MissingMetricError
 from mpcs_torch.metrics import Accuracy, ClassErrorRates, MacroF1
@@ -31,7 +32,6 @@ from transformers import (
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from mpcs_torch.integrations.huggingface import (
-    HuggingFaceError,
     SelectCheckpoint,
     compute_metrics,
     loss_function,
@@ -222,7 +222,7 @@ def test_shapes_that_do_not_fit_are_named(
     logits: tuple[int, ...], labels: tuple[int, ...]
 ) -> None:
     given, target = torch.zeros(logits), torch.zeros(labels, dtype=torch.int64)
-    refusal = Refused("classes_last", "logits", [logits, labels], raises=HuggingFaceError)
+    refusal = Refused("classes_last", "logits", [logits, labels])
     with refusal:
         loss_function(nn.CrossEntropyLoss())((given,), target)
     with refusal:
@@ -282,7 +282,7 @@ def test_a_failed_evaluation_is_forgotten() -> None:
     with Refused("class_dimension", "preds", classes=2):
         both(EvalPrediction(np.eye(3, dtype=np.float32), np.array([1, 2, 0])))
     compute(right, compute_result=False)
-    with pytest.raises(HuggingFaceError):
+    with pytest.raises(InvalidValueError):
         compute(EvalPrediction(np.eye(3), np.arange(2)))
     assert compute(EvalPrediction(np.eye(3, dtype=np.float32), np.array([1, 2, 0]))) == {
         "accuracy": 0.0
@@ -409,7 +409,7 @@ def test_batches_with_several_outputs_and_kinds_of_labels() -> None:
         [outputs for outputs, _ in parts], [target for _, target in parts]
     )  # type: ignore[arg-type]
     assert compute(batches) == compute(EvalPrediction(logits.numpy(), labels.numpy()))
-    with Refused("one_kind_of_labels", "label_names", 2, raises=HuggingFaceError):
+    with Refused("one_kind_of_labels", "label_names", 2):
         compute(EvalPrediction(logits.numpy(), (labels.numpy(), labels.numpy())))
 
 
@@ -456,7 +456,7 @@ def test_trials_without_names_are_refused(tmp_path: Path) -> None:
         lambda trial: "../outside",
         lambda trial: str(tmp_path / "absolute"),
     ):
-        with Refused("trial_name", "hp_name", raises=HuggingFaceError):
+        with Refused("trial_name", "hp_name"):
             trainer.hyperparameter_search(
                 lambda trial: {}, n_trials=1, backend="optuna", hp_name=name
             )
@@ -492,7 +492,7 @@ def test_a_scheduler_that_would_follow_no_loss_is_refused(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     best = SelectCheckpoint(tmp_path / "best", plain.rule(mpcs="mpcs_loss"))
-    with Refused("followed_metric", "metric_for_best_model", raises=HuggingFaceError):
+    with Refused("followed_metric", "metric_for_best_model"):
         trainer_in(tmp_path / "trainer", best, **settings).train()
 
 
@@ -508,7 +508,7 @@ def test_names_end_in_loss_if_and_only_if_lower_is_better() -> None:
         "danger_loss",
         "accuracy",
     ]
-    with Refused("named_loss", "'noloss'", type="Accuracy", raises=HuggingFaceError):
+    with Refused("named_loss", "'noloss'", type="Accuracy"):
         compute_metrics({"noloss": Accuracy(3)})
     with Refused("recorded_scalar", "metric rates_loss"):
         compute_metrics({"rates": ClassErrorRates(3)})(prediction)

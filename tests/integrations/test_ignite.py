@@ -34,7 +34,7 @@ from torchmetrics.classification import (
 )
 
 from mpcs_torch import MetaPatternConcernScore
-from mpcs_torch.integrations.ignite import IgniteError, SelectCheckpoint, TorchMetric
+from mpcs_torch.integrations.ignite import SelectCheckpoint, TorchMetric
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.metrics import Accuracy, MacroF1, RiskCoverageArea
 from tests.integrations import plain_loop as plain
@@ -160,9 +160,9 @@ def test_a_restored_metric_goes_on_with_its_batches(name: str) -> None:
 
 def test_a_state_of_another_metric_is_refused() -> None:
     state = TorchMetric(Accuracy(3)).state_dict()
-    with Refused("of_metrics", "state_dict", raises=IgniteError):
+    with Refused("of_metrics", "state_dict"):
         TorchMetric(MulticlassAccuracy(3)).load_state_dict(state)
-    with Refused("of_metrics", "state_dict", raises=IgniteError):
+    with Refused("of_metrics", "state_dict"):
         TorchMetric(Accuracy(4)).load_state_dict(state)
     for metric in (TorchMetric(Accuracy(3)), IgniteAccuracy()):
         with pytest.raises(ValueError, match="Argument state_dict should be a dictionary"):
@@ -215,5 +215,5 @@ def test_each_usage_is_that_of_a_metric_of_ignite(usage: type[MetricUsage]) -> N
 def test_states_of_other_metrics_are_refused(other: Metric) -> None:
     saved = TorchMetric(MulticlassAccuracy(3))
     saved.update((torch.tensor([0, 1]), torch.tensor([0, 0])))
-    with Refused("of_metrics", "state_dict", raises=IgniteError):
+    with Refused("of_metrics", "state_dict"):
         TorchMetric(other).load_state_dict(saved.state_dict())

@@ -21,7 +21,8 @@ from mpcs_torch import (
     WithInterval,
     evaluate,
 )
-from mpcs_torch.integrations.lightning import NoValidationError, SelectCheckpoint
+from mpcs_torch.errors import InvalidValueError
+from mpcs_torch.integrations.lightning import SelectCheckpoint
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import MissingMetricError
 from tests.integrations import plain_loop as plain
@@ -218,7 +219,7 @@ def test_without_validation_values_of_training_are_recorded(tmp_path: Path) -> N
 def test_a_trainer_that_never_validates_is_refused_before_it_trains(tmp_path: Path) -> None:
     best = SelectCheckpoint(tmp_path, plain.rule())
     settings = {"model": WithConstantRate(), "check_val_every_n_epoch": 4}
-    with pytest.raises(NoValidationError):
+    with pytest.raises(InvalidValueError):
         fit(best, epochs=3, **settings)
     with pytest.warns(UserWarning, match="SelectCheckpoint has recorded no epoch"):
         fit(best, epochs=4, max_steps=7, **settings)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.io import atomic_files
 from mpcs_torch.io.atomic_files import (
-    OutputError,
     open_lines,
     replace_file,
     replace_files,
@@ -122,9 +122,9 @@ def test_what_is_no_regular_file_is_refused_and_stays(
     path = tmp_path / "out"
     make(path)
     before = path.lstat()
-    with Refused("caused_by", f"{path}: an output", raises=OutputError):
+    with Refused("caused_by", f"{path}: an output"):
         replace_text(path, "new")
-    with pytest.raises(OutputError):
+    with pytest.raises(InvalidValueError):
         replace_files(
             {
                 tmp_path / "first": lambda file: file.write(b"1"),

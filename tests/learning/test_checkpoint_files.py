@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_files
-from mpcs_torch.learning.checkpoint_files import Manifest, ManifestError
+from mpcs_torch.learning.checkpoint_files import Manifest
 from tests.refused import Refused, sentence
 
 RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
@@ -52,11 +53,11 @@ def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: s
     plain["epochs"] = [entry]
     write(folder, plain, as_line=place == "line")
     with pytest.raises(
-        ManifestError, match=sentence("named_after_epoch", "the file of epoch 1")
+        InvalidValueError, match=sentence("named_after_epoch", "the file of epoch 1")
     ):
         CheckpointSelector(folder, RULE, resume=True)
     with pytest.raises(
-        ManifestError, match=sentence("named_after_epoch", "the file of epoch 1")
+        InvalidValueError, match=sentence("named_after_epoch", "the file of epoch 1")
     ):
         checkpoint_files.delete_checkpoints(folder)
     assert all(victim.read_text() == "mine" for victim in victims)
@@ -93,7 +94,7 @@ def test_fields_of_another_type_are_refused_briefly(
     plain = written(tmp_path)
     plain["epochs"][0] |= changed
     write(tmp_path, plain, as_line=as_line)
-    with pytest.raises(ManifestError, match=message) as error:
+    with pytest.raises(InvalidValueError, match=message) as error:
         CheckpointSelector(tmp_path, RULE, resume=True)
     assert len(str(error.value)) < 300 + len(str(tmp_path))
     assert str(error.value).isprintable()
@@ -106,7 +107,7 @@ def test_a_file_that_was_not_kept_is_never_dropped(tmp_path: Path) -> None:
     for dropped in (["epoch-00002.pt"], ["../mine"], [3], 3, "epoch-00002.pt"):
         plain["epochs"][0]["dropped"] = dropped
         write(tmp_path, plain, as_line=True)
-        with Refused("manifest", raises=ManifestError):
+        with Refused("manifest"):
             CheckpointSelector(tmp_path, RULE, resume=True)
     assert (tmp_path / "epoch-00002.pt").read_text() == "mine"
 
@@ -130,7 +131,7 @@ def test_a_file_that_was_not_kept_is_never_dropped(tmp_path: Path) -> None:
 )
 def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / checkpoint_files.MANIFEST).write_text(f"{text}\n")
-    with Refused("manifest", raises=ManifestError):
+    with Refused("manifest"):
         Manifest.read(tmp_path)
 
 
@@ -144,7 +145,7 @@ def test_a_line_that_was_cut_off_is_named_by_its_number(tmp_path: Path, line: in
     assert len(lines) > 3
     lines[line - 1] = lines[line - 1][:10]
     path.write_text("\n".join(lines))
-    with pytest.raises(ManifestError) as error:
+    with pytest.raises(InvalidValueError) as error:
         Manifest.read(tmp_path)
     assert str(path) in str(error.value)
     assert f"line {line} " in str(error.value)
@@ -153,7 +154,7 @@ def test_a_line_that_was_cut_off_is_named_by_its_number(tmp_path: Path, line: in
 def test_an_object_of_another_kind_is_told_what_it_lacks(tmp_path: Path) -> None:
     (tmp_path / checkpoint_files.MANIFEST).write_text('{"name": "a web app", "rule": {}}\n')
     with pytest.raises(
-        ManifestError,
+        InvalidValueError,
         match=sentence("keys_of_line", "its first line", missing=["settings", "epochs"]),
     ):
         Manifest.read(tmp_path)
@@ -164,5 +165,5 @@ def test_a_huge_manifest_is_refused(
 ) -> None:
     written(tmp_path)
     monkeypatch.setattr(checkpoint_files, "MAX_BYTES", 10)
-    with pytest.raises(ManifestError, match=sentence("size_at_most", maximum=10)):
+    with pytest.raises(InvalidValueError, match=sentence("size_at_most", maximum=10)):
         Manifest.read(tmp_path)

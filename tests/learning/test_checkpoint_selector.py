@@ -13,15 +13,14 @@ from typing import Any
 import pytest
 import torch
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.io import atomic_files as files
-from mpcs_torch.io.local_paths import PathError
 from mpcs_torch.learning import (
     CheckpointSelector,
     SelectionRule,
     checkpoint_files,
     checkpoint_selector,
 )
-from mpcs_torch.learning.checkpoint_files import StateError
 from tests.processes.forked import forked, succeeded
 from tests.refused import Refused
 
@@ -365,7 +364,7 @@ def test_a_model_or_an_update_without_an_epoch_is_refused_by_a_sentence(
     selector, model = CheckpointSelector(tmp_path, RULE), torch.nn.Linear(1, 1)
     with Refused("no_epoch", "epoch"):
         selector.update(model)
-    with Refused("loadable_state", "state", raises=StateError, type="Linear"):
+    with Refused("loadable_state", "state", type="Linear"):
         selector.update(model, epoch=0, mpcs=0.1, accuracy=0.5)
     assert not selector.epochs
     careless = CheckpointSelector(tmp_path / "careless", RULE, weights_only=False)
@@ -399,10 +398,10 @@ def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:
         CheckpointSelector(tmp_path, RULE, top_k=0)
     with Refused("list_of_names", "keep_best_by", "mpcs"):
         CheckpointSelector(tmp_path, RULE, keep_best_by="mpcs")
-    with Refused("some_state", "state", raises=StateError):
+    with Refused("some_state", "state"):
         selector.update(lambda: None, epoch=1, mpcs=0.1, accuracy=0.5)
     assert not selector.epochs
-    with pytest.raises(PathError):
+    with pytest.raises(InvalidValueError):
         CheckpointSelector("", RULE)
 
 

@@ -12,12 +12,11 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling, VectorScaling
-from mpcs_torch.errors import Rule
+from mpcs_torch.errors import InvalidValueError, Rule
 from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional import ProbabilitiesWarning, least_concern_decision
 from mpcs_torch.io.artifacts import save_artifact, sealed
 from mpcs_torch.learning import (
-    DecisionFileError,
     DecisionRule,
     Limit,
     UnattainableLimitError,
@@ -367,7 +366,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         "damaged": "damaged",
     }
     for name, code in codes.items():
-        with Refused(code, f"{tmp_path / name}:", raises=DecisionFileError):
+        with Refused(code, f"{tmp_path / name}:"):
             DecisionRule.load(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         DecisionRule.load(tmp_path / "absent")
@@ -405,7 +404,7 @@ def test_a_changed_rule_is_refused(
     DecisionRule(LIGHTS, calibration=None).save(tmp_path / "rule")
     content = torch.load(tmp_path / "rule", weights_only=True)
     save_artifact({**content, **changed}, tmp_path / "rule", kind=KIND)
-    with pytest.raises(DecisionFileError, match=f"the decision rule is damaged: {message}"):
+    with pytest.raises(InvalidValueError, match=f"the decision rule is damaged: {message}"):
         DecisionRule.load(tmp_path / "rule")
 
 
@@ -434,7 +433,7 @@ def test_states_that_do_not_fit_the_concern_are_refused(
     content = torch.load(tmp_path / "rule", weights_only=True)
     content["state"] |= state
     save_artifact(content, tmp_path / "rule", kind=KIND)
-    with pytest.raises(DecisionFileError, match=f"the decision rule is damaged: {message}"):
+    with pytest.raises(InvalidValueError, match=f"the decision rule is damaged: {message}"):
         DecisionRule.load(tmp_path / "rule")
 
 

@@ -374,7 +374,7 @@ def test_a_folder_without_a_record_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / checkpoint_files.MANIFEST).write_text(
         text.replace('"top_k": 1', '"top_k": "one"')
     )
-    with Refused("rule_of_selector", raises=checkpoint_files.ManifestError):
+    with Refused("rule_of_selector", raises=checkpoint_files.InvalidValueError):
         CheckpointSelector.open(tmp_path)
 
 
@@ -450,7 +450,7 @@ def test_averaged_weights_are_saved_and_shards_are_refused_by_name(tmp_path: Pat
         tensor = distribute_tensor(torch.ones(4), init_device_mesh("cpu", (1,)))
         place = "state['model']['weight']"
         with Refused(
-            "whole_tensor", place, raises=checkpoint_files.StateError, type="DTensor"
+            "whole_tensor", place, raises=checkpoint_files.InvalidValueError, type="DTensor"
         ):
             CheckpointSelector(tmp_path / "shards", RULE).update(
                 {"model": {"weight": tensor}}, epoch=0, mpcs=0.5
@@ -586,7 +586,7 @@ def test_states_without_numbers_or_end_are_refused(tmp_path: Path) -> None:
         (endless, "no_recursion", "state"),
         ({"a": 2**5000}, "loads_by_weights_only", "state['a'], a builtins.int,"),
     ):
-        with Refused(code, place, raises=checkpoint_files.StateError):
+        with Refused(code, place, raises=checkpoint_files.InvalidValueError):
             selector.update(state, epoch=0, mpcs=0.5)
     assert list(tmp_path.iterdir()) == []
 

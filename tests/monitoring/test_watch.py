@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.functional import anytime_interval
 from mpcs_torch.io.artifacts import sealed_json
@@ -25,7 +26,6 @@ from mpcs_torch.monitoring.watch import (
     Alarm,
     LogRows,
     Settings,
-    StateError,
     Watch,
     names_of_groups,
     read_log,
@@ -365,10 +365,10 @@ def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     for text in ("", "[]", '{"kind": "other"}', "\xff"):
         state.write_text(text, encoding="latin-1")
-        with Refused("state_of_watch", f"{state}:", raises=StateError):
+        with Refused("state_of_watch", f"{state}:"):
             Watch.load(state, CONCERN)
     Watch(SETTINGS, CONCERN).save(state)
-    with Refused("state_of_watch", f"{state}:", raises=StateError):
+    with Refused("state_of_watch", f"{state}:"):
         Watch.load(state, ConcernSpec(["other", "names"]))
 
 
@@ -386,7 +386,7 @@ def test_a_state_with_a_wrong_entry_is_refused(
 ) -> None:
     state = tmp_path / "state.json"
     state.write_text(sealed_json(Watch(SETTINGS, CONCERN).plain() | changed))
-    with pytest.raises(StateError) as refused:
+    with pytest.raises(InvalidValueError) as refused:
         Watch.load(state, CONCERN)
     assert vars(refused.value.__context__)["code"] == code
 

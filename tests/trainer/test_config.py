@@ -271,7 +271,7 @@ def test_numbers_without_a_dot_are_numbers(tmp_path: Path) -> None:
 
 def test_a_missing_config_is_named(tmp_path: Path) -> None:
     path = tmp_path / "absent.yaml"
-    with Refused("unreadable", f"{path}:", raises=ConfigError):
+    with Refused("readable", f"{path}:", raises=ConfigError):
         load_config(path)
 
 

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from mpcs_torch.errors import ExistsError
 from mpcs_torch.trainer.config.load import load_config
 from mpcs_torch.trainer.config.sections import ConfigError
-from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder
+from mpcs_torch.trainer.folder import is_finished, run_in_folder
 from mpcs_torch.trainer.loop import MeasuredEpoch
 from mpcs_torch.trainer.result import read_records
 from tests.refused import Refused
@@ -36,7 +37,7 @@ def test_the_resolved_config_runs_again_to_the_same_records(tmp_path: Path) -> N
 def test_a_run_is_replaced_only_when_told_to(tmp_path: Path) -> None:
     run_in_folder(toy_config(), toy_data(), tmp_path)
     before = (tmp_path / "records.csv").read_bytes()
-    with Refused("has_run", str(tmp_path), raises=RunExistsError):
+    with Refused("has_run", str(tmp_path), raises=ExistsError):
         run_in_folder(toy_config(seed=6), toy_data(), tmp_path)
     assert (tmp_path / "records.csv").read_bytes() == before
     foreign = tmp_path / "notes.txt"
@@ -60,7 +61,7 @@ def test_checkpoints_alone_are_a_run_too(tmp_path: Path) -> None:
     )
     for name in ("config.yaml", "records.csv"):
         (tmp_path / name).unlink()
-    with Refused("has_run", str(tmp_path), raises=RunExistsError):
+    with Refused("has_run", str(tmp_path), raises=ExistsError):
         run_in_folder(toy_config(), toy_data(), tmp_path)
     assert len(list((tmp_path / "checkpoints").iterdir())) == 2
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 import torch
 
+from mpcs_torch.errors import ExistsError
 from mpcs_torch.trainer.config.load import changed_keys, dump_config
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
-from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder
+from mpcs_torch.trainer.folder import is_finished, run_in_folder
 from mpcs_torch.trainer.resume import FILE
 from tests.refused import Refused
 from tests.trainer.kill_training import contents
@@ -110,7 +111,7 @@ def test_a_run_cannot_become_shorter_than_it_is(tmp_path: Path) -> None:
 def test_a_finished_run_that_kept_no_state_is_not_replaced(tmp_path: Path) -> None:
     run_in_folder(config_of("plain"), toy_data(), tmp_path)
     (tmp_path / FILE).unlink()
-    with Refused("no_saved_state", str(tmp_path), raises=RunExistsError):
+    with Refused("no_saved_state", str(tmp_path), raises=ExistsError):
         is_finished(with_count(config_of("plain"), 20), tmp_path)
 
 

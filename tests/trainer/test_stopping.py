@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import torch
 
+from mpcs_torch.errors import ExistsError
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.trainer.checkpoints import selector_hook
 from mpcs_torch.trainer.config.sections import RunConfig
-from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder, sweep
+from mpcs_torch.trainer.folder import is_finished, run_in_folder, sweep
 from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
 from mpcs_torch.trainer.result import read_records, read_result
 from tests.processes.in_this_process import in_this_process
@@ -96,7 +97,7 @@ def test_a_run_that_stopped_is_finished_and_more_epochs_do_not_change_it(
     run_in_folder(patient(2), toy_data(), tmp_path)
     assert is_finished(patient(2), tmp_path)
     before = contents(tmp_path)
-    with Refused("stopped_run", str(tmp_path), raises=RunExistsError):
+    with Refused("stopped_run", str(tmp_path), raises=ExistsError):
         is_finished(patient(2, epochs={"count": 80}), tmp_path)
     assert contents(tmp_path) == before
 

@@ -36,9 +36,9 @@ def fit(
     """
     _refuse_others(reading, method)
     if method != "logistic":
-        options.refuse_given({"p_target": p_target}, f"is not for --method {method}")
+        options.refuse_given({"p_target": p_target}, "of_method", method=method)
     is_prior = p_target is None or 0 < p_target < 1
-    options.demand(is_prior, f"must be between 0 and 1, but is {p_target}", "--p-target")
+    options.demand(is_prior, "prior", "--p-target", number=str(p_target))
 
     from mpcs_torch.evaluation.calibration_files import (
         fit_to_predictions,
@@ -86,7 +86,7 @@ def _refuse_others(reading: ReadOptions, method: str) -> None:
         for name, value in options.given_options(reading).items()
         if name in others
     }
-    options.refuse_given(refused, f"is not for --method {method}")
+    options.refuse_given(refused, "of_method", method=method)
 
 
 @calibrate.command()

@@ -84,12 +84,12 @@ def suggest(
     """
     steps = {"under": under, "over": over}
     if source != "order":
-        refuse_given(steps, f"only for --from order, but got {source}")
+        refuse_given(steps, "of_source", sources="order", source=source)
         given = str(path_of(given, "INPUT"))
-        demand(Path(given).is_file(), f"{given}: no such file", "INPUT")
+        demand(Path(given).is_file(), "is_there", "INPUT", path=given, kind="file")
     if source == "tree":
-        problem = f"only for --from costs or order, but got {source}"
-        refuse_given({"dangerous": dangerous}, problem)
+        of_others = {"dangerous": dangerous}
+        refuse_given(of_others, "of_source", sources="costs or order", source=source)
 
     from mpcs_torch.concern import save_concern, spec_from_tree
     from mpcs_torch.concern.suggest import spec_from_costs, spec_from_order

@@ -17,6 +17,7 @@ from mpcs_torch.cli.console import (
     row_counter,
     show,
 )
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.tables import Table
 
@@ -245,6 +246,5 @@ def _numbers(text: str, option: str = "--priors") -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise typer.BadParameter(
-            f"must be numbers with commas between, but is {text!r}", param_hint=option
-        ) from None
+        rule = Rule("numbers_with_commas", text=text)
+        raise typer.BadParameter(str(rule), param_hint=option) from None

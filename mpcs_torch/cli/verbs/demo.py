@@ -4,6 +4,7 @@ from pathlib import Path
 
 from mpcs_torch.cli.console import COMMAND_LINE, counting_bar, note, print_result, say
 from mpcs_torch.cli.options import Out, shared
+from mpcs_torch.errors import ExistsError
 
 
 @shared("overwrite", "json", "quiet")
@@ -11,12 +12,11 @@ def demo(out: Out = Path("runs")) -> None:
     """Train on digits, plainly and as recommended, and write a report on test data to OUT/demo/report.html."""
     from mpcs_torch.report.demo import with_referral, without_referral, write_demo_report
     from mpcs_torch.report.demonstration import SEEDS, demonstrate
-    from mpcs_torch.trainer.folder import RunExistsError
 
     folder = out / "demo"
     report = folder / "report.html"
     if report.exists() and not COMMAND_LINE.overwrite:
-        raise RunExistsError("exists", str(report))
+        raise ExistsError("exists", str(report))
     with counting_bar("demo, seeds", len(SEEDS)) as advance:
         shown = demonstrate(advance)
     folder.mkdir(parents=True, exist_ok=True)

@@ -63,21 +63,21 @@ def detect(
         fuse: Also measure the logistic fusion, fitted on the development trials.
     """
     development = development or []
-    number = f"{len(scores)} files of scores, but is given {len(development)} times"
     options.demand(
         len(development) in (0, len(scores)),
-        f"must be given once for each of the {number}",
+        "given_for_each",
         "--development",
+        files=len(scores),
+        given=len(development),
     )
     if not development:
         learnt = {"at_minimum": at_minimum, "calibrate": calibrate, "fuse": fuse}
-        options.refuse_given(learnt, "needs --development")
-    options.demand(
-        len(scores) > 1 or not fuse, "needs at least two files of scores", "--fuse"
-    )
+        options.refuse_given(learnt, "needs", other="--development")
+    are_two = len(scores) > 1 or not fuse
+    options.demand(are_two, "needs", "--fuse", other="at least two files of scores")
     is_number = threshold is None or not isnan(threshold)
-    options.demand(is_number, "must be a number, but is nan", "--threshold")
-    options.demand(max_false_alarm != 0, "must be above 0, but is 0", "--max-false-alarm")
+    options.demand(is_number, "is_not_nan", "--threshold")
+    options.demand(max_false_alarm != 0, "is_not_0", "--max-false-alarm")
     points = _read_points(point or POINTS)
 
     from mpcs_torch.evaluation.detector_files import score_detectors

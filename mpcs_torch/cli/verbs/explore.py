@@ -35,7 +35,7 @@ def explore(
         out: The HTML file to write.
     """
     from mpcs_torch.concern import load_concern
-    from mpcs_torch.evaluation.cautions import shared_by_rows
+    from mpcs_torch.evaluation.cautions import shared, unread_units
     from mpcs_torch.evaluation.classifier_files import open_models
     from mpcs_torch.evaluation.files.matched_rows import hold_rows
     from mpcs_torch.report.explore import write_explorer
@@ -44,7 +44,8 @@ def explore(
     opened = open_models(predictions, reading, spec)
     with row_counter("read", predictions, *opened.values()) as advance:
         rows = hold_rows(opened, advance)
-        for caution in shared_by_rows(next(iter(opened.values())), "mpcs score --cluster"):
+        units = unread_units(next(iter(opened.values())))
+        for caution in shared(units, "mpcs score --cluster"):
             warnings.warn(caution, stacklevel=1)
     write_explorer(rows, spec, out, reading=shlex.join(reading.in_words()))
     note(f"wrote {out}: open it in a browser")

@@ -17,7 +17,7 @@ from mpcs_torch.cli.console import (
     row_counter,
     say,
 )
-from mpcs_torch.errors import ExitStatus
+from mpcs_torch.errors import ExitStatus, InvalidValueError
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.tables import Table, in_percent
 
@@ -80,7 +80,7 @@ def monitor(
     from mpcs_torch.io.atomic_files import holds
     from mpcs_torch.learning import DecisionRule
     from mpcs_torch.learning.rule_estimate import estimate_lines
-    from mpcs_torch.monitoring.watch import StateError, Watch, watch_logs
+    from mpcs_torch.monitoring.watch import Watch, watch_logs
     from mpcs_torch.report import monitor as page
 
     loaded = DecisionRule.load(rule)
@@ -98,11 +98,12 @@ def monitor(
         if state.exists():
             options.refuse_given(
                 {"limit": limit, "groups": groups, **numbers},
-                f"the settings of {state} are fixed",
+                "fixed_settings",
+                state=str(state),
             )
             watch = Watch.load(state, loaded.concern)
             if not holds(rule, watch.settings.rule):
-                raise StateError("rule_of_state", f"{rule}:")
+                raise InvalidValueError("rule_of_state", f"{rule}:")
             if acknowledge:
                 with options.refused_values(option="--acknowledge"):
                     names = [] if acknowledge == [ALL] else acknowledge
@@ -111,7 +112,8 @@ def monitor(
         else:
             options.refuse_given(
                 {"acknowledge": acknowledge},
-                f"{state} has no alarms yet, because it does not exist",
+                "some_alarm",
+                state=str(state),
             )
             settings = {name: value for name, value in numbers.items() if value is not None}
             watch = _begin(rule, loaded, logs, limit, groups or (), settings)
@@ -180,7 +182,7 @@ def _begin(
     from mpcs_torch.monitoring.watch import Settings, Watch, names_of_groups
 
     texts = limit_texts or [str(limit) for limit in loaded.limits]
-    options.demand(texts, "the rule has no limit: give one", "--limit")
+    options.demand(texts, "some_limit", "--limit")
     with options.refused_values(option="--limit"):
         limits = [Limit.parse(text) for text in texts]
         for one in limits:
@@ -189,7 +191,7 @@ def _begin(
     for text in groups:
         column, separator, names = text.partition("=")
         is_named = separator and names
-        options.demand(is_named, f"must be COLUMN=A,B, but is {text!r}", "--groups")
+        options.demand(is_named, "column_of_groups", "--groups", text=text)
         named[column] = [name.strip() for name in names.split(",")]
     columns = {one.by for one in limits if one.by is not None}
     for column in sorted(columns - named.keys()):
@@ -197,8 +199,7 @@ def _begin(
         for log in logs:
             names_in_logs.update(names_of_groups(log, column))
         named[column] = sorted(names_in_logs)
-        problem = f"no row names a group yet: pass --groups {column}=A,B"
-        options.demand(named[column], problem, "--limit")
+        options.demand(named[column], "groups_named", "--limit", column=column)
     numbers |= {"has_row_costs": loaded.has_row_costs}
     settings = Settings(
         sha256(rule.read_bytes()).hexdigest(),

@@ -34,7 +34,7 @@ def report(
         out: HTML file to write.
     """
     if out is None:
-        demand(len(folders) == 1, "name the file for several folders", "--out")
+        demand(len(folders) == 1, "out_of_several", "--out")
         out = folders[0] / "report.html"
     check_out(out)
 

@@ -34,17 +34,17 @@ def reproduce(
         seeds: Also repeat each experiment with seeds 0 to SEEDS - 1; with --all, only the fast ones.
         records: Folder of the published per-epoch records, to compare with.
     """
-    one_way = f"name one or more experiments ({', '.join(Experiment)}) or pass --all"
-    demand(everything != bool(experiments), one_way)
+    is_one_way = everything != bool(experiments)
+    demand(is_one_way, "experiments_or_all", names=", ".join(Experiment))
     names = [str(name) for name in experiments or Experiment]
-    demand(len(set(names)) == len(names), f"{' '.join(names)}: name each experiment once")
+    demand(len(set(names)) == len(names), "experiment_once", names=" ".join(names))
     published = (
         [records / RECORD_FILES[name] for name in names if name in RECORD_FILES]
         if records
         else []
     )
     missing = [str(path) for path in published if not path.is_file()]
-    demand(not missing, f"{', '.join(missing)}: no such file", "--records")
+    demand(not missing, "is_there", "--records", path=", ".join(missing), kind="file")
 
     from mpcs_torch.cli import experiments as runs
 

@@ -81,13 +81,9 @@ def score(
             "t": t,
             **options.given_options(reading),
         }
-        options.refuse_given(
-            of_scores, "is for scores, which a confusion matrix does not have"
-        )
+        options.refuse_given(of_scores, "of_scores")
     if len(predictions) > 1:
-        options.refuse_given(
-            {"confusion": confusion, "seen": seen}, "is for one file of predictions"
-        )
+        options.refuse_given({"confusion": confusion, "seen": seen}, "of_one_file")
 
     from mpcs_torch.evaluation.requirements import (
         Requirement,

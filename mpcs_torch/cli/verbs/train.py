@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note, part_text, print_result, progress_bar
-from mpcs_torch.cli.options import DataRoot, Out, TrustCode, file_or_name, shared
+from mpcs_torch.cli.options import DataRoot, Out, TrustCode, demand, file_or_name, shared
 from mpcs_torch.errors import ExitStatus
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 from mpcs_torch.io.yaml_files import read_yaml_file
@@ -77,11 +77,7 @@ def train(
         if config is not None:  # the first change stands where a config does
             changes.insert(0, config)
         is_complete = all("=" in change for change in changes)
-    if not is_complete:
-        raise typer.BadParameter(
-            "give CONFIG, which is a YAML file or a name such as digits (`mpcs train --list` lists them), "
-            "or --resume RUN to resume a run"
-        )
+    demand(is_complete, "config_or_resume")
     if resume is None:
         path_from_text = file_or_name("experiments")
         path = path_from_text(str(config))

@@ -38,11 +38,9 @@ from mpcs_torch.evaluation.files.words import split_words
 from mpcs_torch.evaluation.rows import checked_scores
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
-from mpcs_torch.functional.inputs.probabilities import unlabelled_samples
+from mpcs_torch.functional.inputs.probabilities import MIN_PROBABILITY, unlabelled_samples
 from mpcs_torch.io.local_paths import local_path
 
-MIN_PROBABILITY = 1e-12
-"""The minimum to which probabilities are clamped before their logarithm is taken."""
 COLUMN_OPTIONS: Sequence[str] = (
     "label_column",
     "decision_column",

@@ -82,8 +82,8 @@ NODES = np.sinh(np.arange(0, 8, NODE_STEP))
 """Integration nodes along a contour, in standard deviations; interval ends are accurate to 0.2 % of the width."""
 PRECISION = 1e-4
 """The tolerance of an end, relative to its distance from the mean."""
-MIN_PROBABILITY = 1e-15
-"""The smallest distance of probabilities from 0 and 1; probabilities closer to either are clamped."""
+MIN_TAIL = 1e-15
+"""The smallest probability of a tail; a smaller one is clamped."""
 
 
 def bounded_mean_interval(
@@ -176,7 +176,7 @@ def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
         """Return by how many standard deviations, of a normal distribution, the probability is above the level."""
         values, counts = _with_pseudo_sample(x - v * y, n)
         probability = _probability_above_0(values, counts)
-        probability = min(max(probability, MIN_PROBABILITY), 1 - MIN_PROBABILITY)
+        probability = min(max(probability, MIN_TAIL), 1 - MIN_TAIL)
         return float(ndtri(probability) - target)
 
     mean = float(n @ x / (n @ y))

@@ -61,7 +61,7 @@ class Mean(NamedTuple):
         return min(max(bound, low), high)
 
 
-def error_mean(errors: int, trials: int, weight: float = 1.0) -> Mean:
+def error_mean(errors: int, trials: int, weight: float) -> Mean:
     """Return the mean over ``trials``, of which ``errors`` have the value ``weight`` and the others 0."""
     # The values that occur, then the smallest and the largest possible one, which are the same.
     values = torch.tensor([0.0, weight, 0.0, weight], dtype=torch.float64)

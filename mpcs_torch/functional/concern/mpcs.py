@@ -27,6 +27,7 @@ from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Term, WeightedSum
 from mpcs_torch.functional.inputs.probabilities import Samples
 from mpcs_torch.functional.measure import ProbabilityMeasure, Ratios
+from mpcs_torch.messages import MAX_CONCESSION, MIN_CONCESSION
 
 CorrectConcern = Literal["sum", "count"]
 LOWEST_LEVEL = 1e-7
@@ -63,8 +64,9 @@ def concession_intervals(concession: float) -> int:
         49
     """
     is_number = isinstance(concession, int | float) and not isinstance(concession, bool)
-    is_valid = is_number and 2e-9 <= concession < 0.5
-    require(is_valid, "from_below", "concession", concession, minimum=2e-9, maximum=0.5)
+    is_valid = is_number and MIN_CONCESSION <= concession < MAX_CONCESSION
+    bounds = {"minimum": MIN_CONCESSION, "maximum": MAX_CONCESSION}
+    require(is_valid, "from_below", "concession", concession, **bounds)
     inverse = 1 / concession
     nearest = round(inverse)
     # 1 / float(1 / n) can differ from n in its last bit.

@@ -1,7 +1,6 @@
 """Conversion of NumPy arrays and concern specs to tensors, and computation over chunks of rows."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 import numpy as np
@@ -84,18 +83,6 @@ def detached(values: Any, name: str = "preds") -> Tensor:
 def is_spec(concern: object) -> TypeGuard[ConcernLike]:
     """Return whether ``concern`` has the methods of a `ConcernSpec`, without importing that class."""
     return hasattr(concern, "dangerous_pairs")
-
-
-def no_concern(value: object) -> str:
-    """Return the end of an error message: ``value``, shortened, and, for a path, the function that reads the file."""
-    if isinstance(value, Path):
-        value = str(value)
-    text = repr(value)
-    if len(text) > 100:  # a message quotes at most 100 characters
-        text = f"{text[:97]}..."
-    if isinstance(value, str):
-        return f"{text}: mpcs_torch.load_concern reads a file."
-    return f"{text}."
 
 
 def concern_weights(concern: Tensor | ConcernLike, *, compact: bool = False) -> Tensor:

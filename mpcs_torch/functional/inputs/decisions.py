@@ -18,10 +18,10 @@ from mpcs_torch.functional.inputs.labels import Labels, flatten_labels
 from mpcs_torch.functional.inputs.probabilities import as_two_classes
 
 
-def highest_class(scores: Tensor, dim: int = 1) -> tuple[Tensor, Tensor]:
-    """Return the highest score along ``dim`` (NaN if any is NaN) and its index; in a tie, the lower index."""
+def highest_class(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the highest score in each row of (N, C, ...), NaN if any is NaN, and its class; in a tie, the lower."""
     # PyTorch documents that the first of several maxima is returned.
-    highest, label = scores.max(dim=dim)
+    highest, label = scores.max(dim=1)
     return highest, label
 
 

@@ -175,13 +175,11 @@ def check_labels(target: Tensor, classes: int, ignore_index: int) -> None:
     check_values(rule, counted, classes - 1)
 
 
-def check_values(
-    rule: Rule, values: Tensor, highest_allowed: float, lowest_allowed: float = 0.0
-) -> None:
-    """Check on the CPU that ``values`` are in the allowed range; on an accelerator, check nothing."""
+def check_values(rule: Rule, values: Tensor, highest_allowed: float) -> None:
+    """Check on the CPU that ``values`` are from 0 to the highest allowed; on an accelerator, check nothing."""
     if not values.is_cpu or torch.compiler.is_compiling():
         return
-    bad = outside(values, lowest_allowed, highest_allowed)
+    bad = outside(values, 0.0, highest_allowed)
     try:
         is_valid = not bad.any()
     except RuntimeError:  # inside vmap, values cannot be read
@@ -199,9 +197,7 @@ def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
     return sample_weight
 
 
-def check_class_weight(
-    weight: Tensor | None, num_classes: int | None = None
-) -> Tensor | None:
+def check_class_weight(weight: Tensor | None, num_classes: int | None) -> Tensor | None:
     """Convert class weights to a tensor; check that they are (C,), finite and >= 0, which waits for an accelerator."""
     if weight is None:
         return None

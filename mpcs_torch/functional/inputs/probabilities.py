@@ -24,6 +24,8 @@ from mpcs_torch.functional.inputs.labels import Labels, flatten_labels
 from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 
 Scale = Literal["logits", "log_probs", "probs"]
+MIN_PROBABILITY = 1e-12
+"""The lowest probability whose logarithm is taken; it stands for lower ones, and in intervals for unseen samples."""
 
 
 class Samples(NamedTuple):

@@ -11,7 +11,12 @@ from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.checks import check_choice, widened
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.logits import LossBatch
-from mpcs_torch.functional.inputs.probabilities import Samples, Scale, input_scale
+from mpcs_torch.functional.inputs.probabilities import (
+    MIN_PROBABILITY,
+    Samples,
+    Scale,
+    input_scale,
+)
 from mpcs_torch.functional.measure import IntervalRule, ProbabilityMeasure, Ratios
 
 GEOMETRIC = 0.0
@@ -394,7 +399,7 @@ def cross_entropy(
     return measure(preds, target, sample_weight)
 
 
-UNSEEN_LOSS = -log(1e-12)
+UNSEEN_LOSS = -log(MIN_PROBABILITY)
 """The loss that intervals assume for one unseen sample, because test sets often lack confidently wrong samples."""
 
 

@@ -9,14 +9,12 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from mpcs_torch.concern.checks import MAX_PROBLEMS
 from mpcs_torch.errors import CodedError, InvalidValueError, quoted, shown
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.io.yaml_files import Document, Steps, YamlError, parse_yaml, read_yaml_file
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
-
-MAX_PROBLEMS = 20
-"""The maximum number of problems in one message."""
 
 
 class UntrustedCodeError(CodedError, RuntimeError):
@@ -43,7 +41,7 @@ def load_config(
     try:
         document = read_yaml_file(path)
     except OSError as error:
-        raise ConfigError("unreadable", f"{path}:", reason=error.strerror) from None
+        raise ConfigError("readable", f"{path}:", reason=error.strerror) from None
     except YamlError as error:
         raise ConfigError("caused_by", f"{path}:", cause=error) from None
     code = import_paths(document.value)

@@ -37,11 +37,16 @@ from mpcs_torch.trainer.config.parts import (
     PartConfig,
 )
 from mpcs_torch.trainer.config.section import Section
-from mpcs_torch.trainer.data import DATASETS, DataSplits, check_splits, hold_out_validation
+from mpcs_torch.trainer.data import (
+    DATASETS,
+    DataSplits,
+    Seed,
+    check_splits,
+    hold_out_validation,
+)
 from mpcs_torch.trainer.named_parts import LOSSES, MODELS, OPTIMIZERS, SCHEDULERS
 
 Count = Annotated[int, Field(ge=1, lt=2**31)]
-Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Share = Annotated[Number, Field(ge=0, le=1)]
 Fraction = Annotated[Number, Field(gt=0, lt=1)]
 Positive = Annotated[Number, Field(gt=0)]

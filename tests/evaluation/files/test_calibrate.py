@@ -9,7 +9,6 @@ from torch import Tensor
 
 from mpcs_torch.calibration import LogisticCalibration, TemperatureScaling, VectorScaling
 from mpcs_torch.evaluation.calibration_files import (
-    CalibrationFileError,
     SavedCalibration,
     calibrate_predictions,
     fit_to_predictions,
@@ -352,13 +351,13 @@ def test_a_bad_file_of_trials_is_refused_and_nothing_is_written(
 def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "cal.pt"
     path.write_text("not a calibration")
-    with Refused("not_as_written", f"{path}:", raises=CalibrationFileError):
+    with Refused("not_as_written", f"{path}:"):
         load_calibration(path)
     save_artifact({"preds": LOGITS}, path, kind="something else")
-    with Refused("not_of_source", f"{path}:", raises=CalibrationFileError):
+    with Refused("not_of_source", f"{path}:"):
         load_calibration(path)
     save_calibration(SavedCalibration("vector", VectorScaling(2), ("a", "b", "c")), path)
-    with Refused("damaged", f"{path}:", raises=CalibrationFileError):
+    with Refused("damaged", f"{path}:"):
         load_calibration(path)
 
 

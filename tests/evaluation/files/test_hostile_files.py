@@ -14,8 +14,8 @@ import pytest
 import torch
 from pyarrow import feather, parquet
 
-from mpcs_torch.errors import MpcsError
-from mpcs_torch.evaluation.calibration_files import CalibrationFileError, load_calibration
+from mpcs_torch.errors import InvalidValueError, MpcsError
+from mpcs_torch.evaluation.calibration_files import load_calibration
 from mpcs_torch.evaluation.files.changed_trials import rewrite_scores
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
@@ -23,7 +23,6 @@ from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.io.artifacts import sealed
 from mpcs_torch.io.untrusted_files import VARIABLE
 from mpcs_torch.learning import DecisionRule
-from mpcs_torch.learning.decision_rule import DecisionFileError
 from tests.refused import refused_file
 
 
@@ -67,9 +66,9 @@ def test_no_file_runs_code(tmp_path: Path) -> None:
     for name in ("p.pt", "old.pt", "p.npy", "p.npz"):
         with pytest.raises(PredictionsError):
             read(tmp_path / name, tmp_path / "p.npy" if name == "p.npy" else None)
-    with pytest.raises(CalibrationFileError):
+    with pytest.raises(InvalidValueError):
         load_calibration(tmp_path / "p.pt")
-    with pytest.raises(DecisionFileError):
+    with pytest.raises(InvalidValueError):
         DecisionRule.load(tmp_path / "p.pt")
     assert not mark.exists()
     torch.load(tmp_path / "p.pt", weights_only=False)

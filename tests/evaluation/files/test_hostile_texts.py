@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from mpcs_torch.errors import Rule
+from mpcs_torch.errors import InvalidValueError, Rule
 from mpcs_torch.evaluation.calibration_files import (
     KIND,
-    CalibrationFileError,
     SavedCalibration,
     load_calibration,
     new_calibration,
@@ -164,7 +163,7 @@ def test_damaged_calibrations_are_refused(
     assert held["kind"] == KIND
     save_artifact({**held, **changed}, tmp_path / "c", kind=KIND)
     with pytest.raises(
-        CalibrationFileError, match=f"c: its calibration is damaged: {message}"
+        InvalidValueError, match=f"c: its calibration is damaged: {message}"
     ) as told:
         load_calibration(tmp_path / "c")
     assert str(told.value).isprintable()

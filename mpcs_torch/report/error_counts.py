@@ -25,7 +25,7 @@ from mpcs_torch.tables import Table
 
 MAX_SENTENCES = 3
 """The maximum number of models with a sentence for each, and of classes in a sentence."""
-MAX_HARM_ROWS = 16
+MAX_ERROR_ROWS = 16
 """The maximum number of classes in the table; with several models, about the maximum number of rows."""
 WRONG = "wrong decisions"
 """The title of the number of wrong decisions."""
@@ -167,7 +167,7 @@ def row_unit(scores: ClassifierScores) -> str:
     return "weighted rows" if scores.is_weighted else "rows"
 
 
-def harm_sentence(
+def error_sentence(
     scores: ClassifierScores, concern: ConcernSpec | None, *, what: str = ""
 ) -> str:
     """Return a sentence without its subject, the model: dangerous errors by class, the most expensive class first.
@@ -209,7 +209,7 @@ def _class_rows(name: str) -> str:
     return f"of class {name}" if name.isdecimal() else printable(name)
 
 
-def harm_table(
+def error_table(
     by_model: Mapping[str, ClassifierScores],
     concern: ConcernSpec | None,
     *,
@@ -217,7 +217,7 @@ def harm_table(
 ) -> Table | None:
     """Return a table of errors, a row for each class and model, the worst class first; None for soft labels."""
     names = list(max_danger_costs(next(iter(by_model.values())), concern))
-    listed = names[: max(MAX_SENTENCES, MAX_HARM_ROWS // len(by_model))]
+    listed = names[: max(MAX_SENTENCES, MAX_ERROR_ROWS // len(by_model))]
     rows = list[dict[str, str]]()
     for name in listed:
         for model, scores in by_model.items():

@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation import evaluate, evaluate_confusion
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.report.harm import harm_sentence, harm_table, max_danger_costs
+from mpcs_torch.report.error_counts import error_sentence, error_table, max_danger_costs
 from tests.cli.test_cli import run
 from tests.report.page import Page
 
@@ -29,10 +29,10 @@ def scores_of(
 
 def test_errors_are_counted_in_the_rows_of_the_dangerous_class() -> None:
     spec = ConcernSpec(CLASSES, dangerous=MISSED)
-    told = harm_sentence(scores_of(CONFUSION, spec), spec)
+    told = error_sentence(scores_of(CONFUSION, spec), spec)
     assert told == "makes dangerous errors on 14 of 76 malignant (18.4 % [10.5, 29])."
     spec = ConcernSpec(CLASSES, dangerous=[*MISSED, ["naevus", "benign"]])
-    told = harm_sentence(scores_of(CONFUSION, spec), spec)
+    told = error_sentence(scores_of(CONFUSION, spec), spec)
     assert told.endswith(
         ", 30 of 440 naevus (6.82 % [4.65, 9.59]); 44 of 1600 rows (2.75 % [2.01, 3.67]) in all."
     )
@@ -40,7 +40,7 @@ def test_errors_are_counted_in_the_rows_of_the_dangerous_class() -> None:
 
 def test_none_of_a_few_is_not_read_as_never() -> None:
     spec = ConcernSpec(CLASSES, dangerous=MISSED)
-    told = harm_sentence(scores_of(torch.diag(torch.tensor([100, 50, 20, 9])), spec), spec)
+    told = error_sentence(scores_of(torch.diag(torch.tensor([100, 50, 20, 9])), spec), spec)
     high = binomtest(0, 9).proportion_ci().high
     assert f"on 0 of 9 malignant (but up to {100 * high:.3g} % may be)." in told
 
@@ -51,9 +51,9 @@ def test_patients_are_counted_before_rows() -> None:
     scores = evaluate(
         decisions, target, concern=spec, clusters=["a", "a", "b", "c", "c", "c"]
     ).first
-    told = harm_sentence(scores, spec)
+    told = error_sentence(scores, spec)
     assert "1 of 2 clusters with malignant (50 % [1.26, 98.7]; 2 of 4 rows: 50 % [" in told
-    told = harm_sentence(
+    told = error_sentence(
         evaluate(decisions, target, class_names=CLASSES, clusters=list("aabccc")).first,
         None,
     )
@@ -63,7 +63,7 @@ def test_patients_are_counted_before_rows() -> None:
 def test_the_class_with_the_dearest_error_comes_first_however_rare() -> None:
     weights = [[0, 1, 1, 2], [1, 0, 1, 2], [1, 1, 0, 2], [20, 20, 10, 0]]
     spec = ConcernSpec(CLASSES, weights=weights, dangerous=2)
-    table = harm_table(dict.fromkeys(("one", "two"), scores_of(CONFUSION, spec)), spec)
+    table = error_table(dict.fromkeys(("one", "two"), scores_of(CONFUSION, spec)), spec)
     assert table is not None
     assert table.header[:4] == ["class", "model", "rows", "dangerous errors"]
     assert [row[:3] for row in table.rows[:2]] == [
@@ -76,7 +76,7 @@ def test_what_cannot_be_dangerous_has_no_rate_and_no_interval() -> None:
     spec = ConcernSpec(
         CLASSES, dangerous=MISSED, class_groups={"lesion": ["keratosis", "malignant"]}
     )
-    table = harm_table({"one": scores_of(CONFUSION, spec)}, spec)
+    table = error_table({"one": scores_of(CONFUSION, spec)}, spec)
     assert table is not None
     by_class = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
     assert by_class["naevus"]["dangerous errors"] == "none counts as dangerous"
@@ -89,7 +89,7 @@ def test_what_cannot_be_dangerous_has_no_rate_and_no_interval() -> None:
 def test_of_many_classes_the_worst_are_listed() -> None:
     confusion = torch.eye(50, dtype=torch.int64) * 10
     confusion[7, 3] = 5
-    table = harm_table(
+    table = error_table(
         {"one": scores_of(confusion, None, [f"c{n}" for n in range(50)])}, None
     )
     assert table is not None
@@ -155,4 +155,4 @@ def test_where_every_error_is_dangerous_all_are_counted(
 
 def test_a_class_that_is_a_number_is_not_read_as_a_count() -> None:
     scores = scores_of(torch.tensor([[5, 0], [1, 4]]), None, ["0", "1"])
-    assert harm_sentence(scores, None).startswith("is wrong on 1 of 5 of class 1 (20 % [")
+    assert error_sentence(scores, None).startswith("is wrong on 1 of 5 of class 1 (20 % [")
