@@ -72,6 +72,11 @@ def draw(figure: Figure, alt: str, caption: str = "") -> Drawing:
     return Drawing(uri, alt, caption, round(PIXELS * width), round(PIXELS * height))
 
 
+def save_table(table: Table, path: Path) -> None:
+    """Write a table as Markdown."""
+    replace_text(path, table.markdown() + "\n")
+
+
 def to_svg(figure: Figure) -> str:
     """Return ``figure`` as SVG text without background. Its colours change if the reader prefers dark pages."""
     buffer = io.StringIO()

@@ -18,7 +18,7 @@ from mpcs_torch.evaluation.outcomes import EVERY
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.inputs.decisions import highest_class
-from mpcs_torch.io.atomic_files import replace_text, save_figure
+from mpcs_torch.io.atomic_files import save_figure
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.paper.experiments import FinishedRun, evaluation_tables
 from mpcs_torch.paper.published_values import TABLE_2, MeanOverRuns
@@ -27,7 +27,7 @@ from mpcs_torch.plots.trends import figure_4
 from mpcs_torch.report.epochs import PICKED, trends
 from mpcs_torch.report.error_counts import MAX_SENTENCES, error_sentence, outcome_tiles
 from mpcs_torch.report.figures import ClassifierSections, error_kind
-from mpcs_torch.report.render import Drawing, draw, render
+from mpcs_torch.report.render import Drawing, draw, render, save_table
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.load import dump_config
 from mpcs_torch.trainer.config.parts import TEST
@@ -426,7 +426,7 @@ def write_evaluation(
     folder.mkdir(parents=True, exist_ok=True)
     tables = list(evaluation_tables(finished, seeds))
     for name, _, table in tables:
-        replace_text(folder / f"{name}.md", table.markdown() + "\n")
+        save_table(table, folder / f"{name}.md")
     runs = {name: finished[name] for name in TABLE_2 if name in finished}
     records = {
         f"{name}: {run.config.model}, {run.config.data}": run.records
