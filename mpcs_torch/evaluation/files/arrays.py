@@ -40,6 +40,8 @@ def npz_table(path: Path) -> FileTable:
                 if len(members) == 1:
                     raise
                 other.append(name)
+    if not arrays:
+        raise PredictionsError(path, Rule("object_arrays", names=other))
     return _arrays_table(path, arrays, other)
 
 
@@ -123,8 +125,6 @@ def _arrays_table(
     sizes = {
         name: np.prod(shapes[name]) for name in plain_arrays if len(shapes[name]) in (1, 2)
     }
-    if not sizes and other and not shapes:
-        raise PredictionsError(path, Rule("object_arrays", names=other))
     if not sizes:
         raise PredictionsError(path, Rule("array_of_numbers", shapes=shapes))
     rows = shapes[max(sizes, key=lambda name: sizes[name])][0]

@@ -270,13 +270,12 @@ class FileTable:
         most = min(PEEKED_ROWS, max(1, rows_in_limit))
         read = self.read(self.names, rows=None if of_all else most)
         rows = min(most, read.rows)
-        places = np.arange(rows)
-        if of_all:
-            places = np.linspace(0, max(0, read.rows - 1), rows).astype(np.int64)
+        if not of_all or rows == read.rows:
+            return {name: column[:rows].tolist() for name, column in read.columns.items()}
+        places = np.linspace(0, read.rows - 1, rows).astype(np.int64).tolist()
+        # One value after the other: `take` and a mask would import pandas.
         return {
-            name: column[places].tolist()
-            if isinstance(column, Tensor)
-            else column.take(places).tolist()
+            name: [column[place : place + 1].tolist()[0] for place in places]
             for name, column in read.columns.items()
         }
 
