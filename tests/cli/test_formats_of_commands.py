@@ -171,7 +171,8 @@ def equal(one: Any, other: Any) -> bool:
         return all(equal(*pair) for pair in zip(one.values(), other.values(), strict=True))
     if isinstance(one, list):
         return all(equal(*pair) for pair in zip(one, other, strict=True))
-    return one == pytest.approx(other, abs=1e-6) if isinstance(one, float) else True
+    are_numbers = isinstance(one, (int, float))
+    return one == pytest.approx(other, abs=1e-6) if are_numbers else True
 
 
 @pytest.mark.slow

@@ -72,8 +72,8 @@ def told(
     return plain, [*printed_tables(capsys.readouterr().out), *read.tables], read
 
 
-def check_comparisons(table: PageTable, plain: Any) -> None:
-    rows = iter(plain["comparisons"])
+def check_comparisons(table: PageTable, comparisons: Any) -> None:
+    rows = iter(comparisons)
     for cells in table.rows:
         row = next(rows)
         assert cells[:3] == [row["measure"], *row["systems"]]
@@ -146,7 +146,12 @@ def check_harm(table: PageTable, plain: Any, models: Any) -> None:
 def check_score(table: PageTable, plain: Any) -> None:
     models = plain.get("models", {"one.csv": plain})
     if table.header == COMPARED:
-        check_comparisons(table, plain)
+        check_comparisons(table, plain["comparisons"])
+    elif table.header[1:] == COMPARED:
+        differences = plain["group_differences"]
+        assert [row[0] for row in table.rows] == [each["group"] for each in differences]
+        of_models = table._replace(header=COMPARED, rows=[row[1:] for row in table.rows])
+        check_comparisons(of_models, differences)
     elif table.header in (CLASSES, CLUSTERED):
         for name, *cells in table.rows:
             of_class = plain["per_class"][name]
@@ -234,7 +239,10 @@ def test_scores_are_shown_under_their_names(
     headers = [table.header for table in tables]
     assert headers.count(CLUSTERED if options else CLASSES) == (2 if number == 1 else 0)
     assert headers.count(COMPARED) == (2 if number == 2 else 0)
-    assert sum(header[0] == "site" for header in headers) == 3 * number, (
+    of_sites = [header for header in headers if header[0] == "site"]
+    of_differences = [header for header in of_sites if header[1:] == COMPARED]
+    assert len(of_differences) == (2 if number == 2 else 0), "printed, and on the page"
+    assert len(of_sites) - len(of_differences) == 3 * number, (
         "one table is printed, and two fit a page"
     )
     for table in tables:
@@ -326,7 +334,7 @@ def test_scores_are_shown_under_their_names(
 def check_detect(table: PageTable, plain: Any) -> None:
     models = plain.get("models", {"one.csv": plain})
     if table.header == COMPARED:
-        check_comparisons(table, plain)
+        check_comparisons(table, plain["comparisons"])
     elif table.header[:6] == DETECTOR:
         for name, value, interval, threshold, *rates in (row[:6] for row in table.rows):
             assert is_rounded(value.removesuffix("*"), plain["metrics"][name])

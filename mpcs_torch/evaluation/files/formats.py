@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -106,7 +107,14 @@ def _content(path: Path, compression: str, *, is_whole: bool) -> bytes:
     encoding = detect_encoding(content[:SNIFFED_BYTES])
     if is_whole or encoding.startswith("utf-16"):  # a line end has two bytes there
         return content
-    return content[: content.rfind(b"\n") + 1]
+    end = content.rfind(b"\n") + 1
+    # JSON says itself whether it is finished.
+    last = content if content.lstrip()[:1] == b"[" else content[end:]
+    if last.lstrip()[:1] in (b"[", b"{"):
+        with suppress(ValueError, RecursionError):
+            json.loads(last)
+            return content
+    return content[:end]
 
 
 def _text_table(path: Path, *, compression: str, read: Callable[[], bytes]) -> FileTable:
