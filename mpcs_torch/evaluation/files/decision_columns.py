@@ -55,7 +55,7 @@ def decision_columns(
         if (
             plain(name) in usual
             or is_of_label
-            or (is_worded and (label is None or facts.texts(name) & facts.texts(label)))
+            or (is_worded and (label is None or _share_words(facts, name, label)))
         ):
             named.append(name)
     if not named and facts.table.joined and len(names) == 1:
@@ -84,6 +84,14 @@ def decision_columns(
     own_words = tuple(split_words(label))
     twins = [name for name in by_value if own_words in shorter_names(name)]
     return [*found, *((name, UNNAMED) for name in twins or by_value)]
+
+
+def _share_words(facts: Facts, name: str, label: str) -> bool:
+    """Return whether two columns have a text in common, in any case."""
+    texts, others = (
+        {text.lower() for text in facts.texts(column)} for column in (name, label)
+    )
+    return not texts.isdisjoint(others)
 
 
 def _is_of_score(name: str) -> bool:

@@ -87,6 +87,8 @@ def sniff(path: Path, content: bytes) -> Dialect:
     text = start.decode(encoding, "ignore")  # reading the rows reports undecodable text
     if "\0" in text:
         raise PredictionsError(path, Rule("known_format"))
+    if encoding.startswith("utf-8"):  # names of columns must not lose letters
+        start[: start.find(b"\n") + 1].decode(encoding)
     lines = io.StringIO(text, newline="").readlines()
     if len(start) < len(content):
         lines = lines[:-1]  # it may be cut

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mpcs_torch.errors import Rule, has_control
+from mpcs_torch.errors import Rule, has_control, quoted
 from mpcs_torch.evaluation.files.arrays import npy_table, npz_table, torch_table
 from mpcs_torch.evaluation.files.delimited import (
     SNIFFED_BYTES,
@@ -261,7 +261,8 @@ def _xlsx_table(path: Path) -> FileTable:
 
     rows: list[Sequence[Any]] = []
     unpacked = Unpacked(path)
-    sheet = load_workbook(unpacked_zip(path), read_only=True, data_only=True).worksheets[0]
+    sheets = load_workbook(unpacked_zip(path), read_only=True, data_only=True).worksheets
+    sheet = sheets[0]
     sheet.reset_dimensions()  # the declared ones may be wrong
     for row in sheet.iter_rows(values_only=True):
         filled = [cell for cell in row if cell is not None]
@@ -288,6 +289,8 @@ def _xlsx_table(path: Path) -> FileTable:
         names = unnamed(max(map(len, rows)))
     records = [dict(zip(names, row, strict=False)) for row in rows]
     unusual = []
+    if len(sheets) > 1:
+        unusual.append(f"only {quoted(sheet.title)} of {len(sheets)} sheets")
     if titles:
         unusual.append("below a title")
     if not has_names:

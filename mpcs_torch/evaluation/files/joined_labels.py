@@ -13,7 +13,13 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.label_columns import MAX_FAMILIES, label_candidates
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.row_ids import Ids, RowIds, check_as_many, trial_ids
+from mpcs_torch.evaluation.files.row_ids import (
+    Ids,
+    RowIds,
+    check_as_many,
+    shared_keys,
+    trial_ids,
+)
 from mpcs_torch.evaluation.files.tables import Column, FileTable, choices, take_rows
 from mpcs_torch.evaluation.files.words import is_index
 
@@ -40,6 +46,9 @@ def with_labels(
         name for name in reading.columns if name in other.names and name not in table.names
     ]
     ids = _ids_of(table, reading), _ids_of(other, reading)
+    if not all(ids):
+        keys = shared_keys(table, other, [*labels.values()])
+        ids = keys, keys
     if scores:
         ids = (
             trial_ids(table, scores, reading, is_matched=True),

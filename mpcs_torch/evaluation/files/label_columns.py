@@ -14,8 +14,11 @@ from mpcs_torch.evaluation.files.facts import (
 from mpcs_torch.evaluation.files.words import (
     DECISIONS,
     LABELS,
+    NO_DECISION,
     POSITIVE,
     PREDICTED,
+    RIGHT_OR_WRONG,
+    SCORED,
     TRUE,
     TRUTH,
     has_prediction,
@@ -135,7 +138,10 @@ def _by_value(facts: Facts, free: Sequence[str]) -> list[str]:
     columns = [
         name
         for name in facts.by_kind(free, "text", "whole")
-        if name not in predicted and not facts.is_counter(name)
+        if name not in predicted
+        and not facts.is_counter(name)
+        and SCORED.isdisjoint(split_words(name))
+        and not _is_right_or_wrong(facts, name)
     ]
     # First those of which another column has the name and more words, in any language, and the same values.
     longer = defaultdict[tuple[str, ...], list[str]](list)
@@ -148,6 +154,12 @@ def _by_value(facts: Facts, free: Sequence[str]) -> list[str]:
         return not any(facts.texts(twin) == facts.texts(name) for twin in twins)
 
     return sorted(columns, key=has_no_twin)
+
+
+def _is_right_or_wrong(facts: Facts, name: str) -> bool:
+    """Return whether a column says of each row whether its prediction is right."""
+    is_worded = not NO_DECISION.isdisjoint(split_words(name))
+    return is_worded and {*map(str.lower, facts.texts(name))} <= RIGHT_OR_WRONG
 
 
 def _has_targets(facts: Facts, name: str) -> bool:

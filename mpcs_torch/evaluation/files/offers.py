@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any, NamedTuple
 
 from mpcs_torch.errors import InvalidValueError, Rule, printable
+from mpcs_torch.evaluation.files.called_classes import MAX_ORDERED
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text
 from mpcs_torch.evaluation.files.models import side_by_side
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
@@ -237,12 +238,24 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
             orders.append(classes[::-1])
         for order in orders:
             yield given._replace(label_column=roles.label, classes=order)
+    if code == "no_class" and roles.form == "columns" and not roles.is_numbered:
+        for classes in permutations(
+            sorted(facts.labels(*names[1:], in_all=True))[: MAX_ORDERED + 1]
+        ):
+            if len(classes) == len(columns) and _begin_alike(classes, columns):
+                yield given._replace(score_columns=columns, classes=classes)
     if code in ("label_gap", "cases", "two_codes"):
         texts = set[str]().union(*map(facts.all_texts, names))
         are_signs = code == "two_codes" and "-1" in texts  # of two classes, not of three
         if not are_signs and all(text.isalpha() for text in texts if is_gap(text)):
             # A word such as none may be a class.
             yield given._replace(classes=tuple(sorted(texts, key=number_or_text)))
+
+
+def _begin_alike(classes: Sequence[str], columns: Sequence[str]) -> bool:
+    """Return whether each of ``classes`` begins as its column does: sea_lion as sl_probability."""
+    pairs = zip(classes, columns, strict=True)
+    return all(name[:1].lower() == column[:1].lower() for name, column in pairs)
 
 
 def _may_be_logits(facts: Facts, columns: Sequence[str]) -> bool:

@@ -72,7 +72,10 @@ def of_one_class(
     if decisions and not facts.options.from_logits and not _is_in_range(facts, name):
         yield Reading(roles, strength, broken=Rule("beyond", column=name))
         return
-    doubt = doubt or _above_half(facts, roles, label)
+    above = _above_half(facts, roles, label)
+    if above is not None and doubt is None:
+        strength = UNNAMED  # its name says nothing about the class
+    doubt = doubt or above
     beside = paired_decision(name, decisions)
     shown = [0, 1] if beside is None else _shown_classes(facts, roles, beside)
     if not shown:

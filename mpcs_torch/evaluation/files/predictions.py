@@ -34,7 +34,7 @@ from mpcs_torch.evaluation.files.tables import (
     to_number,
     to_text,
 )
-from mpcs_torch.evaluation.files.words import split_words
+from mpcs_torch.evaluation.files.words import TRUE, split_words
 from mpcs_torch.evaluation.rows import checked_scores
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
@@ -56,6 +56,8 @@ COLUMN_OPTIONS: Sequence[str] = (
 """The options that name columns of a file; the first may name one of the file of labels."""
 MIN_UNLIKELY = 20
 """The minimum number of rows that are seldom all right, or all wrong."""
+MOST_UNSEEN = 0.1
+"""The share of rows decided for classes without any label above which a note says so."""
 NO_LABEL = -100
 """The number that replaces a missing label: the default ``ignore_index`` of PyTorch's losses."""
 
@@ -365,12 +367,28 @@ class Predictions:
         is_right = most == target
         label = str(self.roles.label)
         is_many = len(target) >= MIN_UNLIKELY
-        may_be_predicted = not is_decided and {*split_words(label)} <= CLASS
-        if is_many and may_be_predicted and is_right.all():
+        is_surely_true = {*split_words(label)} & (TRUE - CLASS)
+        is_separated = is_right.all()
+        if self.roles.form == "positive":
+            is_first = target == 0
+            scores_of_first = probs[is_first, 0]
+            others = probs[~is_first, 0]
+            if len(scores_of_first) and len(others):
+                is_separated = is_separated or scores_of_first.min() > others.max()
+        if is_many and not is_decided and not is_surely_true and is_separated:
             self.notes.append(
-                f"The label is the most probable class in all {len(target)} rows: does {quoted(label)} have predicted "
-                "labels?"
+                f"The scores tell the labels without any error in all {len(target)} rows: does {quoted(label)} have "
+                "predicted labels?"
             )
+        if is_decided:
+            is_seen = torch.zeros(len(self.class_names) + 1, dtype=torch.bool)
+            is_seen[target] = True
+            is_class = (most >= 0) & (most < len(self.class_names))
+            unseen = int((is_class & ~is_seen[most.clamp(0, len(self.class_names))]).sum())
+            if unseen > MOST_UNSEEN * len(target):
+                self.notes.append(
+                    f"In {unseen} of {len(target)} rows, the predicted label is one that no row has as its label."
+                )
         if is_many and not is_right.any():
             self.notes.append(
                 f"None of the {len(target)} rows is right: are they a list of errors, or are classes in another order?"

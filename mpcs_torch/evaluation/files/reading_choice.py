@@ -151,9 +151,11 @@ def _nested(facts: Facts) -> list[Rule]:
     ]
 
 
-def _order(reading: Reading, chosen: Sequence[Reading]) -> tuple[bool, int, bool]:
+def _order(reading: Reading, chosen: Sequence[Reading]) -> tuple[bool, int, bool, bool]:
     """Return a sort key that puts the readings first that names and values support most."""
-    return reading not in chosen, -reading.strength, reading.broken is not None
+    is_of_decision = reading.doubt is not None and reading.doubt.code == "above_half"
+    is_broken = reading.broken is not None
+    return reading not in chosen, -reading.strength, is_broken, is_of_decision
 
 
 def _described(facts: Facts, ranked: Sequence[Reading], problem: Rule) -> list[object]:

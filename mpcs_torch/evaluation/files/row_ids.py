@@ -1,6 +1,7 @@
 """The ids of the rows of files, by which rows of several files are matched; or else in order."""
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -125,6 +126,27 @@ def shared_ids(tables: Sequence[FileTable]) -> list[str]:
         return []
     shared = set(ids[0]).intersection(*ids)
     return [name for name in ids[0] if name in shared]
+
+
+def shared_keys(table: FileTable, other: FileTable, labels: Sequence[str]) -> list[Ids]:
+    """Return the columns of both tables, but ``labels``, that have the same values, each of them once."""
+    if not (table.has_names and other.has_names):
+        return []
+    shared = [name for name in table.names if name in other.names and name not in labels]
+    keys: list[Ids] = []
+    here, there = table.read(shared), other.read(shared)
+    for name in shared:
+        with suppress(PredictionsError):  # a row has no name
+            ids = RowIds.of(here, [name])
+            others = RowIds.of(there, [name])
+            is_key = not ids.repeated() and not others.repeated()
+            if (
+                is_key
+                and len(ids.ids) == len(others.ids)
+                and (ids.among(others) >= 0).all()
+            ):
+                keys.append((name,))
+    return keys
 
 
 def trial_ids(

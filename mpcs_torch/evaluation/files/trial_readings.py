@@ -63,7 +63,10 @@ def _scores(facts: Facts, labels: Labels) -> list[tuple[str, int]]:
     numbers = [
         name
         for name in numbers
-        if not is_index(name) and plain(name) not in other and not facts.is_counted(name)
+        if not is_index(name)
+        and plain(name) not in other
+        and not facts.is_counted(name)
+        and not facts.is_counter(name)
     ]
     # A column that only its name calls scores: reading its rows says what is wrong with its values.
     worded = [name for name in named_as(names, POSITIVE) if name not in decided]

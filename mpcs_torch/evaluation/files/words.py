@@ -60,6 +60,10 @@ PREDICTED = _words(
     "confidence logit logits llr output"
 )
 """Words that may stand beside such a name in that of predicted labels or scores, as in ``predicted_genre``."""
+RIGHT_OR_WRONG = _words("true false yes no 1 0")
+"""The values, in lower case, of a column that says whether predictions are right."""
+SCORED = _words("score scores prob probs proba probability logit logits llr")
+"""Words by which a name says that its column has scores, and no labels."""
 MODELS = _words(
     "model models method classifier algorithm system setting config configuration experiment architecture"
 )

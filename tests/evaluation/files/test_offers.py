@@ -158,6 +158,28 @@ OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
             "--label-column true_label --classes hateful,not_hateful",
         ],
     ),
+    "scores of families, some of which are constant": (
+        "left_score,mid_score,right_score,leaning\n0,1,0,2\n0,.9,.1,1\n0,1,0,0\n0,.8,.2,1\n",
+        ReadOptions(),
+        ["--label-column leaning --score-columns left_score,mid_score,right_score"],
+    ),
+    "columns that abbreviate the labels": (
+        "expected_class,sl_prob,bkg_prob\nsea_lion,.9,.1\nsea_lion,.3,.7\nbackground,.2,.8\n",
+        ReadOptions(),
+        ["--score-columns sl_prob,bkg_prob --classes sea_lion,background"],
+    ),
+    "the score of the predicted label": (
+        "gold,label,score\nA,A,.98\nB,B,.91\nA,B,.62\nB,B,.88\n",
+        ReadOptions(),
+        [
+            "--decision-column label",
+            "--decision-column gold",
+            "--label-column gold --classes A,B",
+            "--label-column gold --classes B,A",
+            "--label-column label --classes A,B",
+            "--label-column label --classes B,A",
+        ],
+    ),
     "scores beside a time": (
         "file,label,No cat,Cat,Time\na,1,.1,.9,.6\nb,0,.8,.2,.1\nc,1,.3,.7,.3\n",
         ReadOptions(),

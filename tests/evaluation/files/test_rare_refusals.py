@@ -21,6 +21,7 @@ RARE: dict[str, tuple[str, Callable[[Path], object]]] = {
         "a,b\nc,1\nd,2\n",
         lambda path: distinct_texts(open_table(path), "a", 1),
     ),
+    "utf_8": ("label,pr\udce9d\na,a\n", open_table),
     "one_probability": (
         "label,score\n1,0.9\n0,-0.2\n",
         lambda path: Predictions(path).rows(),
@@ -36,6 +37,6 @@ RARE: dict[str, tuple[str, Callable[[Path], object]]] = {
 @pytest.mark.parametrize("code", RARE)
 def test_a_file_that_breaks_a_rare_rule_is_refused(tmp_path: Path, code: str) -> None:
     text, read = RARE[code]
-    (tmp_path / "file").write_text(text)
+    (tmp_path / "file").write_text(text, errors="surrogateescape")
     with refused_file(code):
         read(tmp_path / "file")

@@ -367,3 +367,38 @@ def test_lists_of_scores_are_read_in_utf_16(tmp_path: Path) -> None:
 def test_the_best_classes_of_each_row_are_read_by_the_first(tmp_path: Path) -> None:
     text = "true,top1_class,top1_prob,top2_class,top2_prob\na,a,.7,b,.2\nb,a,.5,b,.4\nc,a,.4,c,.3\n"
     assert 'predicted labels "top1_class"' in how(tmp_path / "p.csv", text)
+
+
+def test_rows_of_labels_are_matched_by_a_column_of_both_files(tmp_path: Path) -> None:
+    predicted = tmp_path / "p.csv"
+    predicted.write_text("essai,prediction\nk,a\nl,b\nm,b\n")
+    labels = tmp_path / "l.csv"
+    labels.write_text("essai,label\nm,b\nk,a\nl,a\n")
+    predictions = Predictions(predicted, ReadOptions(labels=labels))
+    assert "labels of l.csv by 'essai'" in predictions.how()
+    rows = predictions.rows()
+    assert rows.scores.squeeze(1).tolist() == [0, 1, 1]
+    assert rows.target.tolist() == [0, 0, 1]
+
+
+UNLIKELY = {
+    "scores that tell labels": "label,prob\n" + "0,.1\n1,.7\n1,.3\n" * 10,
+    "no row is right": "y_true,y_pred\n" + "a,b\nb,a\n" * 10,
+    "predicted labels that no row has": "y_true,y_pred\n" + "A,A\nB,B.\nB,A\n" * 10,
+}
+"""By what a note says: the content of a file."""
+
+
+@pytest.mark.parametrize("name", UNLIKELY)
+def test_what_is_unlikely_has_a_note(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(UNLIKELY[name])
+    predictions = Predictions(path)
+    predictions.rows()
+    assert len(predictions.notes) == 1
+    lines = UNLIKELY[name].splitlines()
+    path.write_text("\n".join([lines[0], *lines[1:4]]))
+    predictions = Predictions(path)
+    predictions.rows()
+    few = name == "predicted labels that no row has"  # a share, which takes no minimum
+    assert len(predictions.notes) == few
