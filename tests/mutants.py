@@ -2,9 +2,10 @@
 
 ``make mutants`` runs all tests under coverage, then ``python -m tests.mutants COVERAGE COUNT SEED``. This process
 imports torch and collects the tests once; a mutant is a fork of it in which one function has other code. It runs the
-tests that reach the changed line, those that reach the fewest files first, until one fails or the seconds are over. A
-failure counts if the same test passes without the mutation. Texts, types, errors, and what is outside of functions are
-not mutated. (mutmut leaves out decorated functions; cosmic-ray starts a process, and torch with it, for each mutant.)
+tests that reach the changed line, until one fails or the seconds are over: those of its module first, then those that
+reach the fewest files. A failure counts if the same test passes without the mutation. Texts, types, errors, and what is
+outside of functions are not mutated. (mutmut leaves out decorated functions; cosmic-ray starts a process, and torch
+with it, for each mutant.)
 """
 
 import ast
@@ -220,14 +221,15 @@ def noticed_by(number: int) -> str:
     """Return the test that notices a mutant, or nothing."""
     _, tests, code = judge.mutants[number]
     reaching = [judge.items[test] for test in tests if test in judge.items]
-    named = [
-        item
-        for item in judge.items.values()
-        if Path(code.co_filename).stem in item.path.stem
-    ]
+    stem = Path(code.co_filename).stem
+    named = [item for item in judge.items.values() if stem in item.path.stem]
     waiting = sorted(
         reaching or named,  # coverage does not follow forks
-        key=lambda item: (judge.breadth[f"{item.nodeid}|run"], item.nodeid),
+        key=lambda item: (
+            stem not in item.path.stem,
+            judge.breadth[f"{item.nodeid}|run"],
+            item.nodeid,
+        ),
     )
     while waiting:
         failed = judge.first_failure(waiting, code)
