@@ -88,10 +88,8 @@ def decision_columns(
 
 def _share_words(facts: Facts, name: str, label: str) -> bool:
     """Return whether two columns have a text in common, in any case."""
-    texts, others = (
-        {text.lower() for text in facts.texts(column)} for column in (name, label)
-    )
-    return not texts.isdisjoint(others)
+    texts = {text.lower() for text in facts.texts(name)}
+    return not texts.isdisjoint(map(str.lower, facts.texts(label)))
 
 
 def _is_of_score(name: str) -> bool:
