@@ -24,7 +24,7 @@ Ids = tuple[str, ...]
 PAIR = ("enrollment", "test")
 """The usual names of the two columns that, together, name a trial."""
 MAX_SINGLES, MAX_PAIRED = 30, 10
-"""The numbers of columns without names that may name trials alone, or with another: each is compared with each."""
+"""The numbers of columns that may name rows alone and, without names, with another: each is compared with each."""
 
 
 class RowIds(NamedTuple):
@@ -133,8 +133,10 @@ def shared_keys(table: FileTable, other: FileTable, labels: Sequence[str]) -> li
     if not (table.has_names and other.has_names):
         return []
     shared = [name for name in table.names if name in other.names and name not in labels]
+    shared = shared[:MAX_SINGLES]
     keys: list[Ids] = []
-    here, there = table.read(shared), other.read(shared)
+    here = table.read(shared)
+    there = other.read(shared)
     for name in shared:
         with suppress(PredictionsError):  # a row has no name
             ids = RowIds.of(here, [name])
