@@ -1,6 +1,7 @@
 """Evaluating tensors and streams: what a user asks for, what merges, and what is refused."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
+from mpcs_torch.concern.spec import about_dangerous
 from mpcs_torch.evaluation import model_sums, unit_sums
 from mpcs_torch.evaluation.reasons import Reason
+from mpcs_torch.evaluation.result import leading
 from tests.metrics.batches import random_batch
 from tests.refused import Refused
 
@@ -207,6 +210,30 @@ def test_what_does_not_belong_together_is_refused() -> None:
         relabelled.result()
     with Refused("same_evaluation", "other"):
         Evaluation(4, concern=ConcernSpec(4)).merge(Evaluation(4))
+
+
+@pytest.mark.parametrize(("metric", "is_told"), [("dangerous_rate", True), ("mcc", False)])
+def test_dangerous_errors_are_named_if_a_metric_counts_them(
+    metric: str, is_told: bool
+) -> None:
+    result = evaluate(FIRST, TARGET, concern=CONCERN, metrics=[metric])
+    assert (about_dangerous(CONCERN) in result.notes) == is_told
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kept"), [((7, 5, 1), 12), ((7, 6, 1), 7), ((13, 1), 13)]
+)
+def test_at_most_12_comparisons_are_shown_with_all_of_each_metric(
+    sizes: tuple[int, ...], kept: int
+) -> None:
+    rows: Any = [
+        SimpleNamespace(measure=f"m{place}")
+        for place, size in enumerate(sizes)
+        for _ in range(size)
+    ]
+    shown, others = leading(rows)
+    assert shown == rows[:kept]
+    assert others == sorted({row.measure for row in rows[kept:]})
 
 
 def test_a_single_group_has_no_worst_value_and_no_spread() -> None:

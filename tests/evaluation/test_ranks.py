@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 import torch
 from scipy.stats import binomtest
+from sklearn.metrics import roc_auc_score
 
 from mpcs_torch import evaluate
+from mpcs_torch.evaluation.ranks import influences_on_areas
+from mpcs_torch.functional.quality.roc_area import RocArea
 
 CLASSES = 3
 
@@ -63,6 +66,28 @@ def test_a_difference_of_models_holds_the_true_one_and_a_model_does_not_differ_f
     [row] = same.comparisons
     assert (row.paired.difference, row.paired.p_value) == (0, 1)
     assert row.paired.low < 0 < row.paired.high
+
+
+def test_the_best_further_row_of_a_class_raises_the_area_as_in_scikit_learn() -> None:
+    probs, target = drawn(60, 4)
+    weights = torch.ones(60, dtype=torch.float64)
+    measure = RocArea(CLASSES)
+    areas = measure.areas(measure.rows(probs, target))
+    found = influences_on_areas(areas, weights, torch.arange(60), None)
+    assert found.of_rows is not None
+    # The influence is the derivative by the weight of a row that is sure of its class.
+    weight = 1e-6
+    weights_with = torch.cat([weights, torch.tensor([weight])])
+    raised = list[float]()
+    for true in range(CLASSES):
+        scores = torch.cat([probs, torch.eye(CLASSES).double()[[true]]])
+        labels = torch.cat([target, torch.tensor([true])])
+        by_class = [
+            roc_auc_score(labels == place, scores[:, place], sample_weight=weights_with)
+            for place in range(CLASSES)
+        ]
+        raised.append((sum(by_class) / CLASSES - found.value) / weight)
+    assert found.of_rows[:, 1].tolist() == pytest.approx(raised, rel=1e-3)
 
 
 @pytest.mark.parametrize("positives", [30, 250])

@@ -161,9 +161,10 @@ def test_a_run_that_does_not_fit_its_saved_state_is_refused_and_kept(
     assert "scheduler.name" in refused.value.fields["keys"]
     assert contents(tmp_path) == before
     lines = before["records.csv"].splitlines(keepends=True)
-    for rest in (b"", b"".join(lines[:3]), b"".join(lines[:4]) + lines[4].rstrip(b"\n")):
+    half_written = b"".join(lines[:4]) + lines[4].rstrip(b"\n")
+    for rest, number in ((b"", 0), (b"".join(lines[:3]), 2), (half_written, 4)):
         (tmp_path / "records.csv").write_bytes(rest)
-        with Refused("saved_epochs", raises=ConfigError, epochs=4):
+        with Refused("saved_epochs", raises=ConfigError, epochs=4, number=number):
             run_in_folder(config_of("plain"), toy_data(), tmp_path, resume=True)
 
 

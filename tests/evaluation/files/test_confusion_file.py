@@ -81,6 +81,8 @@ def test_a_concern_says_which_errors_are_dangerous(tmp_path: Path) -> None:
         "true\\pred,a,b\na,5,2\nb,3,9\n",
         "pred\\true,a,b\na,5,3\nb,2,9\n",
         "label,a,b,All\na,5,2,7\nb,3,9,12\nAll,8,11,19\n",
+        "label,a,b,All\na,5,2,7\nb,3,9,12\n",
+        "label,a,b\na,5,2\nb,3,9\nAll,8,11\n",
     ],
 )
 def test_rows_columns_and_sums_are_recognized(text: str, tmp_path: Path) -> None:

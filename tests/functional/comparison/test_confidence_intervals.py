@@ -16,6 +16,7 @@ from mpcs_torch.functional import (
     jackknife_interval,
     soft_f1,
 )
+from mpcs_torch.functional.comparison.means import estimate_mean
 from tests.conftest import load_oracle
 from tests.refused import Refused
 
@@ -85,6 +86,15 @@ def test_rates_have_the_interval_of_clopper_and_pearson(
     )
     exact = clopper_pearson(errors, trials, confidence=confidence)
     assert found == pytest.approx(exact, abs=2e-3 * (exact[1] - exact[0]))
+
+
+def test_changes_of_1_or_minus_1_have_the_interval_of_a_rate_scaled_to_their_range() -> (
+    None
+):
+    changes = torch.tensor([1.0] * 7 + [-1.0] * 13, dtype=torch.float64)
+    rate = binomtest(7, 20).proportion_ci(0.9, method="exact")
+    found = estimate_mean(changes, (-1.0, 1.0), None).interval(0.9)
+    assert found == pytest.approx((2 * rate.low - 1, 2 * rate.high - 1))
 
 
 @pytest.mark.parametrize("seed", range(6))

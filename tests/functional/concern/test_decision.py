@@ -262,3 +262,15 @@ def test_referrals_cost_what_the_last_column_says() -> None:
     assert cost == (2 + 9 + 0 + 3) / 4
     with Refused("decisions_or_scores", "preds", -1, sample=0):
         expected_concern(decisions, target, num_classes=2, concern=concern[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("further", "allowed"), [(0, "classes_only"), (1, "with_referral"), (2, "with_answers")]
+)
+def test_a_refusal_names_the_decisions_that_the_costs_allow(
+    further: int, allowed: str
+) -> None:
+    costs = torch.ones(2, 2 + further)
+    with Refused("decisions_or_scores", "preds", 9) as refused:
+        expected_concern(torch.tensor([9]), torch.tensor([0]), num_classes=2, concern=costs)
+    assert refused.value.fields["decisions"].code == allowed

@@ -63,6 +63,9 @@ def test_absent_classes_are_left_out_and_a_single_class_has_no_area() -> None:
         roc_auc_score(target[known] == label, probs[known, label]) for label in (0, 1, 3)
     ]
     assert found.item() == pytest.approx(sum(of_classes) / 3)
+    assert area.value(area.rows(probs, target, known.double())).item() == pytest.approx(
+        found.item()
+    ), "rows of weight 0 are as absent"
     assert area.value(area.rows(probs, torch.zeros_like(target))).isnan()
 
 
