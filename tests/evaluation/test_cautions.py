@@ -15,6 +15,7 @@ from mpcs_torch.evaluation import EvaluationWarning, Result, cautions, evaluate_
 from mpcs_torch.evaluation.cautions import independence
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.functional.inputs.evaluation_warnings import hash_rows
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.selection import warn_of_pick
 from tests.cli.test_cli import run
@@ -127,6 +128,13 @@ def underconfident(rows: int) -> tuple[Tensor, Tensor]:
     return probs.scatter(1, target.unsqueeze(1), 0.4), target
 
 
+def test_rows_are_known_by_their_numbers_however_small_and_whatever_the_sign_of_0() -> None:
+    rows = torch.tensor([[1e-9, 0.5], [2e-9, 0.5], [0.0, 1.0], [-0.0, 1.0]])
+    small, twice, zero, minus_zero = hash_rows(rows).tolist()
+    assert small != twice
+    assert zero == minus_zero
+
+
 def test_the_note_on_clusters_names_an_unused_column(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text(
         "no,yes,target,my patient\n"
@@ -140,6 +148,7 @@ def test_the_note_on_clusters_names_an_unused_column(tmp_path: Path) -> None:
 PATIENTS = torch.arange(900) // 6
 DECISIONS = torch.arange(900) % 3
 PLANTED: list[tuple[str, str, Callable[[Path], list[EvaluationWarning]]]] = [
+    ("E1", "5 % of the rows were in the fit", lambda _: shared(0.05)),
     ("E1", "10 % of the rows were in the fit", lambda _: shared(0.1)),
     ("E1", "half of the rows were in the fit", lambda _: shared(0.5)),
     ("E1", "all rows were in the fit", lambda _: shared(1.0)),
@@ -289,6 +298,9 @@ CLEAN: dict[str, Callable[[Path], list[EvaluationWarning]]] = {
     ),
     "one row for each id": lambda path: from_file(
         path, {"id": range(900), "file": [f"{n}.png" for n in range(900)]}
+    ),
+    "thirty regions": lambda path: from_file(
+        path, {"region": [f"region {n % 30}" for n in range(900)]}
     ),
     "sites, sex and ages": lambda path: from_file(
         path,

@@ -281,6 +281,11 @@ def test_models_of_merged_parts_need_identifiers() -> None:
     first, second = merged("A", [0, 1], are_named=True), merged("B", [1, 0], are_named=True)
     first.merge(second)
     assert first.result().comparisons[0].paired.difference == 0
+    # Models of the same rows, one after another.
+    of_part = merged("A", [0], are_named=False)
+    for name in "BC":
+        of_part.merge(merged(name, [0], are_named=False))
+    assert [*of_part.result().models] == ["A", "B", "C"]
 
 
 def test_columns_of_a_data_frame_are_classes_by_name() -> None:

@@ -8,6 +8,8 @@ import torch
 
 from mpcs_torch.functional.inputs import arrays
 from mpcs_torch.functional.inputs.arrays import EVERY_ROW, map_chunks
+from mpcs_torch.functional.inputs.labels import Bins
+from mpcs_torch.functional.soft.scores import SoftFBeta
 
 
 @pytest.mark.parametrize("size", [1, 7, 70, 999])
@@ -21,6 +23,19 @@ def test_all_rows_come_in_order(size: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_no_rows_are_one_chunk() -> None:
     assert map_chunks(lambda rows: rows, torch.zeros(0, 3)) == [EVERY_ROW]
+
+
+def test_sums_of_soft_labels_by_bin_are_those_of_the_rows_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(arrays, "CHUNK", 2)
+    measure = SoftFBeta(2)
+    preds, target = torch.rand(2, 7, 2, generator=torch.Generator().manual_seed(0))
+    codes = torch.arange(7) % 3
+    found = measure.sums(measure.rows(preds, target), Bins(codes, 3))
+    for code in range(3):
+        rows = measure.rows(preds[codes == code], target[codes == code])
+        torch.testing.assert_close(found[code], measure.sums(rows))
 
 
 def test_gradients_need_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
