@@ -15,6 +15,7 @@ import pytest
 import torch
 from pyarrow import parquet
 
+from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from tests.refused import refused_file
@@ -162,6 +163,15 @@ def test_every_format_is_read_as_the_plain_table_is(name: str, tmp_path: Path) -
     assert [classes[label] for label in target] == (
         LABELS if name in NAMED else [*map(str, NUMBERS)]
     )
+
+
+def test_a_sheet_without_names_has_the_columns_of_its_longest_row(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="xlsx needs openpyxl")
+    book = openpyxl.Workbook()
+    for row in ([1, 0.2], [0, 0.7, 0.3]):
+        book.active.append(row)
+    book.save(tmp_path / "p.xlsx")
+    assert len(open_table(tmp_path / "p.xlsx").names) == 3
 
 
 @pytest.mark.parametrize("name", ["no header.csv", "no header.tsv", "p.npy"])

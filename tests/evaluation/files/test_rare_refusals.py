@@ -26,6 +26,10 @@ RARE: dict[str, tuple[str, Callable[[Path], object]]] = {
         "label,score\n1,0.9\n0,-0.2\n",
         lambda path: Predictions(path).rows(),
     ),
+    "rows_below_header": (
+        "inst#,actual,predicted,error,distribution\n",  # as of Weka
+        lambda path: Predictions(path).rows(),
+    ),
     "labels_of_one_score": (
         "a,b\n.5,.1\n",
         lambda path: Predictions(path, ONE_SCORE, needs_labels=False),

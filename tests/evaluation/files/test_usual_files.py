@@ -189,6 +189,9 @@ def test_what_the_concern_or_an_option_names_must_be_there(tmp_path: Path) -> No
             scored(path, **{option: name})
     with refused_file("has_named_column", name="p_*", option="--score-columns"):
         scored(path, score_columns=["p_*"])
+    concern = ConcernSpec(["red", "yellow", "green"])
+    with refused_file("called_classes", classes=("red", "yellow", "green")):
+        scored(path, concern=concern, classes=["red", "green", "yellow"])
 
 
 def test_labels_of_another_file_are_joined(tmp_path: Path) -> None:
