@@ -253,6 +253,14 @@ def test_an_interval_of_a_difference_that_contradicts_its_p_value_is_said_to(
             assert "by another method" in row.verdict or "after correction" in row.verdict
 
 
+def test_costs_of_few_errors_are_starred_and_other_values_are_not() -> None:
+    scores, labels = trials(60)
+    found = evaluate_detectors(scores["A"], labels, points=POINTS[:1]).first
+    costs = {entry.name for entry in found.entries if entry.is_cost}
+    starred = {str(name) for name, value, *_ in found.table().rows if "*" in str(value)}
+    assert starred == costs != set()
+
+
 @pytest.mark.parametrize("seed", [0, 6, 12, 17])
 def test_equal_error_rates_of_few_errors_differ_only_where_their_interval_says_so(
     seed: int,

@@ -92,6 +92,17 @@ def test_weights_that_are_not_whole_are_shown_with_three_digits() -> None:
     assert axes.get_title() == "ConfusionMatrix of 3.73456 samples"
 
 
+@pytest.mark.parametrize(("classes", "name"), [(None, "detector"), (3, "all classes")])
+def test_a_single_curve_says_what_it_is_of(classes: int | None, name: str) -> None:
+    scores, target = samples(3)
+    metric = metrics.EqualErrorRate(classes, average="micro" if classes else "macro")
+    metric.update(scores if classes else scores[:, 0], target if classes else target == 0)
+    axes = Figure().add_subplot()
+    metric.plot(ax=axes)
+    labels = [str(line.get_label()) for line in axes.lines]
+    assert any(label.startswith(name) for label in labels), labels
+
+
 def test_the_worst_classes_are_drawn_and_the_title_says_so() -> None:
     scores, target = samples(9)
     scores[:, [2, 5]] = (
