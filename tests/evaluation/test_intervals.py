@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from torch import Tensor
@@ -115,6 +115,7 @@ def test_a_difference_is_gaffkes_of_clusters_and_one_further_that_differs_as_muc
 
 
 @settings(max_examples=15)
+@example(seed=20992, units=18, place=8)
 @given(seed=st.integers(0, 10**6), units=st.integers(10, 60), place=st.integers(0, 59))
 def test_a_worse_unit_never_raises_the_p_value(seed: int, units: int, place: int) -> None:
     """If B is worse in total, making it worse in a unit where it is not better leaves no less evidence."""
@@ -157,10 +158,12 @@ def test_a_worse_unit_never_raises_the_p_value(seed: int, units: int, place: int
         ):
             # The saddle-point approximation, beyond 36 units, is not exact.
             nearly = 1 + (1e-9 if units <= 36 else 0.03)
+            # Nobody decides by differences between p-values that are as low as this.
+            lowest = 1e-9
             if getattr(MEASURES[metric], "interval_rule", "") not in SUMS:
                 nearly = 1.5  # what a unit adds depends on the other units
-            # Nobody decides by differences between p-values that are as low as this.
-            most = max(row.paired.p_value * nearly, 1e-9)
+                lowest = 1e-4  # a few of 2**18 sign flips
+            most = max(row.paired.p_value * nearly, lowest)
             assert after[metric].paired.p_value <= most, metric
 
 
