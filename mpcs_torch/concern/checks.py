@@ -62,6 +62,12 @@ class ConcernError(MpcsError, ValueError):
         return type(self), arguments
 
 
+def _suggestion(given: object, names: Sequence[str]) -> str:
+    """Return the end of a message that suggests the class that ``given`` may mean; empty if none is similar."""
+    meant = did_you_mean(given, names[:MAX_COMPARED])
+    return f": {meant}" if meant else ""
+
+
 def class_names(classes: Sequence[str] | int) -> tuple[str, ...]:
     """Return ``classes`` as a tuple; if ``classes`` is a number C, return the names "0" to "C - 1"."""
     if isinstance(classes, int):
@@ -206,9 +212,7 @@ def _unknown_classes(
             if entry not in known:
                 more = ", ..." if len(names) > 100 else ""
                 listed = shown(", ".join(names[:100]) + more)
-                meant = did_you_mean(entry, names[:MAX_COMPARED])
-                suggestion = f": {meant}" if meant else ""
-                fields = {"classes": listed, "suggestion": suggestion}
+                fields = {"classes": listed, "suggestion": _suggestion(entry, names)}
                 yield problem("known_class", *path, place, value=entry, **fields)
             continue
         is_index = (
@@ -318,11 +322,8 @@ def _answer_problems(
         if is_repeated or len(members) < 2:
             yield problem("separated_classes", "answers", value=answer)
         elif unknown and not ambiguous:
-            meant = did_you_mean(unknown[0], (names or ())[:MAX_COMPARED])
-            fields = {
-                "unknown": quoted(unknown[0]),
-                "suggestion": f": {meant}" if meant else "",
-            }
+            suggestion = _suggestion(unknown[0], names or ())
+            fields = {"unknown": quoted(unknown[0]), "suggestion": suggestion}
             yield problem("classes_of_answer", "answers", value=answer, **fields)
         elif len(members) == len(names or ()):
             yield problem("not_all_classes", "answers", value=answer)

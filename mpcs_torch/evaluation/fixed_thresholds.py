@@ -20,8 +20,12 @@ from mpcs_torch.functional.detection.errors import (
 Shown = Literal["cost", "half total error rate", "miss rate", "false-alarm rate"]
 
 
-LIMITED = {"p_fa": ("false alarms", lowest_miss), "p_miss": ("misses", lowest_false_alarm)}
-"""The limited errors, and the function that returns the thresholds with the fewest others, by the limit's argument."""
+LIMITED = {
+    "p_fa": ("miss_rate", "false alarms", lowest_miss),
+    "p_miss": ("false_alarm_rate", "misses", lowest_false_alarm),
+}
+"""By the limit's argument: the metric of the other errors, the limited errors, and the function that returns the
+thresholds with the fewest others."""
 
 
 class FixedThreshold(NamedTuple):
@@ -151,8 +155,8 @@ def limiting_thresholds(
 
     def at_limit(argument: str, limit: float, shown: Shown) -> FixedThreshold:
         check_rate(argument, limit)
-        limited, lowest = LIMITED[argument]
-        name = f"{shown.replace('-', '_').replace(' ', '_')}[{key}{argument}={limit:g}]"
+        metric, limited, lowest = LIMITED[argument]
+        name = f"{metric}[{key}{argument}={limit:g}]"
         title = f"{shown} at {where}{100 * limit:g} % {limited}"
         return FixedThreshold(
             name, title, _middle_threshold(counts, *lowest(counts, limit)), shown

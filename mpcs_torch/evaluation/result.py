@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
 from math import nan
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -373,7 +374,7 @@ class Result(Generic[ScoresT]):
                 groups.table(),
             ]
             parts += [printable(sentence) for sentence in groups.about_worst()]
-        for column, differences in self.group_differences().items():
+        for column, differences in self.group_differences.items():
             parts += [
                 printable(f"Differences by {column}"),
                 group_difference_table(differences),
@@ -381,8 +382,9 @@ class Result(Generic[ScoresT]):
             ]
         return parts
 
+    @cached_property
     def group_differences(self) -> dict[str, list[GroupDifference]]:
-        """Return the differences of models in each group of rows, by column; empty if models were not compared.
+        """The differences of models in each group of rows, by column; empty if models were not compared.
 
         The metric is the one that ranks the groups, if models are compared by it; else the first of the comparisons.
         """
@@ -531,7 +533,7 @@ class Result(Generic[ScoresT]):
             plain["verdicts"] = summarize_comparisons(self.comparisons)
         if self.groups:
             plain["groups"] = [groups.to_dict() for groups in self.groups]
-        if by_column := self.group_differences():
+        if by_column := self.group_differences:
             plain["group_differences"] = [
                 {"column": row.column, "group": row.group, **_plain(row.comparison)}
                 for rows in by_column.values()

@@ -156,7 +156,7 @@ def groups_by_column(result: Result[Any]) -> list[GroupsOfColumn]:
     """Return what a page about ``result`` shows of each column of groups."""
     names_to_draw = drawn_models(result)
     shown = []
-    differences = result.group_differences()
+    differences = result.group_differences
     for column in dict.fromkeys(groups.column for groups in result.groups):
         models = [groups for groups in result.groups if groups.column == column]
         tables = list[tuple[str, Table]]()

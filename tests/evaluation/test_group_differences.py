@@ -35,7 +35,7 @@ def test_differences_by_group_are_those_of_its_rows_alone(has_clusters: bool) ->
 
     every = [*range(ROWS)]
     result = three_models(every, groups={"site": SITES}, **clusters(every))
-    [(column, differences)] = result.group_differences().items()
+    [(column, differences)] = result.group_differences.items()
     assert column == "site"
     groups = list(dict.fromkeys(row.group for row in differences))
     assert groups == result.groups[0].worst_first()
@@ -65,7 +65,7 @@ def test_a_model_may_be_better_on_all_rows_and_worse_in_a_group() -> None:
     assert "Differences by site" in text
     better = {
         row.group: row.comparison.better
-        for row in result.group_differences()["site"]
+        for row in result.group_differences["site"]
         if (row.comparison.first, row.comparison.second) == ("a", "c")
     }
     assert better == {"north": "a", "south": "c", "west": "c"}
@@ -76,5 +76,5 @@ def test_without_intervals_or_groups_there_are_no_differences(
     arguments: dict[str, Any],
 ) -> None:
     result = three_models([*range(ROWS)], **{"groups": {"site": SITES}, **arguments})
-    assert result.group_differences() == {}
+    assert result.group_differences == {}
     assert "group_differences" not in result.to_dict()

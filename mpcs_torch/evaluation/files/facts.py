@@ -139,6 +139,9 @@ class Facts:
 
     def of_all(self) -> "Facts":
         """Return the facts that rows from the whole file show: files may be sorted, so that the first rows mislead."""
+        known = len(next(iter(self.columns.values())).values)
+        if known < self.table.peeked_rows:  # they were all rows
+            return self
         values = self.table.peek(of_all=True)
         columns = {name: ColumnFacts(of_name) for name, of_name in values.items()}
         return self.asked(self.options, self.table, columns)

@@ -230,19 +230,19 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
     if code == "disjoint" and len(words) == 1:
         # Or labels are 0 to 3, and decisions A to D, or the other way around.
         texts = facts.all_texts(words[0])
-        classes = signed_labels(texts) or tuple(
-            sorted(texts, key=lambda text: (not is_negated(text), text))
-        )
+        signed = signed_labels(texts)
+        in_order = sorted(texts, key=lambda text: (not is_negated(text), text))
+        classes = signed or tuple(in_order)
         orders = [classes]
-        if len(classes) == 2 and not signed_labels(texts):
+        if len(classes) == 2 and not signed:
             orders.append(classes[::-1])
         for order in orders:
             yield given._replace(label_column=roles.label, classes=order)
     if code == "no_class" and roles.form == "columns" and not roles.is_numbered:
-        for classes in permutations(
-            sorted(facts.labels(*names[1:], in_all=True))[: MAX_ORDERED + 1]
-        ):
-            if len(classes) == len(columns) and _begin_alike(classes, columns):
+        labels = sorted(facts.labels(*names[1:], in_all=True))
+        are_few = len(labels) == len(columns) <= MAX_ORDERED + 1
+        for classes in permutations(labels) if are_few else ():
+            if _begin_alike(classes, columns):
                 yield given._replace(score_columns=columns, classes=classes)
     if code in ("label_gap", "cases", "two_codes"):
         texts = set[str]().union(*map(facts.all_texts, names))

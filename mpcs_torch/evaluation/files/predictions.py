@@ -356,45 +356,51 @@ class Predictions:
         return scores, rows_read
 
     def _note_unlikely(self, scores: Tensor, probs: Tensor, target: Tensor) -> None:
-        """Note labels that are all right, or all wrong; and in how many rows they have the probability 0.
-
-        Such probabilities make the cross entropy infinite.
-        """
+        """Note what is unlikely about known labels: that all or none are right, or that their probability is 0."""
         if target.ndim != 1 or (target == NO_LABEL).any():
             return
         is_decided = self.roles.form == "decisions"
         most = probs.squeeze(1) if is_decided else highest_class(probs)[1]
         is_right = most == target
+        if is_decided:
+            self._note_unseen(most, target)
+        elif len(target) >= MIN_UNLIKELY:
+            self._note_separated(probs, target, is_right)
+        if len(target) >= MIN_UNLIKELY and not is_right.any():
+            self.notes.append(
+                f"None of the {len(target)} rows is right: are they a list of errors, or are classes in another order?"
+            )
+        if not self.decides:
+            self._note_impossible(scores, probs, target)
+
+    def _note_separated(self, probs: Tensor, target: Tensor, is_right: Tensor) -> None:
+        """Note that scores tell the labels without any error, unless the name of the labels says that they are true."""
         label = str(self.roles.label)
-        is_many = len(target) >= MIN_UNLIKELY
-        is_surely_true = {*split_words(label)} & (TRUE - CLASS)
-        is_separated = is_right.all()
-        if self.roles.form == "positive":
-            is_first = target == 0
-            scores_of_first = probs[is_first, 0]
-            others = probs[~is_first, 0]
-            if len(scores_of_first) and len(others):
-                is_separated = is_separated or scores_of_first.min() > others.max()
-        if is_many and not is_decided and not is_surely_true and is_separated:
+        if {*split_words(label)} & (TRUE - CLASS):
+            return
+        is_separated = bool(is_right.all())
+        if self.roles.form == "positive" and not is_separated:
+            of_first = probs[target == 0, 0]
+            of_last = probs[target != 0, 0]
+            occur = len(of_first) > 0 and len(of_last) > 0
+            is_separated = occur and bool(of_first.min() > of_last.max())
+        if is_separated:
             self.notes.append(
                 f"The scores tell the labels without any error in all {len(target)} rows: does {quoted(label)} have "
                 "predicted labels?"
             )
-        if is_decided:
-            is_seen = torch.zeros(len(self.class_names) + 1, dtype=torch.bool)
-            is_seen[target] = True
-            is_class = (most >= 0) & (most < len(self.class_names))
-            unseen = int((is_class & ~is_seen[most.clamp(0, len(self.class_names))]).sum())
-            if unseen > MOST_UNSEEN * len(target):
-                self.notes.append(
-                    f"In {unseen} of {len(target)} rows, the predicted label is one that no row has as its label."
-                )
-        if is_many and not is_right.any():
+
+    def _note_unseen(self, decisions: Tensor, target: Tensor) -> None:
+        """Note in how many rows the decision is a class that no row has as its label, if they are many."""
+        is_class = (decisions >= 0) & (decisions < len(self.class_names))
+        unseen = int((is_class & ~torch.isin(decisions, target)).sum())
+        if unseen > MOST_UNSEEN * len(target):
             self.notes.append(
-                f"None of the {len(target)} rows is right: are they a list of errors, or are classes in another order?"
+                f"In {unseen} of {len(target)} rows, the predicted label is one that no row has as its label."
             )
-        if self.decides:
-            return
+
+    def _note_impossible(self, scores: Tensor, probs: Tensor, target: Tensor) -> None:
+        """Note in how many rows the label has the probability 0, which makes the cross entropy infinite."""
         number = int((probs.gather(1, target.unsqueeze(1)) == 0).sum())
         if number:
             decimals = None if self.reading.from_logits else rounded_decimals(scores, 0)

@@ -53,9 +53,11 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
     readings = find_readings(facts)
     chosen = clear_readings(readings)
     if len(chosen) != 1 and measure is not None:
-        facts = facts.of_all()
-        readings = find_readings(facts)
-        chosen = clear_readings(readings)
+        of_all = facts.of_all()
+        if of_all is not facts:
+            facts = of_all
+            readings = find_readings(facts)
+            chosen = clear_readings(readings)
     if len(chosen) != 1:
         error = _unclear(facts, readings, chosen, measure)
         named = [reading for reading in readings if reading.strength > UNNAMED]

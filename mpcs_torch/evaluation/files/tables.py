@@ -261,13 +261,17 @@ class FileTable:
                 columns = {name: with_points(column) for name, column in columns.items()}
             return ReadColumns(self.path, columns)
 
+    @property
+    def peeked_rows(self) -> int:
+        """The maximum number of rows that `peek` takes."""
+        return min(PEEKED_ROWS, max(1, PEEKED_VALUES // max(1, len(self.names))))
+
     def peek(self, *, of_all: bool = False) -> dict[str, list[Any]]:
         """Return some values of each column, of `PEEKED_ROWS` rows at most: the first ones or, ``of_all``, some of all.
 
         In an array (N, C), a value is a list.
         """
-        rows_in_limit = PEEKED_VALUES // max(1, len(self.names))
-        most = min(PEEKED_ROWS, max(1, rows_in_limit))
+        most = self.peeked_rows
         read = self.read(self.names, rows=None if of_all else most)
         rows = min(most, read.rows)
         if not of_all or rows == read.rows:

@@ -195,7 +195,7 @@ def is_positive(value: str) -> bool | None:
 
 def is_negated(text: str) -> bool:
     """Return whether a label says that something is not so, as ``not_hateful`` does."""
-    return split_words(text)[:1] in (["not"], ["non"], ["no"])
+    return not {"not", "non", "no"}.isdisjoint(split_words(text)[:1])
 
 
 def signed_labels(texts: Collection[str]) -> tuple[str, ...]:
