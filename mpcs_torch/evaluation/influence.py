@@ -58,6 +58,9 @@ class End(NamedTuple):
     """The largest weight that a further row, or cluster, may have, if it is larger than those seen."""
 
 
+BOTH_ENDS = (End(is_upper=False), End(is_upper=True))
+
+
 class Units(NamedTuple):
     """The sizes of U units."""
 
@@ -146,6 +149,10 @@ class Ratio(NamedTuple):
     is_mean: bool = False
     """Whether a row may add much more than rows usually do, as to a mean loss: then a further row is `RARELY` at the
     limit, and the other rows of a further cluster are as bad as in the worst cluster seen."""
+
+    def is_at_upper(self, end: End) -> bool:
+        """Return whether an end of the value is at the upper end of the ratio, which it may fall with."""
+        return end.is_upper == self.is_rising
 
 
 class Influences(NamedTuple):
@@ -354,7 +361,8 @@ def interval(estimate: Estimate) -> Interval | Reason:
     if estimate.of_rows is None:
         ends = _student_interval(estimate)
     else:
-        ends = (_end(estimate, End(is_upper=False)), _end(estimate, End(is_upper=True)))
+        low, high = _ends(estimate, BOTH_ENDS)
+        ends = low, high
     if not isinstance(ends, Reason) and abs(estimate.bias) > MAX_BIAS * (ends[1] - ends[0]):
         return Reason("biased", estimate.units.name)
     return ends
@@ -366,66 +374,80 @@ def bound(estimate: Estimate, end: End) -> float | Reason:
         return estimate.no_bound
     if estimate.of_rows is None or not estimate.has_bound:
         return NO_RANGE
-    return _end(estimate, end, is_bound=True)
+    [of_end] = _ends(estimate, [end], is_bound=True)
+    return of_end
 
 
-def _end(influences: Influences, end: End, *, is_bound: bool = False) -> float:
+def _ends(
+    influences: Influences, ends: Sequence[End], *, is_bound: bool = False
+) -> list[float]:
     units, of_rows = influences.units, influences.of_rows
     if influences.ratio is not None:
-        return _end_of_ratio(influences.ratio, units, end, is_bound=is_bound)
+        return _ends_of_ratio(influences.ratio, units, ends, is_bound=is_bound)
     assert of_rows is not None
     if is_bound:
-        sizes = torch.tensor(max(units.largest, end.max_weight), dtype=torch.float64)
+        largest = max(units.largest, *(end.max_weight for end in ends))
+        sizes = torch.tensor(largest, dtype=torch.float64)
     elif influences.class_sizes is None:
         sizes = influences.further_share * units.usual(units.sizes)
     else:
         sizes = influences.further_share * influences.class_sizes
     # These are the influences of a further unit of each class.
     lowest, highest = (sizes.unsqueeze(-1) * of_rows).unbind(1)
-    further = highest.amax() if end.is_upper else lowest.amin()
-    change = mean_end(influences.of_units, further.item(), units, end)
-    return influences.clipped(influences.value + change)
+    further = [(highest.amax() if end.is_upper else lowest.amin()).item() for end in ends]
+    changes = mean_ends(influences.of_units, further, units, ends)
+    return [influences.clipped(influences.value + change) for change in changes]
 
 
-def mean_end(of_units: Tensor, further: float, units: Units, end: End) -> float:
-    """Return an end of the mean of pseudo-values (U times the influences), with the influence of a further unit."""
+def mean_ends(
+    of_units: Tensor, further: Sequence[float], units: Units, ends: Sequence[End]
+) -> list[float]:
+    """Return ends of the mean of pseudo-values (U times the influences), each with the influence of a further unit."""
     number = units.number
-    if not isfinite(number * further):
-        return inf if end.is_upper else -inf
-    ones = torch.ones_like(of_units)
-    possible = [(number * further, 1.0)]
-    values, counts, _ = histogram(number * of_units, ones, possible, units)
-    return bounded_mean_bound(
-        values, counts, per=None, confidence=end.confidence, is_upper=end.is_upper
-    )
+    merged = merged_units(number * of_units, torch.ones_like(of_units), units)
+    found = list[float]()
+    for of_further, end in zip(further, ends, strict=True):
+        if isfinite(number * of_further):
+            possible = [(number * of_further, 1.0)]
+            found.append(merged.end(possible, end.confidence, is_upper=end.is_upper))
+        else:
+            found.append(inf if end.is_upper else -inf)
+    return found
 
 
-def _end_of_ratio(ratio: Ratio, units: Units, end: End, *, is_bound: bool) -> float:
-    """Return an end of a ratio as a value; the ratio is not linearized, so that it is exact for rates."""
+def _ends_of_ratio(
+    ratio: Ratio, units: Units, ends: Sequence[End], *, is_bound: bool
+) -> list[float]:
+    """Return ends of a ratio as values; the ratio is not linearized, so that it is exact for rates."""
     if not (units.counts @ ratio.per > 0):
-        return inf if end.is_upper else -inf
-    # If the value falls with the ratio, its upper end is at the lower end of the ratio.
-    is_upper = end.is_upper if ratio.is_rising else not end.is_upper
+        return [inf if end.is_upper else -inf for end in ends]
+    max_weight = max(end.max_weight for end in ends)
     is_rate = list(ratio.of_rows) == RATE
-    if is_rate and units.are_rows and end.max_weight <= 1:
-        counted = torch.dot(units.counts, ratio.numerator).round()
-        rows = torch.dot(units.counts, ratio.per).round()
-        low, high = clopper_pearson_ends(counted, rows, confidence=end.confidence)
-        return ratio.to_value((high if is_upper else low).item())
+    if is_rate and units.are_rows and max_weight <= 1:
+        return [_end_of_rate(ratio, units, end) for end in ends]
     sizes = ratio.per if is_rate else units.sizes
-    largest = max(sizes.max().item(), end.max_weight)
+    largest = max(sizes.max().item(), max_weight)
     size = largest if is_bound else units.usual(sizes).item()
     if ratio.is_mean and not is_bound:
         pairs = _rarely_worst(ratio, units, size)
     else:
         pairs = [(size * num, size * den) for num, den in ratio.of_rows]
-    values, counts, per = histogram(ratio.numerator, ratio.per, pairs, units)
-    end_of_ratio = bounded_mean_bound(
-        values, counts, per=per, confidence=end.confidence, is_upper=is_upper
-    )
-    if is_rate:
-        end_of_ratio = min(max(end_of_ratio, 0.0), 1.0)
-    return ratio.to_value(end_of_ratio)
+    merged = merged_units(ratio.numerator, ratio.per, units)
+    values = list[float]()
+    for end in ends:
+        end_of_ratio = merged.end(pairs, end.confidence, is_upper=ratio.is_at_upper(end))
+        if is_rate:
+            end_of_ratio = min(max(end_of_ratio, 0.0), 1.0)
+        values.append(ratio.to_value(end_of_ratio))
+    return values
+
+
+def _end_of_rate(ratio: Ratio, units: Units, end: End) -> float:
+    """Return the exact end of a rate of independent rows."""
+    counted = torch.dot(units.counts, ratio.numerator).round()
+    rows = torch.dot(units.counts, ratio.per).round()
+    low, high = clopper_pearson_ends(counted, rows, confidence=end.confidence)
+    return ratio.to_value((high if ratio.is_at_upper(end) else low).item())
 
 
 def _rarely_worst(ratio: Ratio, units: Units, size: float) -> list[Pair]:
@@ -509,9 +531,7 @@ def rate_intervals(
         ends = list[list[float]]()
         for part, total in zip(parts.T, totals.T, strict=True):
             rate = Ratio(part, total, RATE, to_value=float)
-            low = _end_of_ratio(rate, units, End(is_upper=False), is_bound=False)
-            high = _end_of_ratio(rate, units, End(is_upper=True), is_bound=False)
-            ends.append([low, high])
+            ends.append(_ends_of_ratio(rate, units, BOTH_ENDS, is_bound=False))
     values = (numerators / wholes).tolist()
     return [
         (value, NO_VALUE if isnan(value) else (low, high))
@@ -525,16 +545,27 @@ def total_sums(sums: Any, units: Units) -> Any:
     return type(sums)(*totals)
 
 
-def histogram(
-    numerator: Tensor, per: Tensor, possible: Sequence[Pair], units: Units
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Count the units with each pair of ``numerator`` and denominator ``per``, (U,) each; add the pairs ``possible``.
+class MergedUnits(NamedTuple):
+    """Units counted by their pairs of numerator and denominator, (P,) each; close pairs are merged."""
 
-    Returns:
-        For each distinct pair: its numerator, the number of units (0 for ``possible``), and its denominator.
-    """
+    numerators: Tensor
+    counts: Tensor
+    denominators: Tensor
+
+    def end(self, possible: Sequence[Pair], confidence: float, *, is_upper: bool) -> float:
+        """Return an end of the mean, valid if the pairs ``possible``, which need not occur, bound each unit."""
+        numerators, denominators = torch.tensor(possible, dtype=torch.float64).unbind(1)
+        return bounded_mean_bound(
+            torch.cat([self.numerators, numerators]),
+            torch.cat([self.counts, torch.zeros_like(numerators)]),
+            per=torch.cat([self.denominators, denominators]),
+            confidence=confidence,
+            is_upper=is_upper,
+        )
+
+
+def merged_units(numerator: Tensor, per: Tensor, units: Units) -> MergedUnits:
+    """Count the units with each pair of ``numerator`` and denominator ``per``, (U,) each."""
     pairs, counts = distinct_pairs(torch.stack([numerator, per], 1), units.counts)
-    bounds = torch.tensor(possible, dtype=torch.float64)
-    numerators, denominators = torch.cat([pairs, bounds]).unbind(1)
-    of_bounds = torch.zeros(len(bounds), dtype=torch.float64)
-    return numerators, torch.cat([counts, of_bounds]), denominators
+    numerators, denominators = pairs.unbind(1)
+    return MergedUnits(numerators, counts, denominators)

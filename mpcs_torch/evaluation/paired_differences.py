@@ -13,13 +13,14 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.influence import (
+    BOTH_ENDS,
     RATE,
     End,
     Estimate,
     Influences,
     Unknown,
     applied,
-    mean_end,
+    mean_ends,
     quantile,
     slopes_of,
     total_sums,
@@ -64,8 +65,9 @@ def difference(one: Estimate, other: Estimate) -> PairedDifference | Reason:
     mean = change / number
     added = of_units + mean
     most = _largest_difference(one, other, added)
-    low = change + mean_end(of_units, -most - mean, units, End(is_upper=False))
-    high = change + mean_end(of_units, most - mean, units, End(is_upper=True))
+    further = [-most - mean, most - mean]
+    below, above = mean_ends(of_units, further, units, BOTH_ENDS)
+    low, high = change + below, change + above
     p_value = sign_flip_test(_exactly_added(one, other, added), units.counts)
     if one.is_chosen or other.is_chosen:
         p_value = max(p_value, p_of_normal_interval(change, low, high))
@@ -134,7 +136,9 @@ def difference_bound(one: Estimate, other: Estimate, end: End) -> float | Reason
         worst = (other.of_rows[:, 0] - one.of_rows[:, 1]).amin()
     further = max(other.units.largest, end.max_weight) * worst.item()
     change = other.value - one.value
-    return change + mean_end(other.of_units - one.of_units, further, other.units, end)
+    of_units = other.of_units - one.of_units
+    [of_end] = mean_ends(of_units, [further], other.units, [end])
+    return change + of_end
 
 
 class NotCompared(NamedTuple):

@@ -115,11 +115,16 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
 
     Return the remaining pairs and, for each, the sum of the ``counts`` (P,) of the pairs merged into it.
     """
-    # NumPy orders complex numbers as torch orders pairs, five times faster.
-    as_complex = torch.view_as_complex(pairs.contiguous()).numpy()
-    values, places = np.unique(as_complex, return_inverse=True)
-    distinct = torch.view_as_real(torch.from_numpy(values))
-    index = torch.from_numpy(places)
+    numerators, denominators = pairs.unbind(1)
+    if bool((denominators == denominators[0]).all()):
+        numerators, index = numerators.unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        distinct = torch.stack([numerators, denominators[0].expand_as(numerators)], dim=1)
+    else:
+        # NumPy orders complex numbers as torch orders pairs, five times faster.
+        as_complex = torch.view_as_complex(pairs.contiguous()).numpy()
+        values, places = np.unique(as_complex, return_inverse=True)
+        distinct = torch.view_as_real(torch.from_numpy(values))
+        index = torch.from_numpy(places)
     counted = index.bincount(counts)
     if len(distinct) <= MAX_DISTINCT:
         return distinct, counted
@@ -136,7 +141,7 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     half = (rest.max() - rest.min()) / 2
     # Rounding to the nearest cell from the middle gives the same cells for -rest.
     cells = ((rest[order] - middle) * (MAX_DISTINCT / 4) / half).round()
-    _, codes_in_order = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)  # type: ignore[no-untyped-call]
+    _, codes_in_order = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)
     codes = torch.empty_like(order)
     codes[order] = codes_in_order
     merged = codes.bincount(counted)
