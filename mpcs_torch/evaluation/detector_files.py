@@ -118,7 +118,7 @@ def score_detectors(
             "without --lower-is-target" if options.lower_is_target else "--lower-is-target"
         )
         cautions += reversed_scores(
-            scores.intervals.get("area_under_roc"),
+            scores.intervals.get("auroc"),
             way,
             "" if len(names) == 1 else f"{name}: ",
         )

@@ -49,7 +49,7 @@ INTERPOLATED = DetectorMetric(
     "equal_error_rate_interpolated", "equal error rate (interpolated)", screen=None
 )
 AREA = DetectorMetric(
-    "area_under_roc",
+    "auroc",
     "area under the ROC",
     PartialAUC.direction,
     computes="chance that a target scores higher than a non-target",

@@ -96,7 +96,7 @@ def test_the_worst_condition_is_the_worst_in_the_direction_of_each_metric(
         *options,
     )
     [by_noise] = found["groups"]
-    higher_is_better = {"area_under_roc", "area_under_roc[p_fa=0.1]", "h_measure"}
+    higher_is_better = {"auroc", "auroc[p_fa=0.1]", "h_measure"}
     assert higher_is_better < set(by_noise["worst"])
     for name, worst in by_noise["worst"].items():
         values = [group["metrics"][name] for group in by_noise["groups"].values()]

@@ -280,7 +280,7 @@ def test_a_calibration_of_distances_is_applied_to_distances(
     )
     capsys.readouterr()
     assert run("detect", "llr.csv", "--llr", "--json") == 0
-    assert told(capsys.readouterr().out)["metrics"]["area_under_roc"] > 0.8
+    assert told(capsys.readouterr().out)["metrics"]["auroc"] > 0.8
 
 
 def test_groups_without_a_name_are_one_group(

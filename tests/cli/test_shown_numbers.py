@@ -397,7 +397,7 @@ def test_detection_scores_are_shown_under_their_names(
         if table.header[0] == "metric" and table.header != COMPARED
     ]
     shown = Counter(row[0] for table in of_values for row in table.rows)
-    for name in ("equal_error_rate", "area_under_roc", "min_cost[p=0.2,c_miss=3,c_fa=1]"):
+    for name in ("equal_error_rate", "auroc", "min_cost[p=0.2,c_miss=3,c_fa=1]"):
         assert shown[name] == 2, "printed, and on the page"
     assert not shown.keys() & {"cllr", "actual_cost[p=0.2,c_miss=3,c_fa=1]"}, (
         "which are of likelihood ratios alone"
@@ -419,7 +419,7 @@ def test_detection_scores_are_shown_under_their_names(
     if alone:
         low, high = (100 * end for end in plain["intervals"]["equal_error_rate"])
         interval = f" (95 % interval {low:.3g} to {high:.3g})"
-        ranked = f"ranks a target above a non-target in {100 * plain['metrics']['area_under_roc']:.4g} % of pairs"
+        ranked = f"ranks a target above a non-target in {100 * plain['metrics']['auroc']:.4g} % of pairs"
         assert (
             f"one.csv has an equal error rate of {rates['one.csv']}{interval}, and {ranked}."
             in page.plain_text

@@ -31,7 +31,7 @@ from tests.refused import Refused
 EQUAL_ERROR, INTERPOLATED, AREA, CLLR = (
     "equal_error_rate",
     "equal_error_rate_interpolated",
-    "area_under_roc",
+    "auroc",
     "cllr",
 )
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=2.0)]
@@ -65,7 +65,7 @@ def test_values_are_those_of_the_functions() -> None:
             EQUAL_ERROR: functional.equal_error_rate(each, labels),
             INTERPOLATED: functional.equal_error_rate(each, labels, method="interpolated"),
             AREA: functional.partial_auc(each, labels),
-            "area_under_roc[p_fa=0.1]": functional.partial_auc(each, labels, max_p_fa=0.1),
+            "auroc[p_fa=0.1]": functional.partial_auc(each, labels, max_p_fa=0.1),
             "miss_rate[p_fa=0.1]": torch.tensor(1 - detected[p_fa <= 0.1].max()),
             "false_alarm_rate[p_miss=0.05]": torch.tensor(p_fa[detected >= 0.95].min()),
             "false_alarm_rate[p_miss=0.01]": torch.tensor(p_fa[detected >= 0.99].min()),
