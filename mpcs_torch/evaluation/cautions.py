@@ -212,5 +212,5 @@ def uncalibrated(
     gap, problem = largest_gap
     if gap <= 0.02:
         return []
-    why = "they are not calibrated, so decisions by cost may be wrong (mpcs calibrate)"
+    why = "they are not calibrated, so thresholds and decisions by cost may be wrong (mpcs calibrate)"
     return [EvaluationWarning("E3", f"{model}{problem}: {why}")]

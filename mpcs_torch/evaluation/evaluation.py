@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from math import nan
 from typing import Any
 
 import torch
@@ -538,8 +539,6 @@ class Evaluation:
         if self._intervals and self._cluster is None:
             columns = {name: (known, first.rows) for name, known in self._columns.items()}
             cautions += [*shared(units_among(columns)), *self._repeats.warnings()]
-        if self.chosen.concern is None:
-            return cautions
         columns_of_clusters = [self._cluster, *self._crossed[1:]]
         clusterings = zip(columns_of_clusters, [first, *further], strict=False)
         for place, (cluster, sums) in enumerate(clusterings):
@@ -554,12 +553,13 @@ class Evaluation:
     ) -> list[EvaluationWarning]:
         concern = self.chosen.concern
         warnings = list[EvaluationWarning]()
-        is_used = any(entry.name == "least_concern_cost" for entry in self.chosen.entries)
         # With very many classes, the metric is left out, and a matrix of all costs would be too large.
-        if concern is None or not is_used or not _costs_differ(concern):
-            return warnings
+        is_used = any(entry.name == "least_concern_cost" for entry in self.chosen.entries)
+        by_cost = concern is not None and is_used and _costs_differ(concern)
         for name, scores in models.items():
-            if scores.measured is not None:
+            # Elsewhere, the number that is shown says it, unless it is near 0 because opposite errors cancel.
+            low, high = scores.intervals.get("overconfidence", (nan, nan))
+            if scores.measured is not None and (by_cost or low <= 0 <= high):
                 start = f"{name}: " if len(models) > 1 else ""
                 warnings += uncalibrated(scores.measured, independent, start)
         return warnings

@@ -87,7 +87,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
     _decisions(
         "accuracy",
         quality.Accuracy,
-        computes="share of right decisions",
+        computes="share of right decisions (of probabilities: the most probable class)",
         screen=4,
         compared_as="accuracy",
         repeats="misclassification_rate",
@@ -263,14 +263,15 @@ ENTRIES: tuple[MetricEntry, ...] = (
     _calibration(
         "overconfidence",
         Overconfidence,
-        computes="mean probability of the decision, minus accuracy: above 0 too sure, below 0 too unsure",
+        computes="mean probability of the decision, minus accuracy: above 0 too sure, below 0 too unsure; "
+        "classes may cancel",
         screen=7,
     ),
     _probabilities(
         "mpcs",
         MetaPatternConcernScore,
-        computes="Meta Pattern Concern Score: mean penalty of unsure and wrong confidences, "
-        "0 (best) to 21.4 by default",
+        computes="Meta Pattern Concern Score: mean penalty of unsure and wrong confidences; 0 is best, "
+        "the surest error has 21.4 by default",
         screen=9,
         group_rank=1,
         in_group_tables=True,

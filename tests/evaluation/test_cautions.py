@@ -57,6 +57,14 @@ def votes(rows: int, seed: int, trees: int = 10) -> Rows:
     return shares / trees, (shares / trees).multinomial(1, generator=generator).squeeze(1)
 
 
+def cancelling() -> tuple[Tensor, Tensor]:
+    """Return probabilities of 0.6, of which 80 % are right, and of 0.9, of which 70 % are."""
+    sure = torch.tensor([0.6, 0.9], dtype=torch.float64).repeat_interleave(500)
+    place = torch.arange(500)
+    target = torch.cat([place % 10 >= 8, place % 10 >= 7]).long()
+    return torch.stack([sure, 1 - sure], dim=1), target
+
+
 def scored(rows: Rows, **arguments: object) -> list[EvaluationWarning]:
     return list(
         evaluate(*rows, **{"concern": SKIN, "metrics": METRICS, **arguments}).cautions
@@ -193,6 +201,11 @@ PLANTED: list[tuple[str, str, Callable[[Path], list[EvaluationWarning]]]] = [
         ),
     ),
     ("E3", "decisions by cost that cost more", lambda _: scored(underconfident(400))),
+    (
+        "E3",
+        "too sure and too unsure, which cancel, without costs",
+        lambda _: scored(cancelling(), concern=None, metrics=None),
+    ),
     (
         "E3",
         "overconfident, of patients",

@@ -185,9 +185,7 @@ def test_an_area_has_the_interval_that_detectors_have(size: int) -> None:
         for group in (None, ("site", "north"), ("site", "south")):
             wanted = expected.scores(group=group)
             scores = result.scores(group=group)
-            assert scores.values["auroc[3]"] == pytest.approx(
-                wanted.values["auroc"]
-            )
+            assert scores.values["auroc[3]"] == pytest.approx(wanted.values["auroc"])
             ends = scores.intervals.get("auroc[3]")
             of_detector = wanted.intervals.get("auroc")
             assert (ends is None) == (of_detector is None) == (size == 100), (
