@@ -60,7 +60,7 @@ BATCHES = {(64, 10): 300, (256, 1000): 30}
 """Shapes of small batches, and how many updates are timed at once."""
 STEPS, STEP_LIMIT = 100, 0.001
 ON_CPU = torch.float32, torch.device("cpu")
-STARTS = (["metrics"], ["data", "list"], ["concern", "check", "traffic-lights"])
+STARTS = (["--help"], ["data", "list"], ["concern", "check", "traffic-lights"])
 """Commands that need no tensors."""
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "docs" / "results" / "benchmarks.md"

@@ -39,15 +39,25 @@ def highest_classes(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     # topk is much faster than a sort, but does not define which class it drops in a tie for rank k.
     highest, label = scores.topk(min(k + 1, scores.shape[1]), dim=1)
     if k < scores.shape[1]:
-        # In bfloat16 many rows tie, and sorting them takes four times as long as placing their equal classes.
         tied = (highest[:, k - 1] == highest[:, k]).nonzero()[:, 0]
-        last = highest[tied, k - 1 : k]
-        equal = scores[tied] == last
-        higher = (highest[tied, :k] != last).sum(dim=1, keepdim=True)
-        rank = higher + equal.cumsum(dim=1) - 1
-        row, tied_class = (equal & (rank < k)).nonzero(as_tuple=True)
-        label[tied[row], rank[row, tied_class]] = tied_class
+        if len(tied):
+            _keep_lowest(highest, label, scores, tied, k)
     return highest[:, :k], label[:, :k]
+
+
+def _keep_lowest(
+    highest: Tensor, label: Tensor, scores: Tensor, tied: Tensor, k: int
+) -> None:
+    """Replace, in rows ``tied`` (T,), the classes of ``label`` whose scores equal that of rank k by the lowest such.
+
+    In bfloat16 many rows tie, and sorting them takes four times as long.
+    """
+    last = highest[tied, k - 1 : k]
+    equal = scores[tied] == last
+    higher = (highest[tied, :k] != last).sum(dim=1, keepdim=True)
+    rank = higher + equal.cumsum(dim=1) - 1
+    row, lowest = (equal & (rank < k)).nonzero(as_tuple=True)
+    label[tied[row], rank[row, lowest]] = lowest
 
 
 REFERRED = -1

@@ -81,7 +81,7 @@ def test_the_worst_score_is_the_one_of_the_register() -> None:
         surely_wrong, torch.tensor([0]), num_classes=2, from_logits=False
     )
     [said] = [entry.computes for entry in ENTRIES if entry.name == "mpcs"]
-    assert f"0 (best) to {worst:.1f} by default" in said
+    assert f"the surest error has {worst:.1f} by default" in said
 
 
 def test_binary_scores_of_class_1_stand_for_both_classes() -> None:
