@@ -176,8 +176,9 @@ class DetectorScores(Scores):
             )
         if any("*" in cell for name in self.values for cell in self._cost_cells(name)):
             remarks.append(
-                "* fewer than 30 errors: the true rate may be more than 30 % higher or lower, and a cost with it; "
-                "without errors, the rate may be as high as 3 divided by the number of targets or non-targets."
+                "* fewer than 30 errors: the true rate may be more than 30 % higher or lower, and a cost with it. "
+                "Without errors, the rate may be as high as 3 divided by the number of targets or non-targets, and "
+                "the cost several times as high."
             )
         return remarks
 

@@ -43,7 +43,7 @@ SENTENCES: Mapping[Code, str] = {
     "many_classes": "the worst error is searched for among at most {number} classes",
     "few_units": "an interval needs at least {number} {unit}",
     "few_effective": "a few {unit} have most of the weight: as few as {number} count, and an interval needs more",
-    "biased": "it depends on the number of {unit}: on parts of them it is clearly higher or lower",
+    "biased": "on parts of the {unit}, it is clearly higher or lower than on all: it depends on their number",
     "all_agree": "all {unit} agree, so the error of the value is unknown",
     "missing_without_some": "the value does not exist without some of the {unit}",
     "few_dominate": "few {unit} dominate the value, so rare ones may be missing here",
