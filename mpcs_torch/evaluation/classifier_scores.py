@@ -119,7 +119,7 @@ class ClassifierScores(Scores):
         }
 
     def headline(self) -> str:
-        """Return the numbers of rows and of classes as text; for at most 10 classes, also the rows of each.
+        """Return the numbers of rows, of classes, and of the rows of each: of more than 10, the fewest and the most.
 
         Beside these stands the accuracy of always deciding the most frequent class, with which accuracy compares.
         """
@@ -128,15 +128,15 @@ class ClassifierScores(Scores):
         if self.confusion is None or self.is_weighted:
             return f"{rows}: {_listed(names)}"
         counts = self.confusion.sum(dim=1).tolist()
-        of_classes = names
+        of_classes = f"{min(counts):.0f} to {max(counts):.0f} rows each"
         if len(names) <= MAX_NAMED_CLASSES:
-            of_classes = [
-                f"{name}: {count}" for name, count in zip(names, counts, strict=True)
-            ]
+            of_classes = _listed(
+                [f"{name}: {count}" for name, count in zip(names, counts, strict=True)]
+            )
         most_frequent = counts.index(max(counts))
         share = in_percent(counts[most_frequent] / max(1, sum(counts)))
         constant = f"always {names[most_frequent]} would be right in {share}"
-        return f"{rows} ({_listed(of_classes)}); {constant}"
+        return f"{rows} ({of_classes}); {constant}"
 
     def about(self) -> dict[str, Any]:
         """Return the numbers of rows and the classes."""
