@@ -67,6 +67,8 @@ RATE = (0.0, 1.0)
 MIN_ERRORS = 30
 """The number of errors below which a rate is marked. With 30 errors of independent trials, the true rate is within 30 %
 of the measured one with 90 % confidence (Doddington et al.: The NIST speaker recognition evaluation, 2000)."""
+MIN_UNLIKELY = 20
+"""The minimum number of trials that scores are unlikely to tell without any error."""
 FURTHER_BITS = -0.5 * log2(MIN_PROBABILITY)
 """The cost in Cllr of a trial whose true kind gets `MIN_PROBABILITY`: the interval allows for one such trial."""
 H_MEASURE = DetectorMetric("h_measure", "H-measure", HMeasure.direction, screen=None)
@@ -173,6 +175,13 @@ class DetectorScores(Scores):
             remarks.append(
                 "The equal error rate is read off the convex hull of the ROC (ROCCH), whose points mix two thresholds "
                 "at random; the rates in its row are those of one actual threshold, the one where they differ least."
+            )
+        if (
+            self.values[EQUAL_ERROR.name] == 0
+            and sum(self.sizes().values()) >= MIN_UNLIKELY
+        ):
+            remarks.append(
+                "The scores tell targets from non-targets without any error: are the labels decisions at a threshold?"
             )
         if any("*" in cell for name in self.values for cell in self._cost_cells(name)):
             remarks.append(

@@ -28,6 +28,8 @@ WORDS = DECISIONS | {"pred", "predicted"}
 CLASS = frozenset(("label", "class"))
 """Words in the name of a column that say that it has labels, but not whether they are true ones."""
 
+MIN_ABOVE_CHANCE = 4
+"""How many times as many rows as by chance must have the label of another column, if both have labels of their own."""
 MAX_ALIKE = 20
 """The maximum number of columns without a telling name that are tried as predicted labels by their values."""
 
@@ -55,7 +57,7 @@ def decision_columns(
         if (
             plain(name) in usual
             or is_of_label
-            or (is_worded and (label is None or _share_words(facts, name, label)))
+            or (is_worded and (label is None or _may_be_equal(facts, name, label)))
         ):
             named.append(name)
     if not named and facts.table.joined and len(names) == 1:
@@ -86,10 +88,12 @@ def decision_columns(
     return [*found, *((name, UNNAMED) for name in twins or by_value)]
 
 
-def _share_words(facts: Facts, name: str, label: str) -> bool:
-    """Return whether two columns have a text in common, in any case."""
+def _may_be_equal(facts: Facts, name: str, label: str) -> bool:
+    """Return whether two columns have a text in common, in any case, or one has two words, the other two numbers."""
     texts = {text.lower() for text in facts.texts(name)}
-    return not texts.isdisjoint(map(str.lower, facts.texts(label)))
+    others = {text.lower() for text in facts.texts(label)}
+    are_recoded = facts.kind(name) != facts.kind(label) and len(texts) == len(others) == 2
+    return are_recoded or not texts.isdisjoint(others)
 
 
 def _is_of_score(name: str) -> bool:
@@ -124,7 +128,20 @@ def _is_alike(facts: Facts, name: str, label: str) -> bool:
     if facts.kind(name) == "text" and len(own) > 1 and own <= texts:
         return True
     are_most_shared = 2 * len(own & texts) >= len(own | texts)
-    return are_most_shared and len(own) >= len(texts) > 1
+    if are_most_shared and len(own) >= len(texts) > 1:
+        return True
+    return _are_often_equal(facts, name, label, equal)
+
+
+def _are_often_equal(facts: Facts, name: str, label: str, equal: int) -> bool:
+    """Return whether two columns of many classes, of which each has some alone, are equal far above chance."""
+    own, texts = facts.texts(name), facts.texts(label)
+    decisions, labels = facts.columns[name].labels, facts.columns[label].labels
+    are_repeated = 2 * max(len(own), len(texts)) <= len(labels)
+    counts = Counter(labels)
+    by_chance = sum(counts[text] for text in decisions) / len(labels)
+    is_above_chance = equal >= MIN_ABOVE_CHANCE * by_chance
+    return are_repeated and is_above_chance and 2 * len(own & texts) >= len(texts)
 
 
 def decided(

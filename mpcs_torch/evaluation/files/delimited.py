@@ -115,6 +115,11 @@ def sniff(path: Path, content: bytes) -> Dialect:
     if has_names:
         names = _column_names(rows)
         first_lines += _header_lines(lines[comments:], delimiter)
+    is_nameless = has_names and "".join(rows[0]).strip() == "0"
+    if is_nameless:
+        has_names = False
+        numbered = zip(rows[0], names, unnamed(len(rows[0])), strict=True)
+        names = [new if cell else name for cell, name, new in numbered]
     has_quotes = True
     if delimiter == "\t" and b'"' in content:
         whole_text = content.decode(encoding, "ignore")
@@ -129,7 +134,7 @@ def sniff(path: Path, content: bytes) -> Dialect:
     if comments:
         unusual.append(f"{comments} lines of comments")
     if not has_names:
-        unusual.append("no header")
+        unusual.append("a header without names" if is_nameless else "no header")
     if not has_quotes:
         unusual.append("quotes are characters")
     return Dialect(
@@ -195,6 +200,9 @@ def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
             raise FileRuleError("columns_at_most", "", columns, maximum=MAX_COLUMNS)
         if not rows or len(rows[0]) < 2:
             continue
+        is_one_column = delimiter == SPACE and {*map(len, rows[1:])} == {1}
+        if is_one_column and {*map(to_number, rows[0])} == {None}:
+            continue  # its name is of several words
         lengths = [len(row) - len(rows[0]) for row in rows]
         # Rows are as long as the header, or all are longer by one, if it has no name for the names of rows.
         share = max(lengths.count(0), lengths[1:].count(1)) / len(rows)
@@ -230,6 +238,10 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     in_order = sorted(number for number in numbers if number is not None)
     size = len(in_order)
     is_sequence = size > 1 and in_order in ([*range(size)], [*range(1, size + 1)])
+    if in_order == [0]:
+        # pandas names a column 0 if it has no name, but writes the number 0.0 among decimals.
+        [column] = [columns[place] for place in numeric]
+        is_sequence = not any(cell.strip().isdecimal() for cell in column)
     are_names = is_sequence and all(first[place].isdecimal() for place in numeric)
     below = {kinds[place] for place in numeric}
     if are_names and (not others or below & {"number", "text", "nested"}):  # 1.0 is no name

@@ -32,6 +32,8 @@ AFTER = rf"(?=$|\)|{SEPARATOR.pattern})"
 """A pattern that matches where a class name may end within the name of a column."""
 MIN_COUNTED = 3
 """The minimum number of rows by which consecutive whole numbers are known to count the rows."""
+MIN_DIFFERENT = 20
+"""The minimum number of rows by which different values are known to name the rows."""
 
 
 class ColumnFacts:
@@ -229,6 +231,12 @@ class Facts:
         if column.kind != "whole" or len(column.values) < MIN_COUNTED:
             return False
         return bool((np.diff(column.numbers) == 1).all())
+
+    def names_rows(self, name: str) -> bool:
+        """Return whether a column numbers the rows, or has another value in each of many."""
+        column = self.columns[name]
+        are_different = MIN_DIFFERENT <= len(column.values) == len(column.texts)
+        return are_different or self.is_counter(name)
 
     def error(self, rule: Rule, column: str | None = None) -> PredictionsError:
         """Return a `PredictionsError` that names the file and, if given, the column."""

@@ -33,6 +33,8 @@ from mpcs_torch.evaluation.files.words import (
     target_or_not,
 )
 
+IN_PAIRS = TRUE | {"y"}
+"""Words that may stand beside the words of a score in the name of its labels: ``y_died`` beside ``p_died``."""
 MAX_UNNAMED = 10
 """The maximum number of columns without a telling name that are tried as labels."""
 MAX_FAMILIES = 10
@@ -112,9 +114,9 @@ def _paired(facts: Facts, free: Sequence[str]) -> list[str]:
     columns = [
         name
         for name in columns
-        if stem(name, TRUE) in predicted and stem(name, PREDICTED) == stem(name)
+        if stem(name, IN_PAIRS) in predicted and stem(name, PREDICTED) == stem(name)
     ]
-    said = [name for name in columns if stem(name, TRUE) != stem(name)]
+    said = [name for name in columns if stem(name, IN_PAIRS) != stem(name)]
     return said or columns
 
 
@@ -139,7 +141,7 @@ def _by_value(facts: Facts, free: Sequence[str]) -> list[str]:
         name
         for name in facts.by_kind(free, "text", "whole")
         if name not in predicted
-        and not facts.is_counter(name)
+        and not facts.names_rows(name)
         and SCORED.isdisjoint(split_words(name))
         and not _is_right_or_wrong(facts, name)
     ]

@@ -17,9 +17,11 @@ from mpcs_torch.evaluation.files.stacked_models import refuse_stacked
 from mpcs_torch.evaluation.files.tables import Kind, to_text
 from mpcs_torch.evaluation.files.words import (
     LABELS,
+    POSITIVE,
     SPLITS,
     TOTAL_NAMES,
     is_label,
+    is_predicted,
     named_as,
 )
 
@@ -153,11 +155,16 @@ def _nested(facts: Facts) -> list[Rule]:
     ]
 
 
-def _order(reading: Reading, chosen: Sequence[Reading]) -> tuple[bool, int, bool, bool]:
+def _order(
+    reading: Reading, chosen: Sequence[Reading]
+) -> tuple[bool, int, bool, bool, bool]:
     """Return a sort key that puts the readings first that names and values support most."""
     is_of_decision = reading.doubt is not None and reading.doubt.code == "above_half"
     is_broken = reading.broken is not None
-    return reading not in chosen, -reading.strength, is_broken, is_of_decision
+    # Where no name tells the labels, that of a prediction still tells what was predicted.
+    scores = reading.roles.scores
+    is_unsaid = not named_as(scores, POSITIVE) and not any(map(is_predicted, scores))
+    return reading not in chosen, -reading.strength, is_broken, is_of_decision, is_unsaid
 
 
 def _described(facts: Facts, ranked: Sequence[Reading], problem: Rule) -> list[object]:

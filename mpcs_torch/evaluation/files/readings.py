@@ -133,7 +133,11 @@ def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
                 used.update(roles.scores)
         # Whole numbers beside predicted labels are features.
         kinds = ("number",) if named else ("number", "whole")
-        single = [name for name in facts.by_kind(others, *kinds) if name not in used]
+        single = [
+            name
+            for name in facts.by_kind(others, *kinds)
+            if name not in used and not facts.is_counter(name)
+        ]
         yield from probabilities(facts, labels, single, named)
     for name, strength in decisions:
         yield from decided(facts, labels, name, strength)

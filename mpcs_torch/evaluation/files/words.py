@@ -57,7 +57,7 @@ TRUE = _words(
 """Words that may stand beside a name such as ``genre`` in that of the labels, as in ``true_genre``."""
 PREDICTED = _words(
     "predicted predict pred preds prediction predictions decision prob probs proba probability p score scores conf "
-    "confidence logit logits llr output"
+    "confidence logit logits llr output oof"
 )
 """Words that may stand beside such a name in that of predicted labels or scores, as in ``predicted_genre``."""
 RIGHT_OR_WRONG = _words("true false yes no 1 0")

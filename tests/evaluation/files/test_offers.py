@@ -10,6 +10,48 @@ from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
 OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
+    "a column without a name that numbers the rows is no model": (
+        ",churned,lr_score,rf_score\n0,1,.7,.6\n1,0,.2,.6\n2,1,.8,.4\n3,0,.3,.1\n",
+        ReadOptions(),
+        [
+            "--label-column churned --models lr,rf",
+            "--label-column churned --score-columns lr_score",
+            "--label-column churned --score-columns rf_score",
+        ],
+    ),
+    "ids that differ in each row are no labels": (
+        "file_id,genre,predicted_cluster\n"
+        + "".join(f"{7 * row},{'ab'[row % 2]},{row % 3}\n" for row in range(20)),
+        ReadOptions(),
+        [],
+    ),
+    "predicted words beside labels of numbers": (
+        "text,label,bart_pred\nx,0,ham\ny,1,spam\nz,1,ham\nx,0,ham\n",
+        ReadOptions(),
+        [
+            "--label-column label --classes ham,spam",
+            "--label-column label --classes spam,ham",
+        ],
+    ),
+    "a column called prediction comes before features": (
+        "visits,prediction,dropout\n.9,.2,0\n.8,.7,1\n.4,.6,1\n.5,.1,0\n",
+        ReadOptions(),
+        [
+            "--label-column dropout",
+            "--label-column dropout --score-columns visits",
+        ],
+    ),
+    "predicted labels of many classes, of which some are in one column alone": (
+        "label,ai_code\n"
+        + "".join(
+            f"{row},{row if row % 2 else row + 50}\n" for row in (*range(30), *range(30))
+        ),
+        ReadOptions(),
+        [
+            "--decision-column ai_code",
+            "--label-column ai_code --decision-column label",
+        ],
+    ),
     "two codes of labels and of predicted labels are no models": (
         "true_label_idx,true_label,predicted_label_idx,predicted_label\n"
         "0,cat,0,cat\n1,dog,0,cat\n1,dog,1,dog\n0,cat,0,cat\n",

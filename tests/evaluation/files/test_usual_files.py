@@ -12,6 +12,7 @@ from pyarrow import csv as arrow_csv
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
@@ -405,3 +406,41 @@ def test_what_is_unlikely_has_a_note(name: str, tmp_path: Path) -> None:
     predictions.rows()
     few = name == "predicted labels that no row has"  # a share, which takes no minimum
     assert len(predictions.notes) == few
+
+
+READ = {
+    "the name of the only column has two words": (
+        "Churn Label\nyes\nno\nyes\n",
+        ["Churn Label"],
+        3,
+    ),
+    "pandas calls a column 0": ("0\n0.25\n0.5\n1.0\n", ["column 1"], 3),
+    "pandas calls a column 0, beside its index": (
+        ",0\n0,0.25\n1,0.5\n",
+        ["Unnamed: 0", "column 2"],
+        2,
+    ),
+    "a whole number among decimals is a value": ("0\n0.25\n1\n", ["column 1"], 3),
+}
+"""By what is read: the content of a file, the names of its columns, and its number of rows."""
+
+
+@pytest.mark.parametrize("name", READ)
+def test_headers_that_name_nothing_or_one_thing(name: str, tmp_path: Path) -> None:
+    text, names, rows = READ[name]
+    path = tmp_path / "p.csv"
+    path.write_text(text)
+    table = open_table(path)
+    assert table.names == names
+    assert len(table.peek()[names[0]]) == rows
+
+
+def test_labels_and_scores_of_one_thing_are_a_pair(tmp_path: Path) -> None:
+    """A thing may be called wrong; other labels and scores stand beside the pair."""
+    path = tmp_path / "p.csv"
+    path.write_text("row,oof_p_wrong,both,y_wrong\n4,.2,1,0\n9,.7,0,1\n2,.6,1,0\n")
+    predictions = Predictions(path)
+    assert (predictions.roles.label, predictions.roles.scores) == (
+        "y_wrong",
+        ["oof_p_wrong"],
+    )
