@@ -209,3 +209,11 @@ def test_without_matplotlib_the_error_says_how_to_install_it(
         match=r"plot needs matplotlib: pip install 'mpcs_torch\[plot\]'",
     ):
         fed(metrics.Accuracy(3), 3).plot()
+
+
+def test_the_line_of_recalls_is_the_share_of_right_decisions() -> None:
+    metric = metrics.Accuracy(2)
+    metric.update(torch.tensor([0, 0, 0, 1]), torch.tensor([0, 0, 1, 1]))
+    figure, axes = metric.plot()
+    pyplot.close(figure)
+    assert 0.75 in {line.get_ydata()[0] for line in axes.lines}

@@ -444,3 +444,11 @@ def test_labels_and_scores_of_one_thing_are_a_pair(tmp_path: Path) -> None:
         "y_wrong",
         ["oof_p_wrong"],
     )
+
+
+def test_of_two_columns_the_one_that_a_name_calls_true_has_the_labels(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("died,true_died,prob_died\nyes,no,.2\nno,yes,.7\nyes,no,.6\n")
+    assert Predictions(path).roles.label == "true_died"

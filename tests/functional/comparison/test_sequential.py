@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import betaln, xlogy
 
 from mpcs_torch.functional import anytime_evidence, anytime_interval
+from mpcs_torch.functional.comparison.sequential import chernoff_interval
 from tests.refused import Refused
 
 STREAMS, LENGTH = 400, 4000
@@ -97,3 +98,19 @@ def test_losses_out_of_range_are_refused() -> None:
         anytime_evidence(torch.tensor(0), torch.tensor(2), limit=1.0)
     with Refused("open_between", "confidence", 0.0, minimum=0, maximum=1):
         anytime_interval(torch.tensor(0), torch.tensor(2), confidence=0.0)
+
+
+@pytest.mark.parametrize(("loss", "samples"), [(1, 10), (7.5, 20), (0, 5), (5, 5)])
+def test_the_ends_of_a_number_that_is_fixed_are_where_the_divergence_says(
+    loss: float, samples: int
+) -> None:
+    def surplus(mean: float) -> float:
+        share = loss / samples
+        divergence = xlogy(share, share / mean) + xlogy(1 - share, (1 - share) / (1 - mean))
+        return float(samples * divergence - log(2 / 0.05))
+
+    ends = chernoff_interval(torch.tensor(loss), torch.tensor(samples), confidence=0.95)
+    low = brentq(surplus, 1e-12, loss / samples - 1e-12) if loss else 0.0
+    high = brentq(surplus, loss / samples + 1e-12, 1 - 1e-12) if loss < samples else 1.0
+    assert ends.low.item() == pytest.approx(low, abs=1e-9)
+    assert ends.high.item() == pytest.approx(high, abs=1e-9)

@@ -115,3 +115,14 @@ def test_bad_bounds_are_refused(low: Tensor, high: Tensor, refusal: Refused) -> 
         mean_cost_range(torch.ones(3, 3), low, high)
     with Refused("shape", "counts", shape="(..., 3, 3)"):
         mean_cost_range(torch.ones(2, 2), torch.ones(3, 3), torch.ones(3, 3))
+
+
+def test_costs_of_any_dtype_are_added_in_float64_and_stay_as_they_are() -> None:
+    counts = torch.tensor([[3, 1], [2, 4]]) / 10
+    low = torch.tensor([[7, 1], [2, 7]])
+    high = low + torch.tensor([[0, 1], [3, 0]])
+    before = high.clone()
+    found = mean_cost_range(counts, low, high)
+    assert found.dtype == torch.float64
+    assert found.tolist() == pytest.approx([0.1 + 0.4, 0.2 + 1.0])
+    assert high.equal(before)

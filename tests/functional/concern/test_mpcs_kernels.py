@@ -192,3 +192,13 @@ def test_unchecked_nan_gives_nan() -> None:
     metric = MetaPatternConcernScore(10, validate_args=False)
     metric.update(preds, target)
     assert metric.compute().isnan()
+
+
+def test_of_many_ties_the_lowest_classes_are_kept() -> None:
+    """In bfloat16, most rows tie for the last rank."""
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(200, 300, generator=generator).bfloat16()
+    highest, label = highest_classes(scores, 5)
+    expected = scores.argsort(dim=1, descending=True, stable=True)[:, :5]
+    assert label.sort(dim=1).values.equal(expected.sort(dim=1).values)
+    assert highest.equal(scores.gather(1, expected))
