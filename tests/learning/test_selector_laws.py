@@ -477,11 +477,12 @@ def traced(function: Callable[[], object], at: int) -> int:
                 raise KeyboardInterrupt
         return trace
 
+    outer = sys.gettrace()  # that of coverage, perhaps
     sys.settrace(trace)
     try:
         function()
     finally:
-        sys.settrace(None)
+        sys.settrace(outer)
     return lines
 
 
