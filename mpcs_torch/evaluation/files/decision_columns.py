@@ -17,9 +17,11 @@ from mpcs_torch.evaluation.files.words import (
     MISSING,
     NO_DECISION,
     PREDICTED,
+    SIGNS,
     TRUE,
     plain,
     shorter_names,
+    signed_labels,
     split_words,
     stem,
 )
@@ -161,12 +163,18 @@ def decided(
     by_lower = {text.lower(): text for text in known}
     if len(by_lower) == len(known):  # yes is Yes, if no two labels differ so
         texts = {by_lower.get(text.lower(), text) for text in texts}
+    signs, called = signed_labels(known), signed_labels(texts)
+    is_recoded = texts.isdisjoint(known) and {*map(str.lower, texts)} <= {*SIGNS}
+    if signs and called and is_recoded:
+        texts = {*signs}  # true is 1
+    else:
+        called = ()
     classes = [
         name
         for name in sorted(texts | known, key=number_or_text)
         if name.lower() not in MISSING
     ]
-    roles = Roles("decisions", [decision], tuple(classes))
+    roles = Roles("decisions", [decision], tuple(classes), called=called)
     yield Reading(roles, strength, doubt, _problem_of(facts, names, texts, known))
 
 

@@ -13,13 +13,14 @@ from mpcs_torch.evaluation.files.facts import (
 )
 from mpcs_torch.evaluation.files.words import (
     DECISIONS,
+    IN_PAIRS,
     LABELS,
     NO_DECISION,
+    NO_LABEL,
     POSITIVE,
     PREDICTED,
     RIGHT_OR_WRONG,
     SCORED,
-    TRUE,
     TRUTH,
     has_prediction,
     is_index,
@@ -33,8 +34,6 @@ from mpcs_torch.evaluation.files.words import (
     target_or_not,
 )
 
-IN_PAIRS = TRUE | {"y"}
-"""Words that may stand beside the words of a score in the name of its labels: ``y_died`` beside ``p_died``."""
 MAX_UNNAMED = 10
 """The maximum number of columns without a telling name that are tried as labels."""
 MAX_FAMILIES = 10
@@ -142,6 +141,7 @@ def _by_value(facts: Facts, free: Sequence[str]) -> list[str]:
         for name in facts.by_kind(free, "text", "whole")
         if name not in predicted
         and not facts.names_rows(name)
+        and NO_LABEL.isdisjoint(split_words(name)[-1:])
         and SCORED.isdisjoint(split_words(name))
         and not _is_right_or_wrong(facts, name)
     ]

@@ -183,6 +183,10 @@ def _options_for(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
     code = "" if reading.broken is None else reading.broken.code
     if code == "label_gap":
         given = given._replace(missing="drop")
+        names = [name for name in (roles.scores[0], roles.label) if name is not None]
+        gaps = [{*filter(is_gap, facts.all_texts(name))} for name in names]
+        if set.intersection(*gaps):  # a word of labels and of predicted labels
+            yield from _mended(facts, reading)
     if code in ("", "label_gap"):
         yield from _asking(facts, given, roles)
     if code:

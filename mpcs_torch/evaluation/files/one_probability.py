@@ -10,9 +10,16 @@ from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
 from mpcs_torch.evaluation.files.facts import Facts, label_text, number_or_text
 from mpcs_torch.evaluation.files.label_columns import Labels
-from mpcs_torch.evaluation.files.roles import PROBABILITY, UNNAMED, Reading, Roles
+from mpcs_torch.evaluation.files.roles import (
+    PROBABILITY,
+    UNNAMED,
+    Reading,
+    Roles,
+    label_numbers,
+)
 from mpcs_torch.evaluation.files.score_sets import is_in_unit
 from mpcs_torch.evaluation.files.words import (
+    IN_PAIRS,
     LABELS,
     NO_PROBABILITY,
     POSITIVE,
@@ -37,7 +44,10 @@ def probabilities(
     if (known is None and label is None) or (known is not None and len(known) != 2):
         return
     is_binary = label is None or known is not None or len(facts.labels(label)) <= 2
-    for name in facts.by_kind(names, "number", "whole"):
+    thing = () if label is None else stem(label, IN_PAIRS)
+    own = [name for name in names if stem(name, PREDICTED) == thing != ()]
+    # Beside is_fraud and fraud_probability, the probability of another thing is a feature, or of other labels.
+    for name in facts.by_kind(own or names, "number", "whole"):
         # Such as a distance, or the confidence of the predicted label.
         if {*split_words(name)} & NO_PROBABILITY:
             continue
@@ -78,6 +88,8 @@ def of_one_class(
     doubt = doubt or above
     beside = paired_decision(name, decisions)
     shown = [0, 1] if beside is None else _shown_classes(facts, roles, beside)
+    if not shown and name in facts.options.score_columns:
+        shown, beside = [0, 1], None  # the decisions are those of another score
     if not shown:
         broken = Rule("unordered", column=name, decision=beside)
         yield Reading(roles, strength, broken=broken)
@@ -153,11 +165,11 @@ def _shown_classes(facts: Facts, roles: Roles, decision: str) -> list[int]:
     not order the predicted labels.
     """
     scores = facts.columns[roles.scores[0]].numbers
-    predicted = np.array(facts.columns[decision].labels)
+    class_number = label_numbers(roles)
+    predicted = np.array([*map(class_number, facts.columns[decision].labels)])
     is_known = ~np.isnan(scores)
-    first_class, last_class = roles.classes
-    first = scores[(predicted == first_class) & is_known]
-    last = scores[(predicted == last_class) & is_known]
+    first = scores[(predicted == 0) & is_known]
+    last = scores[(predicted == 1) & is_known]
     if not len(first) or not len(last):
         return [0, 1]
     possible = []

@@ -1,6 +1,7 @@
 """List every complete way to read a file: labels, classes, and scores or predicted labels."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -27,7 +28,15 @@ from mpcs_torch.evaluation.files.score_sets import (
     score_sets,
 )
 from mpcs_torch.evaluation.files.trial_readings import trial_readings
-from mpcs_torch.evaluation.files.words import DECISION, TRUE, is_label, split_words, stem
+from mpcs_torch.evaluation.files.words import (
+    DECISION,
+    IN_PAIRS,
+    PREDICTED,
+    TRUE,
+    is_label,
+    split_words,
+    stem,
+)
 from mpcs_torch.functional.inputs.decisions import highest_class
 
 MIN_BEST = 5
@@ -38,12 +47,18 @@ def find_readings(facts: Facts) -> list[Reading]:
     """Return all ways to read a file, also those that are doubted, or that fail a test on the first rows."""
     readings: list[Reading] = []
     if facts.of_trials:
-        candidates = label_candidates(facts) if facts.needs_labels else [Labels()]
-        for labels in candidates:
+        of_trials = label_candidates(facts) if facts.needs_labels else [Labels()]
+        for labels in of_trials:
             readings += trial_readings(facts, labels)
         return readings
-    for labels in label_candidates(facts):
-        for reading in _of_labels(facts, labels):
+    candidates = label_candidates(facts)
+    of_things = _by_thing(facts, candidates)
+    for labels in candidates:
+        of_others = set[str]()
+        if any(labels.column in columns for columns in of_things.values()):
+            others = [names for names in of_things.values() if labels.column not in names]
+            of_others.update(*others)
+        for reading in _of_labels(facts, labels, of_others):
             roles = reading.roles._replace(label=labels.column)
             labelled = reading._replace(roles=roles)
             if labels.truth:
@@ -51,6 +66,22 @@ def find_readings(facts: Facts) -> list[Reading]:
             else:
                 readings.append(_doubted(facts, labelled, labels))
     return [*readings, *_turned(facts, readings)]
+
+
+def _by_thing(
+    facts: Facts, candidates: Sequence[Labels]
+) -> dict[tuple[str, ...], set[str]]:
+    """Return the columns of each thing that has labels and predictions, such as ``reef_true`` and ``reef_prob``."""
+    predicted = defaultdict[tuple[str, ...], set[str]](set)
+    for name in facts.free:
+        if stem(name, PREDICTED) != stem(name):
+            predicted[stem(name, PREDICTED)].add(name)
+    of_things = dict[tuple[str, ...], set[str]]()
+    for labels in candidates:
+        thing = () if labels.column is None else stem(labels.column, IN_PAIRS)
+        if labels.column is not None and thing in predicted and thing:
+            of_things[thing] = predicted[thing] | {labels.column}
+    return of_things
 
 
 def _turned(facts: Facts, readings: Sequence[Reading]) -> list[Reading]:
@@ -100,10 +131,13 @@ def meaning(roles: Roles) -> tuple[Any, ...]:
     return roles.form, roles.label, tuple(roles.truth), scores
 
 
-def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
-    """Yield the readings with these labels."""
+def _of_labels(
+    facts: Facts, labels: Labels, of_others: Collection[str]
+) -> Iterator[Reading]:
+    """Yield the readings with these labels; the columns ``of_others`` have labels or predictions of other things."""
     options = facts.options
-    others = [name for name in facts.free if name not in labels.columns]
+    used = {*labels.columns, *of_others}
+    others = [name for name in facts.free if name not in used]
     is_written = facts.is_written and not options.score_columns
     if options.decision_column is not None or is_written:
         yield from decided(facts, labels, options.decision_column or DECISION, DECIDED)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mpcs_torch.errors import Rule, listed, shown, span
 from mpcs_torch.evaluation.files.facts import label_text
 from mpcs_torch.evaluation.files.tables import ReadColumns, to_text
+from mpcs_torch.evaluation.files.words import SIGNS, is_positive
 
 Form = Literal["columns", "lists", "positive", "decisions"]
 """The form of scores: a column per class, one column of lists, one column of one class, or predicted labels."""
@@ -93,10 +94,12 @@ class Reading(NamedTuple):
         return self.strength > UNNAMED and self.doubt is None and self.broken is None
 
 
-def label_numbers(roles: Roles) -> Callable[[Any], int | None]:
+def label_numbers(roles: Roles, *, has_signs: bool = True) -> Callable[[Any], int | None]:
     """Return a function that maps a label to the index of its class; None for a label that is no class.
 
-    If no two classes differ in case alone, the case of a label does not matter.
+    If no two classes differ in case alone, the case of a label does not matter. If classes are a negative and a
+    positive one, such as 0 and 1, other words for these, such as false and true, are the same, unless ``has_signs`` is
+    False.
     """
     # Labels may also be names of columns.
     columns = roles.scores if roles.form == "columns" else ()
@@ -105,6 +108,8 @@ def label_numbers(roles: Roles) -> Callable[[Any], int | None]:
         for names in (columns, roles.classes, roles.called)
         for number, name in enumerate(names)
     }
+    if has_signs and [*map(is_positive, roles.classes)] == [False, True]:
+        numbers = {**SIGNS, **numbers}
     lower = {name.lower(): number for name, number in numbers.items()}
     is_clear = len({name.lower() for name in roles.classes}) == len(roles.classes)
 

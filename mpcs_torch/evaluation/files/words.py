@@ -51,10 +51,14 @@ NO_PROBABILITY = _words(
 """Words in the names of columns whose numbers are not probabilities of a class."""
 NO_DECISION = _words("correct incorrect wrong error errors changed agree agreement")
 """Words in the names of columns that say something about predicted labels, such as whether they are right."""
+NO_LABEL = _words("fold split seed partition")
+"""Words with which the names of columns end that have no labels, unless another word says that they do."""
 TRUE = _words(
     "true actual gold gt ground truth observed expected reference label class target"
 )
 """Words that may stand beside a name such as ``genre`` in that of the labels, as in ``true_genre``."""
+IN_PAIRS = TRUE | _words("y is has was will")
+"""Words that may stand beside the words of a score in the name of its labels: ``y_died`` beside ``p_died``."""
 PREDICTED = _words(
     "predicted predict pred preds prediction predictions decision prob probs proba probability p score scores conf "
     "confidence logit logits llr output oof"
@@ -81,6 +85,13 @@ TRUTH = _words(
 POSITIVE_CLASS = _words("1 +1 positive pos yes y true t target")
 NEGATIVE_CLASS = _words("0 -1 negative neg no n false f nontarget non-target")
 """The labels whose probability a single score has (`POSITIVE_CLASS`), and the labels of the other class."""
+SIGNS = {
+    word: number
+    for number, words in enumerate((NEGATIVE_CLASS, POSITIVE_CLASS))
+    for word in words
+    if word.isalpha() or word in "01"
+}
+"""The index of the class that each of these words means where classes are a negative and a positive one, as 0 and 1."""
 TARGETS = _words(
     "1 +1 target tgt bonafide bona-fide genuine real live positive pos yes true t client mated same match"
 )

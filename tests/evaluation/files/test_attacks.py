@@ -333,7 +333,6 @@ def test_a_file_is_read_as_it_is_meant(name: str, tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
-    "labels in another form": ("y_true,y_pred\nTrue,1\nFalse,0\n", "disjoint", {}, [1.0]),
     "labels that differ in case": (
         "label,pred\nCat,cat\ncat,cat\nDog,Dog\n",
         "cases",

@@ -10,6 +10,24 @@ from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
 OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
+    "a word of labels and of predicted labels is a class before it is a gap": (
+        "true_label,pred_label\nfavor,favor\nnone,none\nagainst,none\nfavor,against\n",
+        ReadOptions(),
+        ["--classes against,favor,none", "--missing drop"],
+    ),
+    "labels of several things have the scores of their own": (
+        "fish_true,fish_prob,reef_true,reef_prob\n1,.8,0,.3\n0,.2,1,.7\n1,.6,0,.6\n",
+        ReadOptions(),
+        [
+            "--label-column fish_true",
+            "--label-column reef_true",
+        ],
+    ),
+    "a fold is no label": (
+        "fold,is_sick,model_pred\n" + "1,0,0\n2,1,1\n1,1,0\n2,0,0\n",
+        ReadOptions(),
+        ["--label-column is_sick"],
+    ),
     "a column without a name that numbers the rows is no model": (
         ",churned,lr_score,rf_score\n0,1,.7,.6\n1,0,.2,.6\n2,1,.8,.4\n3,0,.3,.1\n",
         ReadOptions(),

@@ -1,5 +1,6 @@
 """Files as people have them: an index, ids, decisions, other names of the labels, rounded probabilities."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -452,3 +453,42 @@ def test_of_two_columns_the_one_that_a_name_calls_true_has_the_labels(
     path = tmp_path / "p.csv"
     path.write_text("died,true_died,prob_died\nyes,no,.2\nno,yes,.7\nyes,no,.6\n")
     assert Predictions(path).roles.label == "true_died"
+
+
+@pytest.mark.parametrize(
+    ("labels", "decisions"),
+    [("01", ("False", "True")), (("no", "yes"), "01"), (("FALSE", "TRUE"), ("no", "yes"))],
+)
+def test_words_for_a_negative_and_a_positive_class_are_the_same(
+    labels: Sequence[str], decisions: Sequence[str], tmp_path: Path
+) -> None:
+    rows = [(0, 0, 0.2), (1, 1, 0.7), (0, 1, 0.4), (1, 1, 0.9)]
+    lines = [f"{labels[label]},{decisions[decision]}" for label, decision, _ in rows]
+    path = tmp_path / "p.csv"
+    path.write_text("\n".join(["y_true,y_pred", *lines]))
+    read = Predictions(path).rows()
+    assert read.target.tolist() == [0, 1, 0, 1]
+    assert read.scores.squeeze(1).tolist() == [0, 1, 1, 1]
+    scored = [f"{line},{score}" for line, (_, _, score) in zip(lines, rows, strict=True)]
+    path.write_text("\n".join(["y_true,y_pred,y_score", *scored]))
+    predictions = Predictions(path)
+    predictions.rows()
+    assert "'y_pred' is not the most probable class in 1 of 4 rows" in predictions.how()
+
+
+def test_a_score_that_is_asked_for_is_measured_whatever_the_decisions_are(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(
+        "y_true,prob_a,prob_b,predicted_label\n1,.4,.8,1\n0,.6,.2,0\n1,.7,.9,1\n0,.9,.3,0\n"
+    )
+    roles = Predictions(path, ReadOptions(score_columns=("prob_a",))).roles
+    assert (roles.form, roles.scores) == ("positive", ["prob_a"])
+
+
+def test_the_score_of_another_thing_is_none_of_the_labels(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("is_fraud,device_score,fraud_probability\n1,.4,.8\n0,.6,.2\n1,.7,.9\n")
+    roles = Predictions(path).roles
+    assert (roles.label, roles.scores) == ("is_fraud", ["fraud_probability"])
