@@ -17,6 +17,7 @@ from torchmetrics.classification import (
     MulticlassCohenKappa,
     MulticlassConfusionMatrix,
     MulticlassF1Score,
+    MulticlassFBetaScore,
     MulticlassMatthewsCorrCoef,
     MulticlassRecall,
 )
@@ -340,3 +341,11 @@ def test_frames_of_pandas_are_arrays() -> None:
     )
     with Refused("groups_by_column", "groups"):
         evaluate(PROBS, TARGET, groups=pd.DataFrame({"site": TARGET.numpy()}))  # type: ignore[arg-type]
+
+
+def test_two_metrics_of_one_class_keep_their_own_settings() -> None:
+    metrics = {beta: MulticlassFBetaScore(beta, num_classes=3) for beta in (0.5, 2.0)}
+    given = {"half": metrics[0.5], "two": metrics[2.0]}
+    result = evaluate(PROBS, TARGET, metrics=given, intervals=False)
+    for name, metric in given.items():
+        assert result.value(name) == pytest.approx(metric(PROBS, TARGET).item())

@@ -258,3 +258,16 @@ def test_a_floor_changes_the_means_by_the_share_that_it_lifts(seed: int) -> None
     for found in shares(TABLE_2["eps"], robust, geometric):
         for share, most, fewest in zip(found, lifted, lifted[1:], strict=False):
             assert fewest - 1e-9 <= share <= most + 1e-9
+
+
+def test_a_row_without_weight_changes_no_mean_even_if_its_power_is_infinite() -> None:
+    probs = torch.tensor([[0.5, 0.5], [0.0, 1.0]], dtype=torch.float64)
+    found = geometric_accuracy(
+        probs,
+        torch.tensor([0, 0]),
+        torch.tensor([1.0, 0.0]),
+        num_classes=2,
+        from_logits=False,
+        epsilon=0.0,
+    )
+    assert found.item() == pytest.approx(0.5)
