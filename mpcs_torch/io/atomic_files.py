@@ -101,7 +101,7 @@ def replace_files(writers: Mapping[Path, Write], *, flush: bool = True) -> None:
     try:
         for path, write in writers.items():
             target = output_path(path)
-            _delete_stale(target)
+            delete_stale(target)
             temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
             temporaries[target] = temporary
             with naming(path, temporary):
@@ -116,11 +116,11 @@ def replace_files(writers: Mapping[Path, Write], *, flush: bool = True) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _delete_stale(target: Path) -> None:
-    """Delete temporary files of writers of ``target`` that were killed long ago."""
+def delete_stale(target: Path, seconds: float = STALE_SECONDS) -> None:
+    """Delete temporary files of writers of ``target`` that were killed: all that are older than ``seconds``."""
     for temporary in target.parent.glob(f".{target.name.translate(GLOB)}.????????.tmp"):
         with suppress(OSError):
-            if time.time() - temporary.stat().st_mtime > STALE_SECONDS:
+            if time.time() - temporary.stat().st_mtime > seconds:
                 temporary.unlink()
 
 

@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from mpcs_torch.errors import ExistsError
-from mpcs_torch.io.atomic_files import flush_paths, locked, replace_text
+from mpcs_torch.io.atomic_files import (
+    delete_stale,
+    flush_paths,
+    locked,
+    replace_text,
+)
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import read_text
 from mpcs_torch.learning import CheckpointSelector
@@ -136,6 +141,9 @@ def run_in_folder(
 
 def _begin(run: TrainingRun, folder: Path, *, is_new: bool) -> None:
     """Clear ``folder`` for a new run; for a resumed run, remove the records of epochs after the saved state."""
+    # No other process writes these files now, so what a killed one left of them is of no use.
+    for name in (CONFIG, RECORDS, RESULT, SAVED):
+        delete_stale(folder / name, seconds=0)
     outdated: tuple[str, ...] = ()
     if is_new:
         # This comes first, because it raises if it cannot read the manifest.

@@ -94,6 +94,18 @@ def test_a_resumed_run_leaves_the_bytes_of_a_whole_run(
     assert FILE in contents(cut), "a run can be trained longer"
 
 
+def test_what_a_killed_run_left_half_written_is_deleted(tmp_path: Path) -> None:
+    """A report that another command writes meanwhile stays."""
+    run_in_folder(toy_config(), toy_data(), tmp_path)
+    before = contents(tmp_path)
+    report = tmp_path / ".report.html.0123abcd.tmp"
+    for name in (".resume.pt.f5fa3fc3.tmp", ".records.csv.00000000.tmp", report.name):
+        (tmp_path / name).touch()
+    run_in_folder(toy_config(), toy_data(), tmp_path, resume=True)
+    report.unlink()
+    assert contents(tmp_path) == before
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_request_to_end_stops_after_the_step(number: int, tmp_path: Path) -> None:
     config = toy_config(training={"batch_size": 10, "save_seconds": 3600})
