@@ -19,6 +19,7 @@ from mpcs_torch.evaluation.fixed_thresholds import (
 from mpcs_torch.evaluation.influence import RARELY, Influences, Units, interval
 from mpcs_torch.evaluation.ranks import influences_on_areas
 from mpcs_torch.evaluation.reasons import Reason
+from mpcs_torch.evaluation.rows import MIN_UNLIKELY
 from mpcs_torch.evaluation.scores import DetectorMetric, Scores, with_ends
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint
 from mpcs_torch.functional.comparison.means import Interval, Mean, error_mean, estimate_mean
@@ -67,8 +68,6 @@ RATE = (0.0, 1.0)
 MIN_ERRORS = 30
 """The number of errors below which a rate is marked. With 30 errors of independent trials, the true rate is within 30 %
 of the measured one with 90 % confidence (Doddington et al.: The NIST speaker recognition evaluation, 2000)."""
-MIN_UNLIKELY = 20
-"""The minimum number of trials that scores are unlikely to tell without any error."""
 FURTHER_BITS = -0.5 * log2(MIN_PROBABILITY)
 """The cost in Cllr of a trial whose true kind gets `MIN_PROBABILITY`: the interval allows for one such trial."""
 H_MEASURE = DetectorMetric("h_measure", "H-measure", HMeasure.direction, screen=None)

@@ -15,6 +15,10 @@ from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_sc
 from mpcs_torch.functional.inputs.soft_labels import annotator_shares, flatten_soft
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
+MIN_UNLIKELY = 20
+"""The minimum number of rows, or trials, that are seldom all right, or all wrong."""
+
+
 REPEATED = 2**17
 """The number of scores in each part that `Rows.repeated` yields."""
 

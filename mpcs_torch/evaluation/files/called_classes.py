@@ -28,7 +28,7 @@ def call_classes(
     is_unnamed = facts.class_names is None and (
         roles.form == "lists" or not facts.table.has_names
     )
-    number = label_numbers(roles, has_signs=False)
+    number = label_numbers(roles)
     others = [
         name for name in columns if is_unnamed or None in map(number, facts.labels(name))
     ]

@@ -20,6 +20,7 @@ from mpcs_torch.evaluation.files.words import (
     SIGNS,
     TRUE,
     plain,
+    predicted_thing,
     shorter_names,
     signed_labels,
     split_words,
@@ -66,7 +67,7 @@ def decision_columns(
         named = columns  # the labels are in the other file
     if not named and label is not None:
         # What the names of scores say beside words such as score: lr of lr_score.
-        of_scores = {stem(other, PREDICTED) for other in names if _is_of_score(other)}
+        of_scores = {*map(predicted_thing, names)}
         named = [name for name in columns if _is_scored(facts, name, label, of_scores)]
     found = [(name, DECIDED) for name in named]
     if label is None or len(facts.labels(label)) < 2:
@@ -96,10 +97,6 @@ def _may_be_equal(facts: Facts, name: str, label: str) -> bool:
     others = {text.lower() for text in facts.texts(label)}
     are_recoded = facts.kind(name) != facts.kind(label) and len(texts) == len(others) == 2
     return are_recoded or not texts.isdisjoint(others)
-
-
-def _is_of_score(name: str) -> bool:
-    return stem(name, PREDICTED) != stem(name)
 
 
 def _is_scored(

@@ -28,6 +28,7 @@ from mpcs_torch.evaluation.files.words import (
     is_predicted,
     named_as,
     plain,
+    predicted_thing,
     shorter_names,
     split_words,
     stem,
@@ -106,9 +107,7 @@ def _named(facts: Facts, free: Sequence[str]) -> list[str]:
 
 def _paired(facts: Facts, free: Sequence[str]) -> list[str]:
     """Return the columns whose name, as in ``died`` and ``prob_died``, stands in that of a score or a decision."""
-    predicted = {
-        stem(name, PREDICTED) for name in free if stem(name, PREDICTED) != stem(name)
-    } - {()}
+    predicted = {*map(predicted_thing, free)} - {()}
     columns = facts.by_kind(free, "text", "whole")
     columns = [
         name

@@ -165,7 +165,7 @@ def _shown_classes(facts: Facts, roles: Roles, decision: str) -> list[int]:
     not order the predicted labels.
     """
     scores = facts.columns[roles.scores[0]].numbers
-    class_number = label_numbers(roles)
+    class_number = label_numbers(roles, has_signs=True)
     predicted = np.array([*map(class_number, facts.columns[decision].labels)])
     is_known = ~np.isnan(scores)
     first = scores[(predicted == 0) & is_known]

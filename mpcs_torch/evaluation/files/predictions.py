@@ -35,7 +35,7 @@ from mpcs_torch.evaluation.files.tables import (
     to_text,
 )
 from mpcs_torch.evaluation.files.words import TRUE, split_words
-from mpcs_torch.evaluation.rows import checked_scores
+from mpcs_torch.evaluation.rows import MIN_UNLIKELY, checked_scores
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.functional.inputs.probabilities import MIN_PROBABILITY, unlabelled_samples
@@ -54,8 +54,6 @@ COLUMN_OPTIONS: Sequence[str] = (
     "cost_columns",
 )
 """The options that name columns of a file; the first may name one of the file of labels."""
-MIN_UNLIKELY = 20
-"""The minimum number of rows that are seldom all right, or all wrong."""
 MOST_UNSEEN = 0.1
 """The share of rows decided for classes without any label above which a note says so."""
 NO_LABEL = -100
@@ -412,7 +410,7 @@ class Predictions:
     def _compare(self, probs: Tensor, read: ReadColumns, beside: str) -> None:
         """Note in how many rows the predicted labels in the column ``beside`` are not the most probable classes."""
         codes = read.groups(beside, "")
-        class_number = label_numbers(self.roles)
+        class_number = label_numbers(self.roles, has_signs=True)
         numbers = [class_number(name) for name in codes.names]
         # A name that is no class, or is missing, is never the most probable class.
         of_names = [NO_LABEL if number is None else number for number in numbers]

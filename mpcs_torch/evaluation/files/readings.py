@@ -31,9 +31,9 @@ from mpcs_torch.evaluation.files.trial_readings import trial_readings
 from mpcs_torch.evaluation.files.words import (
     DECISION,
     IN_PAIRS,
-    PREDICTED,
     TRUE,
     is_label,
+    predicted_thing,
     split_words,
     stem,
 )
@@ -74,8 +74,7 @@ def _by_thing(
     """Return the columns of each thing that has labels and predictions, such as ``reef_true`` and ``reef_prob``."""
     predicted = defaultdict[tuple[str, ...], set[str]](set)
     for name in facts.free:
-        if stem(name, PREDICTED) != stem(name):
-            predicted[stem(name, PREDICTED)].add(name)
+        predicted[predicted_thing(name)].add(name)
     of_things = dict[tuple[str, ...], set[str]]()
     for labels in candidates:
         thing = () if labels.column is None else stem(labels.column, IN_PAIRS)

@@ -94,12 +94,11 @@ class Reading(NamedTuple):
         return self.strength > UNNAMED and self.doubt is None and self.broken is None
 
 
-def label_numbers(roles: Roles, *, has_signs: bool = True) -> Callable[[Any], int | None]:
+def label_numbers(roles: Roles, *, has_signs: bool = False) -> Callable[[Any], int | None]:
     """Return a function that maps a label to the index of its class; None for a label that is no class.
 
-    If no two classes differ in case alone, the case of a label does not matter. If classes are a negative and a
-    positive one, such as 0 and 1, other words for these, such as false and true, are the same, unless ``has_signs`` is
-    False.
+    If no two classes differ in case alone, the case of a label does not matter. With ``has_signs``, if classes are a
+    negative and a positive one, such as 0 and 1, other words for these, such as false and true, are the same.
     """
     # Labels may also be names of columns.
     columns = roles.scores if roles.form == "columns" else ()

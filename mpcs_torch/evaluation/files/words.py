@@ -196,6 +196,12 @@ def stem(name: str, words: frozenset[str] = frozenset()) -> tuple[str, ...]:
     )
 
 
+def predicted_thing(name: str) -> tuple[str, ...]:
+    """Return of what a column has predictions by its ``name``: ``died`` of ``p_died``; () if it says nothing."""
+    thing = stem(name, PREDICTED)
+    return () if thing == stem(name) else thing
+
+
 def is_positive(value: str) -> bool | None:
     """Return True for a label in `POSITIVE_CLASS`, False for one in `NEGATIVE_CLASS`, else None."""
     text = value.strip().lower()
