@@ -307,7 +307,7 @@ RULES: Mapping[str, str] = {
     "target_or_not": "must be target or non-target, but one is in {targets} and in {nontargets}",
     # Ways to read a file of predictions: these sentences are whole
     "several": "can be read in several ways",
-    "stacked": "seems to have several models below each other, by {column!r}: its labels repeat",
+    "stacked": "seems to have several models below each other, told apart by {columns!l}: its labels repeat",
     "no_labels": "has no column of labels that is known by its name or values (--label-column COLUMN names it, "
     "--labels FILE gives a file of labels)",
     "no_scores": "has no columns of scores or predicted labels that are known by their names (--score-columns or "
@@ -405,6 +405,8 @@ RULES: Mapping[str, str] = {
     "has_named_column": "has no column {name!r} of {option}; it has {columns!l}",
     # Values of their columns
     "missing_value": "is missing (--missing drop leaves such rows out)",
+    "missing_decision": "is missing (--missing drop leaves such rows out; a word such as unknown in its place counts "
+    "as an error)",
     "missing_score": "is missing",
     "of_columns": "{columns!l} {rule}",
     "other_scores": (

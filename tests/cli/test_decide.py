@@ -399,7 +399,7 @@ def test_rows_without_scores_are_left_out_and_stay_in_the_file(
     apply(rule, new, out, "--missing", "drop")
     printed = capsys.readouterr().out
     assert (
-        "1 row without a label, score, cluster, unit, weight or cost left out: values are those of the others."
+        "1 row without a label, prediction, cluster, unit, weight or cost left out: values are those of the others."
         in printed
     )
     assert "2 decisions, 0 of them referrals" in printed

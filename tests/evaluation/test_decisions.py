@@ -248,7 +248,7 @@ def test_predicted_labels_have_the_metrics_of_decisions_and_are_compared_with_sc
     both = score_models(open_models(paths, ReadOptions(), concern), concern)
     assert both.value("accuracy", model="B") == 1
     assert both.comparisons[0].better == "B"
-    assert both.read[1].endswith("cat, dog; their most probable classes")
+    assert both.read[1].endswith("cat, dog; compared by their most probable classes")
 
 
 def test_the_command_scores_and_reports_decisions(

@@ -124,7 +124,13 @@ def _by_value(facts: Facts, free: Sequence[str]) -> list[str]:
     The labels of trials are words for targets and non-targets or, without such a column, any two words.
     """
     if facts.of_trials:
-        columns = [name for name in free if not is_predicted(name) and not is_index(name)]
+        columns = [
+            name
+            for name in free
+            if not is_predicted(name)
+            and not is_index(name)
+            and not _is_right_or_wrong(facts, name)
+        ]
         texts = facts.by_kind(columns, "text")
         return [name for name in columns if _has_targets(facts, name)] or [
             name for name in texts if has_two_words(facts, name)
@@ -177,7 +183,9 @@ def has_two_words(facts: Facts, name: str) -> bool:
     """Return whether a column has two different words or digits, as labels may be, in more than two rows."""
     texts = facts.texts(name)
     are_words = all(
-        text.isalpha() or (len(text) == 1 and text.isdecimal()) for text in texts
+        (text[:1].isalpha() and not any(map(str.isdigit, text)))
+        or (len(text) == 1 and text.isdecimal())
+        for text in texts
     )
     return are_words and len(texts) == 2 < len(facts.columns[name].values)
 

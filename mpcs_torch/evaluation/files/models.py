@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, combinations, product
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from mpcs_torch.evaluation.files.tables import (
 )
 
 MAX_NAMES = 1000
-"""The maximum number of different values of a column that may tell models."""
+"""The maximum number of different values of a column, or of two together, that may tell models."""
 
 
 def side_by_side(readings: Sequence[Roles]) -> list[str]:
@@ -60,7 +61,7 @@ def split_models(table: FileTable, options: ReadOptions) -> dict[str, Source]:
 
     Side by side, the columns of a model have its name as words of theirs, and columns without any such name are common
     to all models. A model that is called as a column has this column alone. Below each other, a column of texts names
-    the model of each row.
+    the model of each row, or two columns together.
 
     Raises:
         PredictionsError: If neither is so.
@@ -73,8 +74,8 @@ def split_models(table: FileTable, options: ReadOptions) -> dict[str, Source]:
         name: [model for model in models if _has_words(name, model)] for name in table.names
     }
     if not {*models} <= {*chain(*owners.values())}:
-        column = _column_of(table, models)
-        return {model: (_rows_of(table, column, model), alone) for model in models}
+        columns = _columns_of(table, models)
+        return {model: (_rows_of(table, columns, model), alone) for model in models}
     # Of model and model_2, the column model_2_score is that of the longer name.
     owner = {name: max(named, key=len, default="") for name, named in owners.items()}
     split = dict[str, Source]()
@@ -94,37 +95,47 @@ def _of_column(table: FileTable, own: Sequence[str], options: ReadOptions) -> Re
     return options._replace(decision_column=own[0])
 
 
-def _column_of(table: FileTable, models: Sequence[str]) -> str:
-    """Return the column whose values name all ``models``."""
+def joined_name(texts: Sequence[str]) -> str:
+    """Return the name of a model whose rows have ``texts`` in the columns that tell the models."""
+    return " ".join(texts)
+
+
+def _columns_of(table: FileTable, models: Sequence[str]) -> tuple[str, ...]:
+    """Return the column whose values name all ``models``, or two columns whose values, joined, do so."""
     values = table.peek()
+    texts = dict[str, set[str]]()
     for name in table.names:
         if any(isinstance(value, list) for value in values[name]):
             continue
-        try:
-            texts = distinct_texts(table, name, MAX_NAMES)
-        except PredictionsError:  # it has too many different values
+        with suppress(PredictionsError):  # it has too many different values
+            texts[name] = {*map(label_text, distinct_texts(table, name, MAX_NAMES))}
+            if {*models} <= texts[name]:
+                return (name,)
+    for name, further in combinations(texts, 2):
+        if len(texts[name]) * len(texts[further]) > MAX_NAMES:
             continue
-        if {*models} <= {label_text(text) for text in texts}:
-            return name
+        names = {joined_name(both) for both in product(texts[name], texts[further])}
+        if {*models} <= names:
+            return name, further
     raise PredictionsError(
         table.path, Rule("words_or_values", models=models, columns=table.names_in_file)
     )
 
 
-def _rows_of(table: FileTable, column: str, model: str) -> FileTable:
-    """Return ``table`` with only the rows that have ``model`` in ``column``, which is left out."""
+def _rows_of(table: FileTable, columns: Sequence[str], model: str) -> FileTable:
+    """Return ``table`` with only the rows that have ``model`` in ``columns``, which are left out."""
 
     def load(
         wanted: Sequence[str], numbers: Collection[str], _: int | None
     ) -> dict[str, Column]:
-        columns = table.load([*wanted, column], numbers, None)
-        models = columns.pop(column).to_pylist()
-        kept = np.array([label_text(value) == model for value in models])
-        return ReadColumns(table.path, columns).where(kept).columns
+        loaded = table.load([*wanted, *columns], numbers, None)
+        texts = [map(label_text, loaded.pop(name).to_pylist()) for name in columns]
+        kept = np.array([joined_name(row) == model for row in zip(*texts, strict=True)])
+        return ReadColumns(table.path, loaded).where(kept).columns
 
     return replace(
         table,
-        names=[name for name in table.names if name != column],
+        names=[name for name in table.names if name not in columns],
         load=load,
         load_types=None,
     )

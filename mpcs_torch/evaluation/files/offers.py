@@ -9,6 +9,7 @@ from mpcs_torch.errors import InvalidValueError, Rule, printable
 from mpcs_torch.evaluation.files.called_classes import MAX_ORDERED
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text
 from mpcs_torch.evaluation.files.models import side_by_side
+from mpcs_torch.evaluation.files.one_probability import shown_classes
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings, meaning
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
@@ -92,8 +93,8 @@ def offered(
     if measure is None or len(facts.table.names) > MAX_WIDTH:
         return [], 0
     found = dict[str, tuple[Reading, Offer]]()
-    alike = [] if facts.of_trials else _alike(ranked, chosen)
-    models = _models(ranked, alike) if alike else []
+    alike = [] if facts.of_trials else _alike(facts, ranked, chosen)
+    models = _models(facts, ranked, alike) if alike else []
     if not chosen and not models:
         models = [one.roles.scores[0] for one in alike]
     if len(models) > 1:
@@ -118,7 +119,9 @@ def offered(
     return [*found.values()][:MAX_OFFERS], 0
 
 
-def _alike(ranked: Sequence[Reading], chosen: Sequence[Reading]) -> list[Reading]:
+def _alike(
+    facts: Facts, ranked: Sequence[Reading], chosen: Sequence[Reading]
+) -> list[Reading]:
     """Return readings of the same labels that may be those of models: the clear ones, or those by value alone."""
     of_doubt = dict[str, list[Reading]]()
     for one in ranked:
@@ -126,10 +129,21 @@ def _alike(ranked: Sequence[Reading], chosen: Sequence[Reading]) -> list[Reading
             of_doubt.setdefault(one.doubt.code, []).append(one)
     by_value = of_doubt.get("not_labels") or of_doubt.get("not_decisions") or []
     alike = [*chosen] or by_value
-    return [one for one in alike if one.roles.label == alike[0].roles.label]
+    alike = [one for one in alike if one.roles.label == alike[0].roles.label]
+    return [one for one in alike if not _is_of_score(facts, one, alike)]
 
 
-def _models(ranked: Sequence[Reading], alike: Sequence[Reading]) -> list[str]:
+def _is_of_score(facts: Facts, one: Reading, others: Sequence[Reading]) -> bool:
+    """Return whether a reading has the decisions of a score, which orders them, in one of the ``others``."""
+    roles = one.roles
+    return roles.form == "decisions" and any(
+        len(shown_classes(facts, other.roles, roles.scores[0])) == 1
+        for other in others
+        if other.roles.form == "positive"
+    )
+
+
+def _models(facts: Facts, ranked: Sequence[Reading], alike: Sequence[Reading]) -> list[str]:
     """Return the names of models side by side; also of those that only decide, as trees do with 0 and 1."""
     roles = [one.roles for one in alike]
     models = {*side_by_side(roles)}
@@ -137,7 +151,8 @@ def _models(ranked: Sequence[Reading], alike: Sequence[Reading]) -> list[str]:
         ranked = []
     for one in ranked:
         is_decided = one.roles.form == "decisions" and one.broken is None
-        is_further = is_decided and one.roles.label == roles[0].label
+        is_same = one.roles.label == roles[0].label
+        is_further = is_decided and is_same and not _is_of_score(facts, one, alike)
         # A column of another thing has not the words that the names of all models share.
         if is_further and models < {*side_by_side([*roles, one.roles])}:
             roles.append(one.roles)
@@ -151,7 +166,7 @@ def tried(facts: Facts, options: ReadOptions, measure: Measure | None) -> list[O
     try:
         measured = measure(facts, options)
     except UnclearFileError as error:
-        ways = unstacked(error.rule, options) if error.code == "stacked" else []
+        ways = unstacked(facts, error.rule, options) if error.code == "stacked" else []
         return [offer for way in ways for offer in tried(facts, way, measure)]
     except PredictionsError as error:
         if error.value is None and options.missing == "error":
@@ -160,10 +175,17 @@ def tried(facts: Facts, options: ReadOptions, measure: Measure | None) -> list[O
     return [Offer(options, options.words_beyond(facts.options), measured)]
 
 
-def unstacked(stacked: Rule | InvalidValueError, options: ReadOptions) -> list[ReadOptions]:
-    """Return options for a file whose rows repeat by a column: it has models or, if no name says so, groups."""
-    column = stacked.fields["column"]
+def unstacked(
+    facts: Facts, stacked: Rule | InvalidValueError, options: ReadOptions
+) -> list[ReadOptions]:
+    """Return options for a file whose rows repeat by columns: it has models or, if no name says so, groups.
+
+    Those of detectors are always groups.
+    """
+    columns = stacked.fields["columns"]
     ways: list[ReadOptions] = []
+    if facts.of_trials:
+        return [options._replace(by=(*options.by, *columns))]
     if not options.models:
         ids = stacked.fields["ids"]
         ways.append(
@@ -172,8 +194,8 @@ def unstacked(stacked: Rule | InvalidValueError, options: ReadOptions) -> list[R
                 id_column=ids[0] if ids else options.id_column,
             )
         )
-    if options.models or plain(column) not in MODELS:
-        ways.append(options._replace(by=(*options.by, column)))
+    if len(columns) == 1 and (options.models or plain(columns[0]) not in MODELS):
+        ways.append(options._replace(by=(*options.by, *columns)))
     return ways
 
 

@@ -24,6 +24,7 @@ from mpcs_torch.evaluation.files.words import (
     NO_PROBABILITY,
     POSITIVE,
     PREDICTED,
+    SCORED,
     TRUE,
     is_positive,
     plain,
@@ -87,7 +88,7 @@ def of_one_class(
         strength = UNNAMED  # its name says nothing about the class
     doubt = doubt or above
     beside = paired_decision(name, decisions)
-    shown = [0, 1] if beside is None else _shown_classes(facts, roles, beside)
+    shown = [0, 1] if beside is None else shown_classes(facts, roles, beside)
     if not shown and name in facts.options.score_columns:
         shown, beside = [0, 1], None  # the decisions are those of another score
     if not shown:
@@ -126,9 +127,16 @@ def name_strength(facts: Facts, labels: Labels, name: str) -> int:
         and stem(name, PREDICTED) == stem(label, TRUE) != ()
     )
     classes = facts.class_names or ([] if label is None else [*facts.texts(label)])
-    is_worded = facts.kind(name) == "number" and bool(words & POSITIVE)
+    has_fractions = facts.kind(name) == "number"
+    is_worded = is_saturated(facts, name) or (has_fractions and bool(words & POSITIVE))
     is_usual = plain(name) in usual or of_label or bool(facts.named_class(name, classes))
     return PROBABILITY if is_usual or is_worded else UNNAMED
+
+
+def is_saturated(facts: Facts, name: str) -> bool:
+    """Return whether a column is called one of scores and has 0 and 1 alone, as some trees predict."""
+    is_scored = not SCORED.isdisjoint(split_words(name))
+    return is_scored and facts.kind(name) == "whole" and is_in_unit(facts, name)
 
 
 def _is_in_range(facts: Facts, name: str) -> bool:
@@ -158,7 +166,7 @@ def _above_half(facts: Facts, roles: Roles, label: str | None) -> Rule | None:
     return Rule("above_half", column=roles.scores[0]) if is_high else None
 
 
-def _shown_classes(facts: Facts, roles: Roles, decision: str) -> list[int]:
+def shown_classes(facts: Facts, roles: Roles, decision: str) -> list[int]:
     """Return the classes whose probability a score may be: high where ``decision`` predicts the class, low elsewhere.
 
     Predicted labels that are alike, or no classes, show nothing: both are possible. None is possible if the score does

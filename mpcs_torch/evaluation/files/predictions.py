@@ -242,7 +242,7 @@ class Predictions:
         if not self.table.has_names and form != "lists":
             words.append("the file has no names: by place")
         if self.decides and form != "decisions":
-            words.append("their most probable classes")
+            words.append("compared by their most probable classes")
         if self._beside:
             words.append(self._beside)
         return f"{self.path.name}{dialect}: {'; '.join(words)}"
@@ -344,7 +344,7 @@ class Predictions:
         dropped = int((~kept).sum())
         if dropped:
             rows = "1 row" if dropped == 1 else f"{dropped} rows"
-            without = f"{rows} without a label, score, cluster, unit, weight or cost"
+            without = f"{rows} without a label, prediction, cluster, unit, weight or cost"
             self.notes.append(f"{without} left out: values are those of the others.")
         if beside is not None:
             self._compare(probs, read, beside)

@@ -183,7 +183,8 @@ class PredictionsError(MpcsError, ValueError):
             place.append(f"column {shown(str(self.column).removeprefix('column '))}")
         found = "" if self.value is ... else f", but is {value_in_words(self.value)}"
         if self.value is None:
-            found = f", but {Rule('missing_value')}"
+            code = "missing_decision" if self.code == "decision_of" else "missing_value"
+            found = f", but {Rule(code)}"
         return printable(f"{', '.join(place)}: {self.rule}{found}")
 
 

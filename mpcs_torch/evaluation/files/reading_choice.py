@@ -69,9 +69,9 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
             raise error
         chosen = named
     roles = chosen[0].roles
+    refuse_stacked(facts, roles, measure)
     if facts.of_trials:
         return roles
-    refuse_stacked(facts, roles, measure)
     used = {*roles.scores, *roles.truth, roles.label}
     unused = [name for name in facts.free if name not in used]
     remarks = [

@@ -12,7 +12,11 @@ from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.decision_columns import CLASS, decided, decision_columns
 from mpcs_torch.evaluation.files.facts import Facts
 from mpcs_torch.evaluation.files.label_columns import Labels, label_candidates, split_truth
-from mpcs_torch.evaluation.files.one_probability import of_one_class, probabilities
+from mpcs_torch.evaluation.files.one_probability import (
+    is_saturated,
+    of_one_class,
+    probabilities,
+)
 from mpcs_torch.evaluation.files.roles import (
     CLASS_SCORES,
     DECIDED,
@@ -164,12 +168,13 @@ def _of_labels(
         for roles, _, _, broken in sets:
             if broken is None or broken.code != "sums" or _covers(facts, roles, labels):
                 used.update(roles.scores)
-        # Whole numbers beside predicted labels are features.
-        kinds = ("number",) if named else ("number", "whole")
+        # Whole numbers beside predicted labels are features, unless a name says that they are probabilities.
         single = [
             name
-            for name in facts.by_kind(others, *kinds)
-            if name not in used and not facts.is_counter(name)
+            for name in facts.by_kind(others, "number", "whole")
+            if name not in used
+            and not facts.is_counter(name)
+            and (not named or facts.kind(name) == "number" or is_saturated(facts, name))
         ]
         yield from probabilities(facts, labels, single, named)
     for name, strength in decisions:

@@ -16,6 +16,7 @@ from mpcs_torch.evaluation.files.words import (
     LABELS,
     POSITIVE,
     is_index,
+    is_person,
     named_as,
     plain,
     target_or_not,
@@ -64,13 +65,17 @@ def _scores(facts: Facts, labels: Labels) -> list[tuple[str, int]]:
         name
         for name in numbers
         if not is_index(name)
+        and not is_person(name)
         and plain(name) not in other
         and not facts.is_counted(name)
         and not facts.is_counter(name)
     ]
     # A column that only its name calls scores: reading its rows says what is wrong with its values.
     worded = [name for name in named_as(names, POSITIVE) if name not in decided]
-    return _unnamed(numbers or worded)
+    # Whole numbers are more often counts or places than scores.
+    fractions = facts.by_kind(numbers, "number")
+    whole = facts.by_kind(numbers, "whole")
+    return _unnamed([*fractions, *whole] or worded)
 
 
 def _unnamed(names: Sequence[str]) -> list[tuple[str, int]]:

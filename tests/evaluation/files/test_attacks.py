@@ -456,7 +456,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         "y,lr_prob,rf_prob,dt_prob,sex\n1,.9,.8,0,1\n0,.2,.3,0,1\n1,.4,.6,0,0\n0,.1,.7,1,1\n",
         "several",
         {},
-        [0.75, 0.75, 0.25, 0.75, 0.75],
+        [0.75, 0.75, 0.25, 0.75, 0.75, 0.25],
     ),
     "two families of numbers": (
         "target,y1,y2,o1,o2\n1,0.2,0.8,0.5,0.5\n",
@@ -557,6 +557,34 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         "several",
         {},
         [1.0, 0.5, 1.0, 0.5],
+    ),
+    "models below each other, told apart by two columns, and folds": (
+        "id,fold,y,p,net,size\n"
+        + "".join(
+            f"{row},{row % 2},{int(row > 1)},{score},{model}\n"
+            for model, scores in (
+                ("cnn,s", (0.1, 0.2, 0.8, 0.9)),
+                ("cnn,m", (0.6, 0.2, 0.8, 0.9)),
+                ("rnn,s", (0.6, 0.7, 0.3, 0.9)),
+            )
+            for row, score in enumerate(scores)
+        ),
+        "stacked",
+        {},
+        [1.0, 0.75, 0.25, 1.0],
+    ),
+    "a model whose probabilities are all 0 or 1": (
+        "y,tree_pred,tree_proba,lr_pred,lr_proba\n1,1,1,1,.9\n0,1,1,0,.2\n1,1,1,0,.4\n0,0,0,0,.3\n",
+        "several",
+        {},
+        [0.75, 0.75, 0.75, 0.75, 0.75, 0.75],
+    ),
+    "a model, its own decisions, and a score": (
+        "fraud_label,predicted_label,predicted_proba,composite_risk_score\n"
+        "1,1,.9,.7\n0,1,.6,.2\n1,0,.4,.6\n0,0,.1,.3\n",
+        "not_labels",
+        {},
+        [0.5, 0.5],
     ),
     "three models side by side": (
         "y,lr_prob,rf_prob,svm_prob\n1,.9,.2,.6\n0,.3,.4,.8\n1,.8,.9,.1\n",
@@ -745,7 +773,7 @@ def test_rows_that_are_left_out_are_counted(tmp_path: Path) -> None:
     predictions = Predictions(tmp_path / "p.csv", ReadOptions(missing="drop"))
     assert len(predictions.rows().scores) == 1
     assert predictions.notes == [
-        "1 row without a label, score, cluster, unit, weight or cost left out: values are those of the others."
+        "1 row without a label, prediction, cluster, unit, weight or cost left out: values are those of the others."
     ]
 
 

@@ -157,7 +157,7 @@ def test_rows_that_are_left_out_have_no_scores(tmp_path: Path) -> None:
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[1:] == ["1.0,2.0,3.0,4.0,a", ",,,,b", "4.0,3.0,2.0,1.0,c"]
     assert scores.notes == [
-        "1 row without a label, score, cluster, unit, weight or cost left out: values are those of the others."
+        "1 row without a label, prediction, cluster, unit, weight or cost left out: values are those of the others."
     ]
 
 

@@ -510,6 +510,21 @@ UNCLEAR: dict[str, tuple[str, str, list[str]]] = {
         "not_labels",
         ["--label-column ill"],
     ),
+    "whether a prediction is right, and labels in other words": (
+        "score,correct,diagnosis\n.1,True,GON-\n.9,False,GON+\n.3,True,GON-\n",
+        "which_target",
+        ["--target-label GON+", "--target-label GON-"],
+    ),
+    "a place before a confidence": (
+        "position,confidence,label\n37,.1,0\n12,.9,1\n8,.3,0\n",
+        "not_scores",
+        ["--score-columns confidence", "--score-columns position"],
+    ),
+    "systems below each other": (
+        "id,system,score,label\na,one,.1,0\nb,one,.9,1\na,two,.3,0\nb,two,.4,1\n",
+        "stacked",
+        ["--by system"],
+    ),
     "features": (
         "V1,V2,V3,Class\n-1.2,.1,2.7,0\n-.9,1.4,1.7,1\n",
         "no_trial_scores",

@@ -225,7 +225,7 @@ def test_rows_with_gaps_may_be_left_out(tmp_path: Path) -> None:
     found = scored(path, missing="drop", cluster="who")
     assert (found.rows, found.values["accuracy"]) == (2, 1)
     assert found.file_notes == [
-        "3 rows without a label, score, cluster, unit, weight or cost left out: values are those of the others."
+        "3 rows without a label, prediction, cluster, unit, weight or cost left out: values are those of the others."
     ]
 
 
