@@ -127,6 +127,36 @@ def read_by_all(generator: torch.Generator) -> Result:
     )
 
 
+def read_by_three(generator: torch.Generator) -> Result:
+    """Draw 200 rows, each labelled by the same three annotators: pairs (row, annotator) are crossed clusters."""
+    row = torch.arange(200).repeat_interleave(3)
+    annotator = torch.arange(3).repeat(200)
+    of_row = torch.randn(200, generator=generator)
+    of_annotator = torch.randn(3, generator=generator)
+    agrees = (1 + of_row[row] + of_annotator[annotator]).sigmoid()
+    decided = torch.zeros(600, dtype=torch.int64)
+    target = (torch.rand(600, generator=generator) >= agrees).long()
+    clusters = {"row": row.tolist(), "annotator": annotator.tolist()}
+    return evaluate(decided, target, clusters=clusters, metrics=["accuracy"], class_names=2)
+
+
+def of_patients(patients: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw one to four scans of each patient; 3 % of the patients have the rare class, which raises their scores."""
+    is_ill = torch.rand(patients, generator=generator) < 0.03
+    scans = torch.randint(1, 5, (patients,), generator=generator)
+    patient = torch.arange(patients).repeat_interleave(scans)
+    of_patient = 2 * is_ill + torch.randn(patients, generator=generator)
+    scores = of_patient[patient] + torch.randn(len(patient), generator=generator)
+    positive = scores.double().sigmoid()
+    return torch.stack([1 - positive, positive], dim=1), is_ill[patient].long(), patient
+
+
+def rare_class(generator: torch.Generator) -> Result:
+    """Draw 1200 patients, and measure the area under the ROC of a rare class."""
+    probs, target, patient = of_patients(1200, generator)
+    return evaluate(probs, target, clusters=patient, metrics=["auroc"])
+
+
 def statistics(generator: torch.Generator) -> Result:
     """Draw 500 rows, and measure what is not smooth in them."""
     target = torch.randint(2, (500,), generator=generator)
@@ -286,6 +316,21 @@ def designs() -> Iterator[Design]:
         Promise("cross_entropy", softplus(-wide).mean().item(), "55 to 89"),
     ]
     yield Design("60 patients crossed with 15 readers", read_by_all, both)
+    agreed = (
+        1 + 2**0.5 * torch.randn(10**6, generator=torch.Generator().manual_seed(2)).double()
+    )
+    yield Design(
+        "the same 3 annotators label 200 rows, as crossed clusters",
+        read_by_three,
+        [Promise("accuracy", agreed.sigmoid().mean().item(), "55")],
+    )
+    probs, target, _ = of_patients(10**6, torch.Generator().manual_seed(3))
+    area = evaluate(probs, target, metrics=["auroc"], intervals=False).value("auroc")
+    yield Design(
+        "a rare class in 1 200 patients",
+        rare_class,
+        [Promise("auroc", area, "wide: 0.745 to 0.938")],
+    )
     names = ("sensitivity at 95 % specificity", "median", "maximum")
     yield Design(
         "what is not smooth, 500 rows",

@@ -9,6 +9,7 @@ from statistics import median
 import torch
 from torch import Tensor
 
+from benchmarks.attacked_promises import of_patients
 from benchmarks.coverage import DESIGNS, RELEASED, Design, Sample, classes
 from mpcs_torch import evaluate
 from mpcs_torch.cli.console import counting_bar
@@ -27,10 +28,21 @@ METRICS = [
     "brier_score",
     "cross_entropy",
 ]
+
+
+def with_rare_class(patients: int, generator: torch.Generator) -> Sample:
+    """Draw the scans of patients, of whom 3 % have the rare class, and the scores of two models."""
+    probs, target, patient = of_patients(patients, generator)
+    noise = torch.randn(len(target), 1, generator=generator) * torch.tensor([0.0, 1.0])
+    others = probs.logit() + noise
+    return Sample({"A": probs, "B": others.softmax(dim=1)}, target, patient)
+
+
 NAMES = ["4 classes, 300 rows", "10 classes, 1000 rows", "50 clusters of 50"]
 COMPARED = {
     **{name: DESIGNS[name] for name in NAMES},
     "377 patients of 4 rows": Design(classes(4, 2, size=4, shared=0.5), 1508, RELEASED),
+    "1200 patients, 3 % of them positive": Design(with_rare_class, 1200),
 }
 
 

@@ -12,6 +12,9 @@ from mpcs_torch.evaluation.reasons import NO_VALUE
 from mpcs_torch.evaluation.unit_sums import places_by_code
 from mpcs_torch.functional.quality.roc_area import RankedGroup, RankedRows, RocArea, Shares
 
+MIN_KNOWN = 30
+"""The number of units of a class from which these show how much two models differ in how they rank the class."""
+
 
 class RankedUnits(NamedTuple):
     """The rows of a group that a measure of ranks keeps, and their units."""
@@ -111,6 +114,7 @@ def influences_on_areas(
     of_units = torch.zeros(number, dtype=torch.float64)
     values = list[float]()
     sizes_of_kinds = list[Tensor]()
+    are_few = list[bool]()
     limits_of_kinds = list[tuple[Tensor, Tensor]]()
     for area in areas:
         compared = area.misranked()
@@ -119,18 +123,20 @@ def influences_on_areas(
             share = kind.weights / kind.weights.sum() / len(areas)
             of_units += by_unit(share * (kind.mean - kind.shares), kind.places)
         kinds = compared if len(areas) == 1 else compared[:1]
-        sizes_of_kinds += [
-            of_all.usual(by_unit(kind.weights, kind.places)) for kind in kinds
-        ]
+        by_kind = [by_unit(kind.weights, kind.places) for kind in kinds]
+        sizes_of_kinds += [of_all.usual(of_kind) for of_kind in by_kind]
+        are_few += [int(of_kind.count_nonzero()) < MIN_KNOWN for of_kind in by_kind]
         of_group, of_others = [_limits(kind) / len(areas) for kind in compared]
         limits_of_kinds.append((of_group, of_others))
     of_rows = _limits_of_rows(limits_of_kinds)
+    # Right is the best rank, and wrong the worst. Only of a few units may all agree by chance.
+    usual_error = of_rows.flip(1) * torch.tensor(are_few).unsqueeze(1)
     return Influences(
         sum(values) / len(areas),
         of_units,
         of_all,
         of_rows=of_rows,
-        usual_error=of_rows.flip(1),  # right is the best rank, and wrong the worst
+        usual_error=usual_error,
         class_sizes=torch.stack(sizes_of_kinds),
         limits=limits,
         further_share=RARELY,
