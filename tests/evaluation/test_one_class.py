@@ -18,6 +18,8 @@ from torch import Tensor
 from torchmetrics.classification import BinaryAUROC
 
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate, evaluate_detectors
+from mpcs_torch.concern import ConcernError
+from mpcs_torch.evaluation import RequirementError
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.functional import clopper_pearson
@@ -39,7 +41,6 @@ PROBS, OTHER = (
     for skill in (1, 2)
 )
 SITES = np.array(["north", "south", "south"] * 133 + ["north"])
-WEIGHTS = torch.rand(400, generator=GENERATOR, dtype=torch.float64)
 OF_ROWS: dict[str, Any] = {
     "quadratic_weighted_kappa": lambda p, y: cohen_kappa_score(
         y, p.argmax(1), weights="quadratic"
@@ -49,6 +50,7 @@ OF_ROWS: dict[str, Any] = {
     "recall[referable]": lambda p, y: recall_score(y >= 2, p.argmax(1) >= 2),
     "specificity[referable]": lambda p, y: recall_score(y < 2, p.argmax(1) < 2),
     "precision[severe]": lambda p, y: precision_score(y == 3, p.argmax(1) == 3),
+    "precision[referable]": lambda p, y: precision_score(y >= 2, p.argmax(1) >= 2),
     "auroc[severe]": lambda p, y: roc_auc_score(y == 3, p[:, 3]),
     "auroc[referable]": lambda p, y: roc_auc_score(y >= 2, p[:, 2:].sum(1)),
 }
@@ -66,54 +68,88 @@ def measured(**arguments: Any) -> Result[Any]:
 
 def test_values_are_those_of_scikit_learn_by_group_too_and_models_are_compared() -> None:
     found = measured(groups={"site": SITES})
+    of_default = measured(groups={"site": SITES}, metrics=None)
+    places = {None: np.full(400, True)}
+    places |= {("site", site): site == SITES for site in ("north", "south")}
     for name, value in OF_ROWS.items():
         for model, probs in (("A", PROBS.numpy()), ("B", OTHER.numpy())):
-            assert found.value(name, model) == pytest.approx(
-                value(probs, TARGET.numpy())
-            ), name
-            for site in ("north", "south"):
-                rows = site == SITES
-                of_site = found.find(name, model, ("site", site))
-                assert of_site[0] == pytest.approx(
-                    value(probs[rows], TARGET.numpy()[rows])
-                ), name
-                assert of_site[1][0] < of_site[0] < of_site[1][1]
-    assert {row.measure: row.better for row in found.comparisons} | {
-        "auroc[severe]": "B"
-    } == {
-        name if name == "balanced_accuracy" else name.replace("_", " "): "B"
-        for name in OF_ROWS
-    }
+            for group, rows in places.items():
+                of_group = found.find(name, model, group)
+                expected = value(probs[rows], TARGET.numpy()[rows])
+                assert of_group[0] == pytest.approx(expected), name
+                assert of_group[1][0] < of_group[0] < of_group[1][1]
+                is_rate = "auroc" not in name and name.endswith("[referable]")
+                if is_rate:  # which is measured even if it is not named
+                    assert of_default.find(name, model, group)[:2] == of_group[:2]
+    better = {row.by.metric: row.better for row in found.comparisons}
+    assert better == dict.fromkeys(OF_ROWS, "B")
     named = measured(metrics=["sensitivity[referable]"]).comparisons
     assert [row.by.metric for row in named] == ["sensitivity[referable]"], (
         "which is recall[referable]"
     )
-    frame = found.to_frame()
-    assert not frame.duplicated(["model", "column", "group", "metric"]).any()
 
 
-def test_rates_have_the_interval_of_their_counts_and_take_weights() -> None:
+def test_rates_have_the_interval_of_their_counts() -> None:
     found, decided = measured(), PROBS.argmax(1)
-    right = ((decided == 3) & (TARGET == 3)).sum()
-    severe = (TARGET == 3).sum()
-    predicted = (decided == 3).sum()
-    assert found.interval("sensitivity[severe]", "A") == pytest.approx(
-        clopper_pearson(int(right), int(severe))
-    )
-    assert found.interval("precision[severe]", "A") == pytest.approx(
-        clopper_pearson(int(right), int(predicted))
-    )
-    rates = ["sensitivity[severe]", "specificity[referable]", "precision[severe]"]
-    weighted = measured(metrics=rates, weights=WEIGHTS)
-    severe_weight = WEIGHTS[TARGET == 3]
-    expected = (severe_weight * (decided[TARGET == 3] == 3)).sum() / severe_weight.sum()
-    assert weighted.value("sensitivity[severe]", "A") == pytest.approx(expected.item())
-    clustered = measured(
-        metrics=[*rates, "auroc[referable]"], clusters=np.arange(400) // 2
-    ).interval
-    for name in rates:
-        (low, high), (least, most) = found.interval(name, "A"), clustered(name, "A")  # type: ignore[misc]
+    right = int(((decided == 3) & (TARGET == 3)).sum())
+    for name, number in (("sensitivity", TARGET == 3), ("precision", decided == 3)):
+        ends = clopper_pearson(right, int(number.sum()))
+        assert found.interval(f"{name}[severe]", "A") == pytest.approx(ends)
+    pairs = measured(clusters=np.arange(400) // 2)
+    for name in ("sensitivity[severe]", "specificity[referable]", "precision[severe]"):
+        (low, high), (least, most) = found.interval(name, "A"), pairs.interval(name, "A")  # type: ignore[misc]
         assert most - least == pytest.approx(high - low, rel=0.15), "pairs of unlike rows"
+
+
+def test_models_are_compared_by_the_recall_of_groups_of_classes() -> None:
+    found = measured(metrics=None)
+    row = found.comparisons[-1]
+    assert row.measure == "recall[referable]"
+    missed = [probs.argmax(1)[TARGET >= 2].numpy() < 2 for probs in (PROBS, OTHER)]
+    only_first = int((missed[0] & ~missed[1]).sum())
+    only_second = int((~missed[0] & missed[1]).sum())
+    expected = binomtest(only_first, only_first + only_second).pvalue
+    assert row.paired.p_value == pytest.approx(expected), "McNemar's test of its rows"
+    assert measured(metrics=["accuracy"]).comparisons[0].measure == "accuracy"
+    assert len(measured(metrics=["accuracy"]).comparisons) == 1
+    low = row.paired.low
+    assert found.require(f"recall[referable] > A + {low - 0.001}")
+    with pytest.raises(RequirementError):
+        found.require(f"recall[referable] > A + {low + 0.001}")
+
+
+def test_tables_of_groups_of_rows_show_groups_of_classes() -> None:
+    found = measured(preds=PROBS, metrics=["accuracy"], groups={"site": SITES})
+    table = found.groups[0].table()
+    assert list(table.header) == ["site", "rows", "accuracy", "recall[referable]"]
+    values = {
+        name: found.value("recall[referable]", group=("site", name))
+        for name in ("north", "south")
+    }
+    values["worst"] = min(values.values())
+    shown = {row[0]: row[3].split()[0] for row in table.rows}
+    assert {name: shown[name] for name in values} == {
+        name: f"{value:.4g}" for name, value in values.items()
+    }
+    assert "recall[referable]" in str(found).split("by site")[1]
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"mild": [1, 2]}, "must differ from classes"),
+        ({"samples": [1]}, "must differ from classes, coarse answers, samples and decided"),
+        ({"a]": [1]}, "without ]"),
+        ({"all": GRADES}, "must leave out a class"),
+        ({"some": []}, "must be a list of classes"),
+        ({"some": ["awful"]}, "must be one of the classes"),
+        ({"some": [7]}, "an index from 0 to 3"),
+        (["referable"], "must be a mapping"),
+    ],
+)
+def test_groups_of_classes_that_break_rules_are_refused(groups: Any, message: str) -> None:
+    with pytest.raises(ConcernError, match=message):
+        ConcernSpec(GRADES, class_groups=groups)
 
 
 def test_the_area_is_that_of_torchmetrics_with_ties_and_without_a_class_it_is_none() -> (
