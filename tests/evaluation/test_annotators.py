@@ -14,6 +14,7 @@ from torchmetrics.classification import (
 from torchmetrics.regression import MeanSquaredError
 
 from mpcs_torch import ConcernRange, ConcernSpec, evaluate
+from tests.evaluation.alike import assert_same_numbers
 from tests.evaluation.means import MEANS
 from tests.refused import Refused
 
@@ -83,38 +84,26 @@ def test_values_are_means_over_the_labels_of_annotators() -> None:
     assert found.value("mpcs") == pytest.approx(sum(of_each) / 3)
 
 
-def assert_same(one: Any, other: Any, *, rel: float = 1e-6) -> None:
-    names = [name for name in one.first.intervals if name in other.first.intervals]
-    assert len(names) > 12
-    for name in names:
-        assert one.value(name, "A") == pytest.approx(other.value(name, "A")), name
-        ends, of_other = one.interval(name, "A"), other.interval(name, "A")
-        # They allow for one more bad row, not for as many as are clustered.
-        if name in MEANS:
-            assert min(abs(a / b - 1) for a, b in zip(ends, of_other, strict=True)) < 1e-5
-        else:
-            assert ends == pytest.approx(of_other, rel=rel), name
+PATIENTS = torch.arange(240) // 4
+ROW_WEIGHTS = 0.5 + torch.rand(240, generator=GENERATOR).double()
 
 
-def test_shares_are_weighted_rows_of_each_class_clustered_by_the_row() -> None:
-    shares = measured(preds={"A": A, "B": B})
+@pytest.mark.parametrize("columns", [{}, {"clusters": PATIENTS, "weights": ROW_WEIGHTS}])
+def test_shares_are_weighted_rows_of_each_class_clustered_by_the_row(
+    columns: dict[str, Tensor],
+) -> None:
+    shares = measured(preds={"A": A, "B": B}, **columns)
+    of_rows = {"clusters": torch.arange(240), "weights": torch.ones(240), **columns}
     rows = measured(
-        CLASSES, {"A": A[PLACES], "B": B[PLACES]}, weights=WEIGHTS, clusters=PLACES
+        CLASSES,
+        {"A": A[PLACES], "B": B[PLACES]},
+        clusters=of_rows["clusters"][PLACES],
+        weights=WEIGHTS * of_rows["weights"][PLACES],
     )
-    assert_same(shares, rows)
+    # Means allow for one more bad row, not for as many as are clustered; so do rates of independent rows.
+    rates = ["dangerous_rate", "misclassification_rate"]
+    assert_same_numbers(shares, rows, one_end=[*MEANS, *rates])
     assert len(shares.comparisons) == len(rows.comparisons) == 5
-    for one, other in zip(shares.comparisons, rows.comparisons, strict=True):
-        assert one.paired.difference == pytest.approx(other.paired.difference)
-        if "rate" not in one.measure:  # rates of rows that are independent have the bound
-            assert one.paired[3:] == pytest.approx(other.paired[3:])
-
-
-def test_clusters_and_weights_of_rows_are_those_of_their_shares() -> None:
-    patients = torch.arange(240) // 4
-    weights = 0.5 + torch.rand(240, generator=GENERATOR).double()
-    shares = measured(preds={"A": A}, clusters=patients, weights=weights)
-    of_rows = {"clusters": patients[PLACES], "weights": WEIGHTS * weights[PLACES]}
-    assert_same(shares, measured(CLASSES, {"A": A[PLACES]}, **of_rows))
 
 
 @pytest.mark.parametrize("preds", [A, torch.full((240,), -1)])
@@ -126,9 +115,10 @@ def test_rare_classes_are_counted_in_clusters(preds: Tensor) -> None:
 
 
 def test_annotators_who_agree_are_one_class_for_each_row() -> None:
-    one_hot = torch.eye(3).double()[TRUTH]
-    assert_same(measured(one_hot, {"A": A}), measured(TRUTH, {"A": A}), rel=1e-4)
-    assert measured(one_hot).first.confusion.equal(measured(TRUTH).first.confusion.double())
+    one_hot, preds = torch.eye(3).double()[TRUTH], {"A": A, "B": B}
+    agreed, labelled = measured(one_hot, preds), measured(TRUTH, preds)
+    assert_same_numbers(agreed, labelled)
+    assert agreed.first.confusion.equal(labelled.first.confusion.double())
 
 
 def test_degrees_of_truth_keep_their_meaning() -> None:

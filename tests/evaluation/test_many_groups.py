@@ -1,7 +1,5 @@
 """Groups of rows, also by the thousand: each has the values of its rows alone."""
 
-from math import nan
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,6 +9,7 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.evaluation import Result, evaluation
 from mpcs_torch.evaluation.scores import Scores
+from tests.evaluation.alike import assert_same_scores
 
 CONCERN = ConcernSpec(
     ["a", "b", "c"],
@@ -23,30 +22,6 @@ def drawn(rows: int, classes: int, seed: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     logits = 2 * torch.randn(rows, classes, generator=generator).double()
     return logits.softmax(1), torch.randint(classes, (rows,), generator=generator)
-
-
-def assert_same(scores: Scores, others: Scores) -> None:
-    assert scores.rows == others.rows
-    for name, value in scores.values.items():
-        assert value == pytest.approx(others.values[name], nan_ok=True), name
-        assert type(value) is type(others.values[name]), name
-        ends = scores.intervals.get(name, (nan, nan))
-        expected = others.intervals.get(name, (nan, nan))
-        assert ends == pytest.approx(expected, nan_ok=True), name
-    reasons = {
-        name: reason
-        for name, reason in others.without_interval.items()
-        if name in scores.values
-    }
-    assert scores.without_interval == reasons
-    of_histograms = {
-        name
-        for name in others.values
-        if name.startswith(("measured_", "calibration_slope"))
-    }
-    assert others.values.keys() - scores.values.keys() <= of_histograms, (
-        "which groups have only if they are named"
-    )
 
 
 @settings(max_examples=8)
@@ -75,7 +50,7 @@ def test_a_group_has_the_values_of_its_rows_alone(
     assert set(of_site.groups) == set(groups)
     for name, scores in of_site.groups.items():
         alone = measured(torch.tensor([group == name for group in groups])).first
-        assert_same(scores, alone)
+        assert_same_scores(scores, alone)
         for rate in of_site.pooled.class_group_rates:
             assert scores.find(rate)[0] == pytest.approx(alone.find(rate)[0], nan_ok=True)  # type: ignore[index]
 
