@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from sklearn.metrics import (
     log_loss,
     matthews_corrcoef,
     precision_score,
+    recall_score,
     roc_auc_score,
 )
 from torchmetrics.classification import (
@@ -30,12 +30,10 @@ from torchmetrics.classification import (
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
 from mpcs_torch.concern.files import save_concern
 from mpcs_torch.evaluation.cautions import independence
-from mpcs_torch.evaluation.metric_states import takes_weights
 from mpcs_torch.evaluation.reasons import OPEN_WEIGHTS
 from mpcs_torch.evaluation.rows import Rows
-from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
-from mpcs_torch.metrics.register import ENTRIES
 from tests.cli.test_cli import run
+from tests.evaluation.alike import assert_alike
 from tests.refused import Refused
 from tests.report.page import Page
 
@@ -59,65 +57,68 @@ def measured(**arguments: Any) -> Any:
     return evaluate(**{"preds": PROBS, "target": TARGET, "concern": CONCERN, **arguments})
 
 
-def test_values_are_those_of_scikit_learn() -> None:
-    found, decided = measured(weights=WEIGHTS, groups={"site": SITES}), PROBS.argmax(1)
+WEIGHTED: dict[str, Any] = {
+    "accuracy": lambda y, p, w: accuracy_score(y, p.argmax(1), sample_weight=w),
+    "macro_f1": lambda y, p, w: f1_score(y, p.argmax(1), average="macro", sample_weight=w),
+    "mcc": lambda y, p, w: matthews_corrcoef(y, p.argmax(1), sample_weight=w),
+    "cross_entropy": lambda y, p, w: log_loss(y, p, sample_weight=w),
+    "quadratic_weighted_kappa": lambda y, p, w: cohen_kappa_score(
+        y, p.argmax(1), weights="quadratic", sample_weight=w
+    ),
+    "auroc[referable]": lambda y, p, w: roc_auc_score(
+        y > 0, p[:, 1:].sum(1), sample_weight=w
+    ),
+    "recall[referable]": lambda y, p, w: recall_score(
+        y > 0, p.argmax(1) > 0, sample_weight=w
+    ),
+    "precision[referable]": lambda y, p, w: precision_score(
+        y > 0, p.argmax(1) > 0, sample_weight=w
+    ),
+    "jaccard": lambda y, p, w: jaccard_score(
+        y, p.argmax(1), average="macro", sample_weight=w
+    ),
+}
+OF_TORCHMETRICS = {"jaccard": MulticlassJaccardIndex(3)}
+
+
+@pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
+def test_values_are_those_of_scikit_learn(clusters: Any) -> None:
+    concern = replace(CONCERN, class_groups={"referable": ["b", "c"]})
+    found = measured(
+        weights=WEIGHTS,
+        concern=concern,
+        metrics={name: OF_TORCHMETRICS.get(name, name) for name in WEIGHTED},
+        clusters=clusters,
+        groups={"site": SITES},
+    )
     south = np.array([site == "south" for site in SITES])
-    assert found.value("accuracy") == pytest.approx(
-        accuracy_score(TARGET, decided, sample_weight=WEIGHTS)
-    )
-    of_south = accuracy_score(TARGET[south], decided[south], sample_weight=WEIGHTS[south])
-    assert found.value("accuracy", group=("site", "south")) == pytest.approx(of_south)
-    f1 = f1_score(TARGET, decided, average="macro", sample_weight=WEIGHTS)
-    assert found.value("macro_f1") == pytest.approx(f1)
-    assert found.value("mcc") == pytest.approx(
-        matthews_corrcoef(TARGET, decided, sample_weight=WEIGHTS)
-    )
-    assert found.value("cross_entropy") == pytest.approx(
-        log_loss(TARGET, PROBS, sample_weight=WEIGHTS)
-    )
-    expected = confusion_matrix(TARGET, decided, sample_weight=WEIGHTS)
+    for name, of in WEIGHTED.items():
+        expected = of(TARGET, PROBS, WEIGHTS)
+        assert found.value(name) == pytest.approx(expected, rel=1e-6), name
+        of_south = of(TARGET[south], PROBS[south], WEIGHTS[south])
+        value = found.value(name, group=("site", "south"))
+        assert value == pytest.approx(of_south, rel=1e-6), name
+    assert found.first.without_interval == {}
+    expected = confusion_matrix(TARGET, PROBS.argmax(1), sample_weight=WEIGHTS)
     torch.testing.assert_close(found.first.confusion, torch.from_numpy(expected))
     assert found.first.rows == 300
     effective = WEIGHTS.sum().square() / WEIGHTS.square().sum()
     assert f"effective sample size is {effective:.0f} rows" in "".join(found.all_notes())
 
 
-@pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
-def test_metrics_without_sample_weight_have_weighted_sums(clusters: Any) -> None:
-    decided, referable = PROBS.argmax(1), TARGET > 0
-    concern = replace(CONCERN, class_groups={"referable": ["b", "c"]})
-    kappa = MulticlassCohenKappa(3, weights="quadratic")
-    named: list[Any] = [
-        "quadratic_weighted_kappa",
-        "auroc[referable]",
-        "precision[referable]",
-    ]
-    named += [MulticlassJaccardIndex(3), MulticlassAUROC(3, thresholds=50)]
-    found = measured(weights=WEIGHTS, concern=concern, metrics=named, clusters=clusters)
-    assert found.value("quadratic_weighted_kappa") == pytest.approx(
-        cohen_kappa_score(TARGET, decided, weights="quadratic", sample_weight=WEIGHTS)
-    )
-    area = roc_auc_score(referable, PROBS[:, 1:].sum(1), sample_weight=WEIGHTS)
-    assert found.value("auroc[referable]") == pytest.approx(area)
-    assert found.value("precision[referable]") == pytest.approx(
-        precision_score(referable, decided > 0, sample_weight=WEIGHTS)
-    )
-    assert found.value("MulticlassJaccardIndex") == pytest.approx(
-        jaccard_score(TARGET, decided, average="macro", sample_weight=WEIGHTS), rel=1e-6
-    )
+def test_with_interval_gives_weights_to_metrics_of_sums() -> None:
+    wrapped = WithInterval(MulticlassCohenKappa(3, weights="quadratic"), prefix="kappa")
+    wrapped.update(PROBS, TARGET, sample_weight=WEIGHTS)
+    expected = WEIGHTED["quadratic_weighted_kappa"](TARGET, PROBS, WEIGHTS)
+    assert wrapped.compute()["kappa"].item() == pytest.approx(expected)
+    with Refused("metric_of_sums", "sample_weight", metric="MulticlassAUROC"):
+        WithInterval(MulticlassAUROC(3)).update(PROBS, TARGET, sample_weight=WEIGHTS)
+    binned = measured(weights=WEIGHTS, metrics=[MulticlassAUROC(3, thresholds=50)])
     areas = [
         roc_auc_score(label == TARGET, PROBS[:, label], sample_weight=WEIGHTS)
         for label in range(3)
     ]
-    assert found.value("MulticlassAUROC") == pytest.approx(np.mean(areas), abs=0.005)
-    assert found.first.without_interval == {}
-    wrapped = WithInterval(kappa, prefix="kappa")
-    wrapped.update(PROBS, TARGET, clusters, sample_weight=WEIGHTS)
-    assert wrapped.compute()["kappa"].item() == pytest.approx(
-        found.value("quadratic_weighted_kappa")
-    )
-    with Refused("metric_of_sums", "sample_weight", metric="MulticlassAUROC"):
-        WithInterval(MulticlassAUROC(3)).update(PROBS, TARGET, sample_weight=WEIGHTS)
+    assert binned.value("MulticlassAUROC") == pytest.approx(np.mean(areas), abs=0.005)
 
 
 def test_functions_of_rows_have_their_weights_and_must_use_them() -> None:
@@ -183,22 +184,6 @@ def test_shares_of_classes_weight_an_enriched_set_back() -> None:
     )
 
 
-@pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
-@pytest.mark.parametrize(
-    "metric", [Accuracy(3), MetaPatternConcernScore(3, from_logits=False)]
-)
-def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
-    wrapped = WithInterval(metric, prefix="m")
-    for rows in torch.arange(300).split(70):
-        units = None if clusters is None else clusters[rows]
-        wrapped.update(PROBS[rows], TARGET[rows], units, sample_weight=WEIGHTS[rows])
-    name = "accuracy" if isinstance(metric, Accuracy) else "mpcs"
-    found = evaluate(PROBS, TARGET, metrics=[name], weights=WEIGHTS, clusters=clusters)
-    ends = {key: value.item() for key, value in wrapped.compute().items()}
-    assert ends["m"] == pytest.approx(found.value(name))
-    assert (ends["m_low"], ends["m_high"]) == pytest.approx(found.interval(name))
-
-
 @pytest.mark.parametrize(
     ("arguments", "refusal"),
     [
@@ -243,100 +228,22 @@ def test_bad_weights_are_refused(arguments: dict[str, Any], refusal: Refused) ->
 
 FREQUENCIES = torch.randint(1, 5, (300,), generator=GENERATOR)
 REPEATED = torch.arange(300).repeat_interleave(FREQUENCIES)
-SOFT = (PROBS + OTHER) / 2
 
 
-def exactly_alike(one: Any, other: Any) -> None:
-    """Compare all values, intervals, reasons, groups and comparisons."""
-    frames = one.to_frame(), other.to_frame()
-    pd.testing.assert_frame_equal(*frames, check_exact=True)
-    assert [each.without_interval for each in one.models.values()] == [
-        each.without_interval for each in other.models.values()
-    ]
-    assert one.notes == other.notes
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
-@pytest.mark.parametrize(
-    ("kind", "weights"),
-    [
-        *product(["probabilities", "soft_labels", "decisions"], [None, WEIGHTS]),
-        ("torchmetrics", None),
-    ],
-)
-def test_frequencies_are_repeated_independent_rows(
-    kind: str, clusters: Any, weights: Any
-) -> None:
-    """All metrics of the register that are of rows of classes, and one that only torchmetrics has."""
-    given = [PROBS.argmax(1), OTHER.argmax(1)] if kind == "decisions" else [PROBS, OTHER]
-    target = SOFT if kind == "soft_labels" else TARGET
-    takes = {"soft_labels"} if kind == "soft_labels" else {"decisions"}
-    if kind == "probabilities":
-        takes |= {"probabilities", "log_probabilities"}
-    wanted: list[Any] = [
-        entry for entry in ENTRIES if entry.takes in takes and entry.family != "referrals"
-    ]
-    if weights is not None:
-        wanted = [entry for entry in wanted if has_weights(entry)]
-    if kind == "torchmetrics":
-        wanted = [MulticlassCohenKappa(3)]
-    columns = {"clusters": clusters, "weights": weights}
-    fixed: dict[str, Any] = {"metrics": wanted, "class_names": list("abc")}
-    once = {
-        name: None if each is None else each[REPEATED] for name, each in columns.items()
-    }
-    pairs = dict(zip("AB", given, strict=True))
-    found = evaluate(
-        pairs, target, frequencies=FREQUENCIES, groups={"site": SITES}, **columns, **fixed
-    )
-    rows = {name: each[REPEATED] for name, each in pairs.items()}
-    sites = [SITES[row] for row in REPEATED]
-    exactly_alike(
-        found, evaluate(rows, target[REPEATED], groups={"site": sites}, **once, **fixed)
-    )
-    assert len(found.first.values) >= (1 if kind == "torchmetrics" else 8)
-
-
-def test_frequencies_go_with_parts_units_and_shares_of_classes(
+def test_frequencies_go_with_units_and_shares_of_classes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Rows are repeated in parts of 100 scores, so that there are several parts.
     monkeypatch.setattr("mpcs_torch.evaluation.rows.REPEATED", 100)
+    rows = {"preds": PROBS[REPEATED], "target": TARGET[REPEATED]}
     shares = [0.9, 0.08, 0.02]
     found = measured(frequencies=FREQUENCIES, prevalence=shares)
-    exactly_alike(
-        found, measured(preds=PROBS[REPEATED], target=TARGET[REPEATED], prevalence=shares)
-    )
-    streamed = Evaluation(3, concern=CONCERN)
-    for rows in torch.arange(300).split(77):
-        streamed.update(PROBS[rows], TARGET[rows], frequencies=FREQUENCIES[rows])
-    exactly_alike(
-        streamed.result(), measured(preds=PROBS[REPEATED], target=TARGET[REPEATED])
-    )
-    twice = torch.arange(300).repeat(2)
-    units = measured(
-        preds=PROBS[twice], target=TARGET[twice], unit=twice, frequencies=FREQUENCIES[twice]
-    )
+    assert_alike(found.to_dict(), measured(**rows, prevalence=shares).to_dict())
+    twice = {"preds": PROBS.repeat(2, 1), "target": TARGET.repeat(2)}
+    names, frequencies = torch.arange(300).repeat(2), FREQUENCIES.repeat(2)
+    units = measured(**twice, unit=names, frequencies=frequencies)
     assert units.notes[-1] == independence("units")
-    rows = streamed.result()
-    exactly_alike(
-        replace(units, notes=units.notes[1:-1]), replace(rows, notes=rows.notes[:-1])
-    )
-
-
-def written(path: Path, probs: Any, rows: Any, **columns: Any) -> Path:
-    names = ["id", *"abc", "label", *columns]
-    values = zip(
-        rows.tolist(),
-        *probs[rows].T.tolist(),
-        ["abc"[label] for label in TARGET[rows]],
-        *columns.values(),
-        strict=True,
-    )
-    lines = [",".join(map(str, row)) for row in values]
-    path.write_text("\n".join([",".join(names), *lines]) + "\n")
-    return path
+    assert_alike(units.to_dict(), measured(**rows).to_dict())
 
 
 def test_bounds_of_weighted_rows_need_the_largest_weight_of_any_row() -> None:
@@ -367,8 +274,10 @@ def test_bounds_of_weighted_rows_need_the_largest_weight_of_any_row() -> None:
 
 
 def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.csv", PROBS, torch.arange(300), w=WEIGHTS.tolist())
-    page = tmp_path / "page.html"
+    path, page = tmp_path / "a.csv", tmp_path / "page.html"
+    columns = dict(zip("abc", PROBS.T.tolist(), strict=True))
+    columns |= {"label": ["abc"[label] for label in TARGET], "w": WEIGHTS.tolist()}
+    pd.DataFrame(columns).to_csv(path, index=False)
     save_concern(CONCERN, tmp_path / "concern.yaml")
     options = ("--concern", tmp_path / "concern.yaml", "--html", page)
     assert run("score", path, "--weight", "w", *options) == 0
@@ -386,9 +295,3 @@ def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
         "the interval of weighted rows, not Clopper and Pearson's of counts"
     )
     assert "What referring samples" in text
-
-
-def has_weights(entry: Any) -> bool:
-    if isinstance(entry.of, str):
-        return takes_weights(entry.make(3))
-    return bool(entry.of.takes_weights)

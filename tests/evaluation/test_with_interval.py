@@ -28,42 +28,50 @@ def wrapped(name: str) -> WithInterval:
     )
 
 
-@pytest.mark.parametrize("clusters", [None, torch.arange(120) % 24])
-def test_values_and_intervals_are_those_of_evaluate(clusters: Tensor | None) -> None:
-    rarely_wrong = torch.where(torch.arange(120) < 116, TARGET, 3 - TARGET)
-    sure = (PROBS + 9 * torch.eye(4, dtype=torch.float64)[rarely_wrong]) / 10
-    each_class = torch.rand(120, 4).double()
-    cases = [
-        (PROBS, TARGET, "decisions"),
-        (sure, TARGET, "decisions"),
-        (PROBS, each_class, "soft_labels"),
+CLUSTERS, WEIGHTS = torch.arange(120) % 24, 0.1 + torch.rand(120)
+EACH_CLASS = torch.rand(120, 4).double()
+RARELY_WRONG = torch.where(torch.arange(120) < 116, TARGET, 3 - TARGET)
+SURE = (PROBS + 9 * torch.eye(4, dtype=torch.float64)[RARELY_WRONG]) / 10
+CASES: dict[str, tuple[Tensor, dict[str, Tensor]]] = {
+    "decisions": (PROBS, {"target": TARGET}),
+    "sure decisions": (SURE, {"target": TARGET}),
+    "soft_labels": (PROBS, {"target": EACH_CLASS}),
+    "costs": (PROBS, {"target": TARGET, "costs": EACH_CLASS}),
+}
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
+@pytest.mark.parametrize("clusters", [None, CLUSTERS], ids=["rows", "clusters"])
+@pytest.mark.parametrize("case", CASES)
+def test_values_and_intervals_are_those_of_evaluate(
+    case: str, clusters: Tensor | None, weights: Tensor | None
+) -> None:
+    probs, labels = CASES[case]
+    is_of_classes = "decisions" in case
+    entries = [
+        entry
+        for entry in ADDITIVE
+        if entry.takes_classes == is_of_classes
+        and (is_of_classes or entry.takes == case)
+        and (weights is None or entry.of.takes_weights)
     ]
-    for probs, target, takes in [*cases, (PROBS, each_class, "costs")]:
-        entries = [
-            entry
-            for entry in ADDITIVE
-            if entry.takes == takes or (entry.takes_classes and takes == "decisions")
-        ]
-        labels = (
-            {"target": TARGET, "costs": target} if takes == "costs" else {"target": target}
+    concern = CONCERN if is_of_classes else None
+    columns = {"clusters": clusters, "weights": weights}
+    expected = evaluate(probs, **labels, concern=concern, metrics=entries, **columns)
+    true = labels.get("costs", labels["target"])
+    for entry in entries:
+        is_of_probs = entry.takes in ("probabilities", "soft_labels", "costs")
+        inputs, metric = probs if is_of_probs else probs.log(), wrapped(entry.name)
+        for rows in torch.arange(120).split(50):
+            names = None if clusters is None else clusters[rows]
+            given = {} if weights is None else {"sample_weight": weights[rows]}
+            metric.update(inputs[rows], true[rows], names, **given)
+        found = {name: each.item() for name, each in metric.compute().items()}
+        assert found["m"] == pytest.approx(expected.value(entry.name)), entry.name
+        interval = expected.interval(entry.name) or (float("nan"),) * 2
+        assert (found["m_low"], found["m_high"]) == pytest.approx(interval, nan_ok=True), (
+            entry.name
         )
-        concern = CONCERN if takes == "decisions" else None
-        expected = evaluate(
-            probs, **labels, concern=concern, metrics=entries, clusters=clusters
-        )
-        for entry in entries:
-            is_of_probs = entry.takes in ("probabilities", "soft_labels", "costs")
-            inputs, metric = probs if is_of_probs else probs.log(), wrapped(entry.name)
-            for rows in torch.arange(120).split(50):
-                metric.update(
-                    inputs[rows], target[rows], None if clusters is None else clusters[rows]
-                )
-            found = {name: each.item() for name, each in metric.compute().items()}
-            assert found["m"] == pytest.approx(expected.value(entry.name)), entry.name
-            interval = expected.interval(entry.name) or (float("nan"),) * 2
-            assert (found["m_low"], found["m_high"]) == pytest.approx(
-                interval, nan_ok=True
-            ), entry.name
 
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
