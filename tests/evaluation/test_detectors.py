@@ -25,6 +25,7 @@ from mpcs_torch.evaluation.fixed_thresholds import (
     point_key,
 )
 from mpcs_torch.functional import OperatingPoint, clopper_pearson, sign_flip_test
+from tests.evaluation.alike import assert_same_numbers
 from tests.oracles import naive_detection
 from tests.refused import Refused
 
@@ -292,16 +293,9 @@ def test_repeated_trials_of_a_cluster_say_no_more_than_one() -> None:
         clusters=list(range(90)) * 4,
         **options,
     )
-    for name, value in once.models["A"].values.items():
-        if "break_even" in name:  # a number of errors
-            value *= 4
-        assert often.value(name, model="A") == pytest.approx(value), name
-        if name in once.models["A"].intervals:
-            assert often.interval(name, model="A") == pytest.approx(
-                once.interval(name, model="A"), rel=1e-6
-            ), name
-    for row, other in zip(once.comparisons, often.comparisons, strict=True):
-        assert other.paired == pytest.approx(row.paired, rel=1e-6, abs=1e-9)
+    errors = "precision_recall_break_even"  # a number of errors
+    assert_same_numbers(once, often, skipped=[errors])
+    assert often.value(errors, "A") == pytest.approx(4 * once.value(errors, "A"))
     alone = evaluate_detectors(scores, labels, **options)
     for name in ("half_total_error_rate[threshold=0.7]", EQUAL_ERROR):
         low, high = alone.models["A"].intervals[name]
@@ -344,43 +338,24 @@ def test_scores_that_separate_all_trials_have_intervals_that_admit_errors() -> N
 
 def test_groups_have_values_and_intervals_of_their_own() -> None:
     scores, labels = trials()
-    kind = ["a" if i % 2 else "b" for i in range(299)] + ["alone"]
-    result = evaluate_detectors(
-        scores, labels, groups={"kind": kind}, clusters=torch.arange(300) // 3, llr=True
-    )
-    places = torch.tensor([name == "a" for name in kind])
-    of_group = {name: each[places] for name, each in scores.items()}
+    kind, clusters = ["ab"[row % 2] for row in range(299)], torch.arange(300) // 3
+    groups = {"kind": [*kind, "alone"]}
+    result = evaluate_detectors(scores, labels, groups=groups, clusters=clusters, llr=True)
+    rows = torch.arange(0, 299, 2)
     alone = evaluate_detectors(
-        of_group, labels[places], clusters=(torch.arange(300) // 3)[places], llr=True
+        {name: each[rows] for name, each in scores.items()},
+        labels[rows],
+        clusters=clusters[rows],
+        llr=True,
     )
     for model in "AB":
-        assert result.scores(model, ("kind", "a")).values == alone.models[model].values
-        assert (
-            result.scores(model, ("kind", "a")).intervals == alone.models[model].intervals
-        )
-    assert list(result.groups[0].groups) == ["b", "a"]
+        group = result.scores(model, ("kind", "a"))
+        assert group.values == alone.models[model].values
+        assert group.intervals == alone.models[model].intervals
+    assert list(result.groups[0].groups) == ["a", "b"]
     assert "Without targets or without non-targets, by kind: alone." in result.notes
     assert result.groups[0].ranked_by == EQUAL_ERROR
     assert result.groups[0].table().header[:3] == ["kind", "targets", "non-targets"]
-
-
-def test_the_dictionary_and_the_text_hold_everything() -> None:
-    scores, labels = trials()
-    result = evaluate_detectors(
-        scores, labels, points=POINTS, thresholds=given_threshold(0.7, POINTS)
-    )
-    plain = result.to_dict()
-    assert (plain["targets"], plain["non-targets"], list(plain["models"])) == (
-        100,
-        200,
-        ["A", "B"],
-    )
-    at = plain["models"]["A"]["errors"]["cost[threshold=0.7,p=0.5]"]
-    low, high = at["miss_rate_interval"]
-    assert low < at["miss_rate"] < high
-    assert at["threshold"] == 0.7
-    assert all(row.verdict in str(result) for row in result.comparisons)
-    assert len(result.to_frame()) == 2 * len(result.first.values) + len(result.comparisons)
 
 
 def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
@@ -398,93 +373,56 @@ def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
     assert not [note for note in equal.all_notes() if "ROCCH" in note]
 
 
+NAMED = {"target": ["spoof", "bonafide"]}
+BOTH_NAMES = ["bonafide", "spoof"]
+
+
 @pytest.mark.parametrize(
-    ("preds", "target", "options", "refusal"),
+    ("given", "refusal"),
     [
-        ({}, [0, 1], {}, Refused("not_empty", "preds")),
-        ([0.5, float("nan")], [0, 1], {}, Refused("no_nan", "preds")),
-        ([0.5, 0.2], [1, 1], {}, Refused("both_kinds", "target", missing="non-targets")),
+        ({"preds": {}}, Refused("not_empty", "preds")),
+        ({"preds": [0.5, float("nan")]}, Refused("no_nan", "preds")),
+        ({"target": [1, 1]}, Refused("both_kinds", "target", missing="non-targets")),
+        ({"groups": {"site": ["a"]}}, Refused("name_for_each", "site", 1, rows=2)),
+        ({"clusters": ["a", None]}, Refused("named", "clusters", sample=1)),
+        ({"max_p_fa": 0.0}, Refused("above_at_most", "max_p_fa")),
         (
-            [0.5, 0.2],
-            [1, 0],
-            {"groups": {"site": ["a"]}},
-            Refused("name_for_each", "site", 1, rows=2),
-        ),
-        (
-            [0.5, 0.2],
-            [1, 0],
-            {"clusters": ["a", None]},
-            Refused("named", "clusters", sample=1),
-        ),
-        ([0.5, 0.2], [1, 0], {"max_p_fa": 0.0}, Refused("above_at_most", "max_p_fa")),
-        (
-            [0.5, 0.2],
-            [1, 0],
             {"llr": "detector"},
             Refused("names_among", "llr", "detector", known=["detector"]),
         ),
+        ({"compared": ["b"]}, Refused("names_among", "compared", "b", known=["detector"])),
         (
-            [0.5, 0.2],
-            [1, 0],
-            {"compared": ["b"]},
-            Refused("names_among", "compared", "b", known=["detector"]),
-        ),
-        (
-            {1: [0.5, 0.2], "1": [0.5, 0.2]},
-            [1, 0],
-            {},
+            {"preds": {1: [0.5, 0.2], "1": [0.5, 0.2]}},
             Refused("different_names", "preds", [1, "1"]),
         ),
         (
-            [0.5, 0.2],
-            [1, 0],
             {"points": [(0.5, 1.0, 1.0)]},
             Refused("instance", "points", type="OperatingPoint"),
         ),
+        (NAMED, Refused("one_of", "target_label", choices=BOTH_NAMES)),
         (
-            [0.5, 0.2],
-            ["spoof", "bonafide"],
-            {},
-            Refused("one_of", "target_label", choices=["bonafide", "spoof"]),
+            {**NAMED, "target_label": "bona"},
+            Refused("one_of", "target_label", "bona", choices=BOTH_NAMES),
         ),
+        ({"target_label": "1"}, Refused("none_for_numbers", "target_label", "1")),
         (
-            [0.5, 0.2],
-            ["spoof", "bonafide"],
-            {"target_label": "bona"},
-            Refused("one_of", "target_label", "bona", choices=["bonafide", "spoof"]),
-        ),
-        (
-            [0.5, 0.2],
-            [1, 0],
-            {"target_label": "1"},
-            Refused("none_for_numbers", "target_label", "1"),
-        ),
-        (
-            [0.5, 0.2],
-            ["spoof", None],
-            {"target_label": "spoof"},
+            {"target": ["spoof", None], "target_label": "spoof"},
             Refused("named", "target", sample=1),
         ),
-        ([0.5, 0.2], [1, 0], {"unit": ["a", "a"]}, Refused("same_in_unit", "labels")),
+        ({"unit": ["a", "a"]}, Refused("same_in_unit", "labels")),
         (
-            [0.5, 0.2],
-            [1, 0],
             {"unit": ["a", "a"], "combine": "worst"},
             Refused("both_kinds", "target", missing="non-targets"),
         ),
         (
-            [0.5, 0.2],
-            [1, 0],
             {"unit": ["a", "b"], "combine": max},
             Refused("combination_of_scores", "combine"),
         ),
     ],
 )
-def test_bad_arguments_are_refused(
-    preds: Any, target: list[int], options: dict[str, Any], refusal: Refused
-) -> None:
+def test_bad_arguments_are_refused(given: dict[str, Any], refusal: Refused) -> None:
     with refusal:
-        evaluate_detectors(preds, target, **options)
+        evaluate_detectors(**{"preds": [0.5, 0.2], "target": [1, 0], **given})
 
 
 def test_labels_may_be_names_of_which_one_is_that_of_targets() -> None:
@@ -505,40 +443,29 @@ def test_labels_may_be_names_of_which_one_is_that_of_targets() -> None:
 def test_trials_of_a_unit_become_one(combine: Any) -> None:
     scores, of_units = trials()
     order = torch.arange(900).flip(0)
-    unit = torch.arange(900) // 3  # three trials of each of 300 units
-    labels = of_units[unit] & ((torch.arange(900) % 3 == 1) | (combine == "mean"))
-    preds = {
-        name: each[unit] + torch.arange(900) % 3 - 1.0 for name, each in scores.items()
-    }
-    names = [f"p{row:03}" for row in unit.tolist()]
-    site = ["ab"[row % 2] for row in unit.tolist()]
+    place, unit = order % 3, order // 3  # three trials of each of 300 units
+    labels = of_units[unit] & ((place == 1) | (combine == "mean"))
+    sites = ["ab"[number % 2] for number in range(300)]
     found = evaluate_detectors(
-        {name: each[order] for name, each in preds.items()},
-        labels[order],
-        unit=[names[row] for row in order.tolist()],
+        {name: each[unit] + place - 1.0 for name, each in scores.items()},
+        labels,
+        unit=[f"p{number:03}" for number in unit.tolist()],
         combine=combine,
-        groups={"site": [site[row] for row in order.tolist()]},
-        clusters=(unit // 2)[order],
+        groups={"site": [sites[number] for number in unit.tolist()]},
+        clusters=unit // 2,
         points=POINTS,
     )
-    reduced = {name: each + (combine == "worst") for name, each in scores.items()}
-    arguments: Any = {
-        "groups": {"site": site[::3]},
-        "clusters": torch.arange(300) // 2,
-        "points": POINTS,
-    }
-    expected = evaluate_detectors(reduced, of_units, **arguments)
+    expected = evaluate_detectors(
+        {name: each + (combine == "worst") for name, each in scores.items()},
+        of_units,
+        groups={"site": sites},
+        clusters=torch.arange(300) // 2,
+        points=POINTS,
+    )
     assert "300 units of decision of 900 rows" in found.notes[0]
     assert found.notes[1:] == expected.notes
     # Influences of areas are binned, and their bins depend on rounding, which differs by machine.
-    for group in (None, ("site", "a")):
-        for name in "AB":
-            values, wanted = found.scores(name, group), expected.scores(name, group)
-            assert values.values == pytest.approx(wanted.values)
-            for metric, ends in wanted.intervals.items():
-                assert values.intervals[metric] == pytest.approx(ends, abs=1e-4)
-    for row, other in zip(found.comparisons, expected.comparisons, strict=True):
-        assert row.paired == pytest.approx(other.paired, abs=1e-4)
+    assert_same_numbers(found, expected, near=1e-3)
 
 
 DEGENERATE = {

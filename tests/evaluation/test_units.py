@@ -1,19 +1,22 @@
 """Units of decision, such as patients: the rows of each become one row, by rules that are computed by hand here."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpcs_torch import ConcernSpec, evaluate
+from mpcs_torch.concern import save_concern
 from mpcs_torch.evaluation.cautions import independence
 from mpcs_torch.evaluation.units import DecisionUnits, order_of_severity
+from mpcs_torch.learning import DecisionRule
 from tests.cli.test_cli import run
+from tests.evaluation.alike import assert_same_numbers
 from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -48,22 +51,6 @@ def by_hand(probs: Any, combine: str) -> Any:
     return torch.tensor(np.array(rows))
 
 
-def alike(one: Any, other: Any) -> None:
-    """Compare all values, intervals and comparisons of two results."""
-    for model, scores in one.models.items():
-        assert dict(scores.values) == pytest.approx(other.models[model].values, nan_ok=True)
-        assert [*scores.intervals] == [*other.models[model].intervals]
-        for name, ends in scores.intervals.items():
-            assert ends == pytest.approx(other.models[model].intervals[name]), name
-    for row, expected in zip(one.comparisons, other.comparisons, strict=True):
-        assert row.paired == pytest.approx(expected.paired, nan_ok=True)
-    for groups, expected in zip(one.groups, other.groups, strict=True):
-        for name, scores in groups.groups.items():
-            assert dict(scores.values) == pytest.approx(
-                expected.groups[name].values, nan_ok=True
-            )
-
-
 @pytest.mark.parametrize("combine", ["mean", "worst"])
 def test_units_are_evaluated_as_rows_that_were_combined_by_hand(combine: str) -> None:
     target = LABELS if combine == "mean" else SEEN
@@ -91,7 +78,7 @@ def test_units_are_evaluated_as_rows_that_were_combined_by_hand(combine: str) ->
         clusters=torch.arange(60) // 2,
         weights=sizes,
     )
-    alike(found, expected)
+    assert_same_numbers(found, expected)
     assert found.first.rows == 60
     assert f"60 units of decision of 240 rows, combined by {combine}" in found.notes[0]
     assert ("(from the least severe: none, mild, severe)" in found.notes[0]) == (
@@ -104,12 +91,12 @@ def test_a_function_combines_probabilities_and_labels() -> None:
         return (rows + 1e-9).prod(0) / (rows + 1e-9).prod(0).sum()
 
     expected = torch.stack([product(PROBS[patient == PATIENTS]) for patient in range(60)])
-    alike(
+    assert_same_numbers(
         evaluate(PROBS, LABELS, unit=PATIENTS, combine=product),
         evaluate(expected, OF_PATIENTS),
     )
     last = evaluate(PROBS, SEEN, unit=PATIENTS, combine=lambda rows: rows[-1])
-    alike(last, evaluate(PROBS[3::4], SEEN[3::4]))
+    assert_same_numbers(last, evaluate(PROBS[3::4], SEEN[3::4]))
 
 
 @pytest.mark.parametrize("combine", ["mean", "worst"])
@@ -129,9 +116,9 @@ def test_decisions_and_soft_labels_are_combined(combine: Any) -> None:
     expected = evaluate(
         torch.stack(worst), target if combine == "worst" else OF_PATIENTS, class_names=3
     )
-    alike(found, expected)
+    assert_same_numbers(found, expected)
     soft = (PROBS + OTHER) / 2
-    alike(
+    assert_same_numbers(
         evaluate(PROBS, soft, unit=PATIENTS, combine=combine),
         evaluate(by_hand(PROBS, combine), by_hand(soft, combine)),
     )
@@ -204,37 +191,6 @@ def test_units_that_differ_within_are_refused_by_name(
         evaluate(**{"preds": PROBS, "target": LABELS, "unit": PATIENTS, **arguments})
 
 
-def written(
-    path: Path, probs: Any, rows: Any, labels: Any = LABELS, **columns: Any
-) -> Path:
-    with path.open("w") as file:
-        lines = csv.writer(file)
-        lines.writerow(["id", "patient", "site", *NAMES, *columns, "label"])
-        for row in rows.tolist():
-            own = [values[row] for values in columns.values()]
-            shown = [
-                row,
-                f"p{PATIENTS[row]}",
-                SITES[row],
-                *probs[row].tolist(),
-                *own,
-                NAMES[labels[row]],
-            ]
-            lines.writerow(shown)
-    return path
-
-
-@pytest.fixture
-def concern(tmp_path: Path) -> Path:
-    path = tmp_path / "concern.yaml"
-    path.write_text(
-        f"classes: {NAMES}\nweights: [[0, 1, 1], [2, 0, 1], [20, 5, 0]]\nrefer: 0.5\n".replace(
-            "'", ""
-        )
-    )
-    return path
-
-
 def test_without_clusters_units_are_said_to_be_independent() -> None:
     found = evaluate(PROBS, LABELS, unit=PATIENTS)
     assert independence("units") in found.notes
@@ -254,97 +210,50 @@ def test_units_of_detectors_are_not_called_trials(
 
 
 def test_decide_fits_and_applies_rules_to_units(
-    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, units = written(tmp_path / "a.csv", PROBS, ORDER), ("--unit", "patient")
-    single = tmp_path / "patients.csv"
-    with single.open("w") as file:
-        lines = csv.writer(file)
-        lines.writerow([*NAMES, "label"])
-        lines.writerows(
-            [*probs, NAMES[label]]
-            for probs, label in zip(
-                by_hand(PROBS, "mean").tolist(), OF_PATIENTS, strict=True
-            )
-        )
-    reports = []
-    for file, options in ((path, units), (single, ())):
-        assert (
-            run(
-                "decide",
-                "fit",
-                file,
-                "--concern",
-                concern,
-                *options,
-                "--out",
-                tmp_path / "r",
-                "--overwrite",
-            )
-            == 0
-        )
-        told = capsys.readouterr().out
-        assert (
-            "60 units of decision (patient) of 240 rows, combined by mean" in told
-        ) == bool(options)
-        assert (
-            run(
-                "decide",
-                "apply",
-                tmp_path / "r",
-                file,
-                *options,
-                "--out",
-                tmp_path / f"{len(options)}.csv",
-            )
-            == 0
-        )
-        reports.append(capsys.readouterr().out)
-        assert "60 decisions" in reports[-1]
-    tables = [
-        [line for line in report.splitlines() if line.startswith("|")] for report in reports
-    ]
+    monkeypatch.chdir(tmp_path)
+    save_concern(CONCERN, Path("concern.yaml"))
+    rows = pd.DataFrame(PROBS.numpy(), columns=NAMES)
+    rows["label"] = [NAMES[label] for label in LABELS]
+    rows["patient"] = [f"p{patient}" for patient in PATIENTS]
+    rows.iloc[ORDER].to_csv("rows.csv", index=False)
+    single = pd.DataFrame(by_hand(PROBS, "mean").numpy(), columns=NAMES)
+    single["label"] = [NAMES[label] for label in OF_PATIENTS]
+    single.to_csv("patients.csv", index=False)
+    tables = []
+    for file, options in (("rows.csv", ["--unit", "patient"]), ("patients.csv", [])):
+        fit = ["decide", "fit", file, "--concern", "concern.yaml", *options]
+        assert run(*fit, "--out", "rule.pt", "--overwrite") == 0
+        combined = "60 units of decision (patient) of 240 rows, combined by mean"
+        assert (combined in capsys.readouterr().out) == bool(options)
+        apply = ["decide", "apply", "rule.pt", file, *options]
+        assert run(*apply, "--out", f"decided-{file}") == 0
+        printed = capsys.readouterr().out
+        assert "60 decisions" in printed
+        tables.append([line for line in printed.splitlines() if line.startswith("|")])
     assert tables[0] == tables[1]
-    with (tmp_path / "2.csv").open() as file, (tmp_path / "0.csv").open() as other:
-        of_rows = {int(row["id"]): row for row in csv.DictReader(file)}
-        of_units = list(csv.DictReader(other))
-    for row, decided in of_rows.items():
-        unit = of_units[int(PATIENTS[row])]
-        assert [decided[name] for name in ("decision", "reason", "best")] == [
-            unit[name] for name in ("decision", "reason", "best")
-        ]
+    decided = ["decision", "reason", "best"]
+    of_rows, of_units = (
+        pd.read_csv(f"decided-{name}.csv", keep_default_na=False)
+        for name in ("rows", "patients")
+    )
+    expected = of_units[decided].iloc[PATIENTS[ORDER]].reset_index(drop=True)
+    pd.testing.assert_frame_equal(of_rows[decided], expected)
 
 
-def test_a_unit_with_a_row_without_label_has_none(tmp_path: Path, concern: Path) -> None:
-    path = written(tmp_path / "a.csv", PROBS, ORDER)
+def test_a_unit_with_a_row_without_label_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    DecisionRule(CONCERN, calibration=None).save("rule.pt")
+    rows = pd.DataFrame(PROBS.numpy(), columns=NAMES)
+    rows["label"] = [None, *(NAMES[label] for label in LABELS[1:])]
+    rows["patient"] = PATIENTS.tolist()
+    rows.to_csv("rows.csv", index=False)
     assert (
-        run(
-            "decide",
-            "fit",
-            path,
-            "--concern",
-            concern,
-            "--unit",
-            "patient",
-            "--out",
-            tmp_path / "r",
-        )
+        run("decide", "apply", "rule.pt", "rows.csv", "--unit", "patient", "--out", "d.csv")
         == 0
     )
-    lines = path.read_text().splitlines()
-    lines[1] = lines[1].rpartition(",")[0] + ","
-    path.write_text("\n".join(lines) + "\n")
-    assert (
-        run(
-            "decide",
-            "apply",
-            tmp_path / "r",
-            path,
-            "--unit",
-            "patient",
-            "--out",
-            tmp_path / "d.csv",
-        )
-        == 0
-    )
-    assert len((tmp_path / "d.csv").read_text().splitlines()) == 241
+    assert len(pd.read_csv("d.csv")) == 240
+    assert "59 labels" in capsys.readouterr().out
