@@ -3,8 +3,10 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -37,6 +39,11 @@ SKIN = ConcernSpec(["benign", "malignant"], weights=[[0, 1], [9, 0]])
 SITES = np.array(["north", "south", "west"])[np.arange(NUMBER) % 3]
 
 
+def curves_of(preds: Any, **arguments: Any) -> DecisionCurves:
+    given = {"of": "malignant", "concern": SKIN, **arguments}
+    return decision_curves(preds, TARGET, **given)
+
+
 def by_formula(probs: Tensor, target: Tensor, threshold: float) -> tuple[float, float]:
     """The net benefit of the model, and of acting on all, by numpy alone, as dcurves computes them."""
     acts, is_true = probs[:, 1].numpy() >= threshold, target.numpy() == 1
@@ -48,9 +55,7 @@ def by_formula(probs: Tensor, target: Tensor, threshold: float) -> tuple[float, 
 
 
 def test_curves_are_those_of_the_formula() -> None:
-    curves = decision_curves(
-        {"small": SMALL, "large": LARGE}, TARGET, of="malignant", concern=SKIN
-    )
+    curves = curves_of({"small": SMALL, "large": LARGE})
     thresholds = curves.scale.thresholds
     assert curves.scale.implied == pytest.approx((0.1, 0.1))
     assert (thresholds[0], thresholds[6], thresholds[-1]) == pytest.approx(
@@ -69,7 +74,7 @@ def test_curves_are_those_of_the_formula() -> None:
 
 def test_the_axis_fits_the_models_however_much_acting_on_all_costs() -> None:
     costly = ConcernSpec(["benign", "malignant"], weights=[[0, 4], [1, 0]])
-    curves = decision_curves(LARGE, TARGET, of="malignant", concern=costly)
+    curves = curves_of(LARGE, concern=costly)
     [axes] = curves.plot().axes
     act_on_all = next(
         line.get_ydata() for line in axes.lines if line.get_label() == "act on all"
@@ -83,14 +88,7 @@ def test_the_axis_fits_the_models_however_much_acting_on_all_costs() -> None:
 
 
 def test_a_sentence_says_where_a_model_is_better_than_both() -> None:
-    groups = {"site": SITES}
-    curves = decision_curves(
-        {"small": SMALL, "large": LARGE},
-        TARGET,
-        of="malignant",
-        concern=SKIN,
-        groups=groups,
-    )
+    curves = curves_of({"small": SMALL, "large": LARGE}, groups={"site": SITES})
     of_small, of_large, small_by_site, large_by_site = curves.sentences()
     assert of_small.startswith(
         "At no threshold (of 2.7 to 31 %), small is better than acting on all samples, and than "
@@ -109,7 +107,7 @@ def test_a_sentence_says_where_a_model_is_better_than_both() -> None:
 
 
 def test_where_it_is_better_is_where_both_intervals_are_above_0() -> None:
-    curves = decision_curves(LARGE, TARGET, of="malignant", concern=SKIN)
+    curves = curves_of(LARGE)
     are_better = []
     for threshold in curves.scale.thresholds:
         settings = {
@@ -125,9 +123,7 @@ def test_where_it_is_better_is_where_both_intervals_are_above_0() -> None:
 
 def test_ranges_of_costs_imply_a_range_of_thresholds() -> None:
     frequent = ConcernSpec(["benign", "malignant"], weights=[[0, 1], [4, 0]])
-    curves = decision_curves(
-        LARGE, TARGET, of="malignant", concern=ConcernRange([frequent], [SKIN])
-    )
+    curves = curves_of(LARGE, concern=ConcernRange([frequent], [SKIN]))
     assert curves.scale.implied == pytest.approx((0.1, 0.2))
     texts = [text.get_text() for text in curves.plot().legends[0].get_texts()]
     assert "costs imply 10 to 20 %" in texts
@@ -165,9 +161,7 @@ def test_the_class_at_risk_is_the_one_that_is_more_dangerous_to_miss() -> None:
 
 def test_clusters_and_weights_are_those_of_evaluate() -> None:
     clusters, weights = torch.arange(NUMBER) // 3, 1 + torch.arange(NUMBER) % 2
-    curves = decision_curves(
-        LARGE, TARGET, of="malignant", concern=SKIN, clusters=clusters, weights=weights
-    )
+    curves = curves_of(LARGE, clusters=clusters, weights=weights)
     name_of = "net_benefit[malignant@0.1]"
     expected = evaluate(
         LARGE, TARGET, concern=SKIN, metrics=[name_of], clusters=clusters, weights=weights
@@ -180,10 +174,10 @@ def test_clusters_and_weights_are_those_of_evaluate() -> None:
 
 def test_what_has_no_curve_is_said() -> None:
     with Refused("one_of", "of", "severe", choices=["benign", "malignant"]):
-        decision_curves(LARGE, TARGET, of="severe", concern=SKIN)
+        curves_of(LARGE, of="severe")
     free = ConcernSpec(["benign", "malignant"], weights=[[0, 0], [9, 0]])
     with Refused("implied_thresholds", "concern"):
-        decision_curves(LARGE, TARGET, of="malignant", concern=free)
+        curves_of(LARGE, concern=free)
 
 
 def test_names_take_thresholds() -> None:
@@ -208,50 +202,10 @@ def test_names_take_thresholds() -> None:
             evaluate(LARGE, TARGET, concern=SKIN, metrics=[name])
 
 
-def write(path: Path, probs: Tensor, *, without: tuple[str, ...] = ()) -> str:
-    columns = {"label": [SKIN.classes[label] for label in TARGET], "site": SITES.tolist()}
-    columns |= {
-        name: [f"{each:.9f}" for each in probs[:, place]]
-        for place, name in enumerate(SKIN.classes)
-    }
-    kept = {name: each for name, each in columns.items() if name not in without}
-    path.write_text(
-        "\n".join([",".join(kept), *map(",".join, zip(*kept.values(), strict=True))]) + "\n"
-    )
-    return str(path)
-
-
-def test_the_report_of_files_has_the_sentences_of_the_function(tmp_path: Path) -> None:
-    files = [
-        write(tmp_path / f"{name}.csv", probs)
-        for name, probs in (("small", SMALL), ("large", LARGE))
-    ]
-    concern = tmp_path / "skin.yaml"
-    concern.write_text(
-        "classes: [benign, malignant]\nweights: [[0, 1], [9, 0]]\ndangerous: 5\n"
-    )
-    page = tmp_path / "page.html"
-    assert (
-        run("score", *files, "--concern", str(concern), "--by", "site", "--html", str(page))
-        == 0
-    )
-    text = page.read_text().replace("\xa0", " ")
-    models = {"small.csv": SMALL, "large.csv": LARGE}
-    names = {name: name.removesuffix(".csv") for name in models}
-    curves = decision_curves(
-        {names[name]: probs for name, probs in models.items()},
-        TARGET,
-        of="malignant",
-        concern=SKIN,
-        groups={"site": SITES},
-    )
-    assert "What acting on malignant is worth" in text
-    assert [sentence for sentence in curves.sentences() if sentence not in text] == []
-
-
 @pytest.mark.parametrize(
     ("concern", "reason"),
     [
+        ("weights: [[0, 1], [9, 0]]\ndangerous: 5", None),
         ("weights: [[0, 9], [9, 0]]", Rule("class_at_risk", "the concern")),
         (
             "weights: [[0, 0], [9, 0]]\ndangerous: 5",
@@ -260,15 +214,22 @@ def test_the_report_of_files_has_the_sentences_of_the_function(tmp_path: Path) -
         ("", Rule("says_which_is_dangerous", "a concern (--concern)")),
     ],
 )
-def test_a_report_without_a_curve_says_why(
-    tmp_path: Path, concern: str, reason: Rule
+def test_a_report_has_the_sentences_of_the_function_or_says_why_there_is_no_curve(
+    tmp_path: Path, concern: str, reason: Rule | None
 ) -> None:
-    file = write(tmp_path / "large.csv", LARGE)
-    costs = tmp_path / "costs.yaml"
-    page = tmp_path / "page.html"
+    page, costs = tmp_path / "page.html", tmp_path / "costs.yaml"
+    files = [tmp_path / "small.csv", tmp_path / "large.csv"]
+    for file, probs in zip(files, (SMALL, LARGE), strict=True):
+        rows = pd.DataFrame(probs.numpy(), columns=SKIN.classes)
+        rows["label"] = [SKIN.classes[label] for label in TARGET]
+        rows.assign(site=SITES).to_csv(file, index=False)
     costs.write_text(f"classes: [benign, malignant]\n{concern}\n")
     options = ["--concern", str(costs)] if concern else []
-    assert run("score", file, *options, "--html", str(page)) == 0
+    assert run("score", *files, "--by", "site", *options, "--html", page) == 0
     text = re.sub("<[^>]+>", "", page.read_text().replace("\xa0", " "))
-    assert "What acting on" not in text
-    assert f"There are no decision curves: {reason.argument} {reason}" in text
+    assert ("What acting on malignant is worth" in text) == (reason is None)
+    if reason is None:
+        curves = curves_of({"small": SMALL, "large": LARGE}, groups={"site": SITES})
+        assert [each for each in curves.sentences() if each not in text] == []
+    else:
+        assert f"There are no decision curves: {reason.argument} {reason}" in text
