@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -52,6 +51,8 @@ OURS: dict[str, Any] = {
     "precision": lambda: MulticlassAveragePrecision(3),
     "f1": lambda: MulticlassF1Score(3, average="macro"),
     "mcc": lambda: MulticlassMatthewsCorrCoef(3),
+    "f half": lambda: MulticlassFBetaScore(0.5, num_classes=3),
+    "f two": lambda: MulticlassFBetaScore(2.0, num_classes=3),
 }
 
 
@@ -330,22 +331,3 @@ def test_a_metric_that_averages_over_batches_does_not_merge() -> None:
     found = evaluate(PROBS, TARGET, metrics={"m": OfBatches()})
     assert found.interval("m") is None
     assert found.find("m")[2].code == "not_mergeable"
-
-
-def test_frames_of_pandas_are_arrays() -> None:
-    found = evaluate(
-        pd.DataFrame(PROBS.numpy()), pd.Series(TARGET.numpy()), metrics=["accuracy"]
-    )
-    assert found.value("accuracy") == evaluate(PROBS, TARGET, metrics=["accuracy"]).value(
-        "accuracy"
-    )
-    with Refused("groups_by_column", "groups"):
-        evaluate(PROBS, TARGET, groups=pd.DataFrame({"site": TARGET.numpy()}))  # type: ignore[arg-type]
-
-
-def test_two_metrics_of_one_class_keep_their_own_settings() -> None:
-    metrics = {beta: MulticlassFBetaScore(beta, num_classes=3) for beta in (0.5, 2.0)}
-    given = {"half": metrics[0.5], "two": metrics[2.0]}
-    result = evaluate(PROBS, TARGET, metrics=given, intervals=False)
-    for name, metric in given.items():
-        assert result.value(name) == pytest.approx(metric(PROBS, TARGET).item())

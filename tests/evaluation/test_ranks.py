@@ -1,7 +1,6 @@
 """The mean area over classes: its intervals and differences hold, in groups, clusters and merged parts."""
 
 from statistics import NormalDist
-from typing import Any
 
 import pytest
 import torch
@@ -37,17 +36,6 @@ def test_intervals_hold_the_area_of_many_rows() -> None:
         assert ends is not None
         held.append(ends[0] <= true <= ends[1])
     assert binomtest(sum(held), len(held), 0.95, "less").pvalue > 0.001
-
-
-def test_intervals_of_clusters_are_wider() -> None:
-    probs, target = drawn(400, 1)
-    repeated = torch.arange(400).repeat_interleave(4)
-    plain = evaluate(probs, target, metrics=["auroc"]).interval("auroc")
-    options: dict[str, Any] = {"metrics": ["auroc"], "clusters": repeated.numpy()}
-    clustered = evaluate(probs[repeated], target[repeated], **options).interval("auroc")
-    assert plain == pytest.approx(clustered, abs=0.002), (
-        "a row four times says no more than once"
-    )
 
 
 def test_a_difference_of_models_holds_the_true_one_and_a_model_does_not_differ_from_itself() -> (

@@ -168,20 +168,6 @@ def test_what_holds_is_returned_for_each_model_and_a_failure_shows_the_bounds() 
     assert str(pickle.loads(pickle.dumps(failure.value))) == str(failure.value)
 
 
-def test_the_recall_of_a_class_is_a_rate_of_its_samples() -> None:
-    row = RESULT.models["new"].per_class()["red"]
-    found = round(row["recall"] * row["samples"])
-    assert RESULT.value("recall[red]", "new") == row["recall"]
-    assert RESULT.interval("recall[red]", "new") == pytest.approx(
-        clopper_pearson(found, int(row["samples"]))
-    )
-    low = RESULT.interval("recall[red]", "new")[0]
-    clustered = drawn(clusters=True).interval("recall[red]", "new")
-    assert clustered[0] < low  # a wholly wrong patient may not have been seen
-    alone = evaluate(torch.eye(2), torch.tensor([0, 0]), metrics=["dangerous_rate"])
-    assert alone.interval("recall[0]") == pytest.approx(clopper_pearson(1, 2))
-
-
 def test_decisions_are_tested_among_the_true_samples_of_a_class() -> None:
     target = torch.arange(400) % 2
     decisions = torch.where(torch.arange(400) % 8 == 1, -1, target)

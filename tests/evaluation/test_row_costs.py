@@ -60,6 +60,9 @@ def test_values_are_means_of_what_decisions_cost() -> None:
     decided = measured(A.argmax(1), class_names=3)
     assert decided.value("regret") == pytest.approx(found.value("regret"))
     assert decided.interval("regret") == pytest.approx(found.interval("regret"))
+    by_class = torch.rand(300, 3, 3, generator=GENERATOR).double()
+    of_pairs = by_class[torch.arange(300), TARGET, A.argmax(1)].mean().item()
+    assert measured(costs=by_class).value("mean_cost") == pytest.approx(of_pairs)
     soft = measured(target=torch.eye(3)[TARGET])
     assert soft.value("mean_cost") == pytest.approx(found.value("mean_cost"))
 
@@ -125,12 +128,6 @@ def test_costs_of_pairs_of_classes_are_those_of_the_concern() -> None:
     assert one.paired == pytest.approx(other.paired)
 
 
-def test_a_frame_has_them() -> None:
-    frame = measured({"A": A, "B": B}).to_frame().set_index(["model", "metric"])
-    assert frame.loc[("B", "mean_cost"), "value"] == pytest.approx(paid(B).mean().item())
-    assert frame.loc[("B - A", "mean_cost"), "low"] < 0
-
-
 def test_costs_are_left_out_where_rows_are_referred() -> None:
     found = measured(preds=REFERRED, class_names=3)
     assert found.value("coverage") == 0
@@ -167,20 +164,6 @@ def test_what_does_not_fit_is_refused(arguments: dict[str, Any], refusal: Refuse
         Evaluation(3).update(A, TARGET, costs=COSTS)
 
 
-def written(path: Path, probs: Tensor, rows: Tensor, costs: Tensor | None = None) -> Path:
-    columns = ["id", *"abc", "label"]
-    if costs is not None:
-        columns += ["pay", "ask", "stop"]
-    lines = [",".join(columns)]
-    for row in rows.tolist():
-        values = [row, *probs[row].tolist(), "abc"[TARGET[row]]]
-        if costs is not None:
-            values += costs[row].tolist()
-        lines.append(",".join(map(str, values)))
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
 def test_a_column_may_hold_lists_of_costs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -206,29 +189,6 @@ def test_a_column_may_hold_lists_of_costs(
     found = json.loads(capsys.readouterr().out)
     assert found["read"][0].endswith("costs of deciding a, b, c: lists costs")
     assert found["metrics"]["regret"] == pytest.approx(measured().value("regret"))
-
-
-def test_a_row_without_a_cost_is_left_out_if_asked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    costs = COSTS.clone()
-    costs[7, 1] = torch.nan
-    path = written(tmp_path / "p.csv", A, torch.arange(300), costs)
-    options = (
-        "score",
-        path,
-        "--cost-columns",
-        "pay,ask,stop",
-        "--metrics",
-        "mean_cost",
-        "--json",
-    )
-    assert run(*options, "--missing", "drop") == 0
-    found = json.loads(capsys.readouterr().out)
-    kept = torch.arange(300) != 7
-    expected = evaluate(A[kept], TARGET[kept], costs=COSTS[kept], metrics=["mean_cost"])
-    assert found["metrics"]["mean_cost"] == pytest.approx(expected.value("mean_cost"))
-    assert any(note.startswith("1 row without a label") for note in found["notes"])
 
 
 @pytest.mark.parametrize("scores", ["decision", "prob_ok"])
