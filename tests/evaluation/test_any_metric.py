@@ -179,22 +179,18 @@ def test_metrics_whose_states_do_not_merge_have_their_value_of_merged_parts() ->
 
 
 def test_metrics_take_what_there_is() -> None:
-    two = torch.stack([1 - PROBS[:, 0], PROBS[:, 0]], dim=1)
-    first = (TARGET == 0).long()
-    assert evaluate(two, first, metrics=[BinaryAUROC()]).value(
-        "BinaryAUROC"
-    ) == pytest.approx(float(BinaryAUROC()(PROBS[:, 0], first)))
-    decided = evaluate(
-        PROBS.argmax(1), TARGET, metrics=[MulticlassCohenKappa(3)], class_names=3
-    )
-    assert decided.value("MulticlassCohenKappa") == pytest.approx(
-        value(lambda: MulticlassCohenKappa(3))
-    )
+    two, first = torch.stack([1 - PROBS[:, 0], PROBS[:, 0]], 1), (TARGET == 0).long()
     soft = torch.nn.functional.one_hot(TARGET, 3).double()
-    found = evaluate(PROBS, soft, metrics=[MeanSquaredError()])
-    assert found.value("MeanSquaredError") == pytest.approx(
-        float((PROBS - soft).square().mean())
-    )
+    area, kappa = BinaryAUROC()(PROBS[:, 0], first), MulticlassCohenKappa(3)(PROBS, TARGET)
+    for preds, target, metric, expected in (
+        (two, first, BinaryAUROC(), area),
+        (PROBS.argmax(1), TARGET, MulticlassCohenKappa(3), kappa),
+        (PROBS, soft, MeanSquaredError(), (PROBS - soft).square().mean()),
+    ):
+        found = evaluate(
+            preds, target, metrics={"m": metric}, class_names=2 if preds is two else 3
+        )
+        assert found.value("m") == pytest.approx(float(expected))
     ours = evaluate(
         PROBS, TARGET, metrics={"logits": MetaPatternConcernScore(3), "named": "mpcs"}
     )
@@ -256,24 +252,17 @@ def test_a_metric_without_an_interval_has_none_however_it_is_passed(
     ],
 )
 def test_with_interval_takes_any_metric(make: Any, clusters: Tensor | None) -> None:
-    whole = WithInterval(make())
-    parts = [WithInterval(make()) for _ in range(2)]
-    plain = make()
-    name = type(plain).__name__.lower()
+    whole, *parts = (WithInterval(make(), prefix="m") for _ in range(3))
     for number, rows in enumerate(torch.arange(900).split(100)):
         units = None if clusters is None else clusters[rows]
         for metric in (whole, parts[number % 2]):
             metric.update(PROBS[rows], TARGET[rows], units)
-        plain.update(PROBS[rows], TARGET[rows])
     parts[0].merge_state(parts[1])
-    found, merged, expected = whole.compute(), parts[0].compute(), plain.compute().double()
-    for each in (found, merged):
-        torch.testing.assert_close(each[name], expected)
-        assert (each[f"{name}_low"] < expected).all()
-        assert (each[f"{name}_high"] > expected).all()
-    whole.reset()
-    with Refused("not_updated", "WithInterval.compute"):
-        whole.compute()
+    expected = make()(PROBS, TARGET).double()
+    for found in (whole.compute(), parts[0].compute()):
+        torch.testing.assert_close(found["m"], expected)
+        assert (found["m_low"] < expected).all()
+        assert (found["m_high"] > expected).all()
 
 
 def test_with_interval_takes_values_and_targets_of_any_kind() -> None:

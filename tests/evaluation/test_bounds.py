@@ -113,36 +113,35 @@ def test_a_metric_without_a_range_is_tested_only_if_it_is_asked_for(name: str) -
     ]
 
 
-def test_bounds_of_rates_are_their_intervals() -> None:
-    for name in ("accuracy", "dangerous_rate"):
-        assert bounds_of(BOTH, [name])[0].tolist() == pytest.approx(
-            BOTH.interval(name, "A")
-        )
+RATES = ("accuracy", "dangerous_rate")
+RATES_OF_CLASSES = (
+    "recall[green]",
+    "specificity[green]",
+    "precision[red]",
+    "error_rate[red]",
+)
+
+
+@pytest.mark.parametrize("name", [*RATES, *RATES_OF_CLASSES])
+def test_bounds_of_rates_are_their_intervals(name: str) -> None:
+    [ends] = bounds_of(BOTH, [name]).tolist()
+    assert ends == pytest.approx(BOTH.interval(name, "A"), abs=1e-6)
+
+
+def test_bounds_of_a_difference_of_rates_are_its_interval() -> None:
     [row] = [row for row in BOTH.comparisons if row.by.metric == "misclassification_rate"]
-    assert differences(BOTH, ["misclassification_rate"])[0].tolist() == pytest.approx(
-        row.paired[3:5], abs=1e-6
-    )
+    [ends] = differences(BOTH, ["misclassification_rate"]).tolist()
+    assert ends == pytest.approx(row.paired[3:5], abs=1e-6)
 
 
-def test_bounds_of_rates_of_classes_are_their_intervals_but_allow_for_larger_weights() -> (
-    None
-):
+def test_bounds_of_weighted_rates_allow_for_larger_weights() -> None:
     weights = torch.rand(300, generator=torch.Generator().manual_seed(1)) + 0.5
     weighted = measure_both(weights=weights)
-    for name in (
-        "recall[green]",
-        "specificity[green]",
-        "precision[red]",
-        "error_rate[red]",
-    ):
-        assert bounds_of(BOTH, [name])[0].tolist() == pytest.approx(
-            BOTH.interval(name, "A"), abs=1e-6
-        )
-        least, most = bounds_of(weighted, [name])[0].tolist()
+    bounds = bounds_of(weighted, list(RATES_OF_CLASSES)).tolist()
+    for name, (least, most) in zip(RATES_OF_CLASSES, bounds, strict=True):
         low, high = weighted.interval(name, "A")
-        assert least < low + 1e-6
-        assert most > high - 1e-6
-        assert (least, most) == pytest.approx((low, high), abs=0.02)
+        assert low - 0.02 < least < low + 1e-6
+        assert high - 1e-6 < most < high + 0.02
 
 
 def test_the_models_of_a_difference_may_be_swapped() -> None:

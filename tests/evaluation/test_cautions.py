@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -97,14 +98,10 @@ def from_file(
 ) -> list[EvaluationWarning]:
     """Score a csv file with further columns."""
     probs, target = drawn()
-    lines = [",".join([*SKIN.classes, "target", *columns])]
-    further = zip(*columns.values(), strict=True) if columns else iter([()] * len(probs))
-    lines += [
-        ",".join(map(str, (*row, SKIN.classes[label], *more)))
-        for row, label, more in zip(probs.tolist(), target.tolist(), further, strict=True)
-    ]
+    rows = pd.DataFrame(probs.numpy(), columns=SKIN.classes)
+    rows["target"] = [SKIN.classes[label] for label in target]
     path = folder / "predictions.csv"
-    path.write_text("\n".join(lines))
+    rows.assign(**columns).to_csv(path, index=False)
     opened = open_models([path], ReadOptions(cluster=cluster), SKIN)
     return list(score_models(opened, SKIN, **options).cautions)  # type: ignore[arg-type]
 
@@ -155,104 +152,57 @@ def test_the_note_on_clusters_names_an_unused_column(tmp_path: Path) -> None:
 
 PATIENTS = torch.arange(900) // 6
 DECISIONS = torch.arange(900) % 3
-PLANTED: list[tuple[str, str, Callable[[Path], list[EvaluationWarning]]]] = [
-    ("E1", "5 % of the rows were in the fit", lambda _: shared(0.05)),
-    ("E1", "10 % of the rows were in the fit", lambda _: shared(0.1)),
-    ("E1", "half of the rows were in the fit", lambda _: shared(0.5)),
-    ("E1", "all rows were in the fit", lambda _: shared(1.0)),
-    ("E1", "a third of the rows were in a large fit", lambda _: shared(0.33, 20_000)),
-    (
-        "E2",
-        "patient",
-        lambda path: from_file(path, {"patient": [f"p{n}" for n in PATIENTS]}),
-    ),
-    (
-        "E2",
-        "whole numbers",
-        lambda path: from_file(path, {"subject_id": PATIENTS.tolist()}),
-    ),
-    ("E2", "id", lambda path: from_file(path, {"id": PATIENTS.tolist()})),
-    (
-        "E2",
-        "codes without a telling name",
-        lambda path: from_file(path, {"who": [f"x{n}" for n in PATIENTS]}),
-    ),
-    (
-        "E2",
-        "groups",
-        lambda _: scored(drawn(), groups={"speaker": torch.arange(900) // 100}),
-    ),
-    (
-        "E2",
-        "shuffled, two rows each",
-        lambda path: from_file(path, {"case": [f"c{n * 7 % 450}" for n in range(900)]}),
-    ),
-    ("E3", "overconfident", lambda _: scored(drawn(times=2.0))),
-    ("E3", "very overconfident", lambda _: scored(drawn(300, times=6.0))),
-    ("E3", "underconfident", lambda _: scored(drawn(times=0.4))),
-    (
+SHARED_IDS: dict[str, dict[str, Sequence[object]]] = {
+    "patient": {"patient": [f"p{n}" for n in PATIENTS]},
+    "whole numbers": {"subject_id": PATIENTS.tolist()},
+    "id": {"id": PATIENTS.tolist()},
+    "codes without a telling name": {"who": [f"x{n}" for n in PATIENTS]},
+    "shuffled, two rows each": {"case": [f"c{n * 7 % 450}" for n in range(900)]},
+}
+CERTAIN = torch.eye(3).double()[(DECISIONS + (torch.arange(900) % 10 == 0)) % 3]
+PLANTED: dict[str, tuple[str, Callable[[], list[EvaluationWarning]]]] = {
+    "5 % of the rows were in the fit": ("E1", lambda: shared(0.05)),
+    "all rows were in the fit": ("E1", lambda: shared(1.0)),
+    "a third of the rows were in a large fit": ("E1", lambda: shared(0.33, 20_000)),
+    "groups": ("E2", lambda: scored(drawn(), groups={"speaker": torch.arange(900) // 100})),
+    "very overconfident": ("E3", lambda: scored(drawn(300, times=6.0))),
+    "underconfident": ("E3", lambda: scored(drawn(times=0.4))),
+    "certain, but 10 % wrong": ("E3", lambda: scored((CERTAIN, DECISIONS))),
+    "decisions by cost that cost more": ("E3", lambda: scored(underconfident(400))),
+    "too sure and too unsure, which cancel, without costs": (
         "E3",
-        "certain, but 10 % wrong",
-        lambda _: scored(
-            (
-                torch.eye(3).double()[(DECISIONS + (torch.arange(900) % 10 == 0)) % 3],
-                DECISIONS,
-            )
-        ),
+        lambda: scored(cancelling(), concern=None, metrics=None),
     ),
-    ("E3", "decisions by cost that cost more", lambda _: scored(underconfident(400))),
-    (
+    "overconfident, of patients": (
         "E3",
-        "too sure and too unsure, which cancel, without costs",
-        lambda _: scored(cancelling(), concern=None, metrics=None),
+        lambda: scored(drawn(3000, times=3.0), clusters=torch.arange(3000) // 5),
     ),
-    (
-        "E3",
-        "overconfident, of patients",
-        lambda _: scored(drawn(3000, times=3.0), clusters=torch.arange(3000) // 5),
-    ),
-    ("E4", "no malignant case", lambda _: scored(rare(0))),
-    ("E4", "1 malignant case", lambda _: scored(rare(1))),
-    (
+    "no malignant case": ("E4", lambda: scored(rare(0))),
+    "58 malignant cases": ("E4", lambda: scored(rare(58))),
+    "10 malignant cases of decisions": (
         "E4",
-        "10 malignant cases of decisions",
-        lambda _: scored((rare(10)[0].argmax(1), rare(10)[1]), metrics=["dangerous_rate"]),
+        lambda: scored((rare(10)[0].argmax(1), rare(10)[1]), metrics=["dangerous_rate"]),
     ),
-    ("E4", "58 malignant cases", lambda _: scored(rare(58))),
-    (
+    "174 malignant cases of 58 patients": (
         "E4",
-        "174 malignant cases of 58 patients",
-        lambda _: scored(rare(174), clusters=by_three(rare(174))),
+        lambda: scored(rare(174), clusters=by_three(rare(174))),
     ),
-    (
-        "E4",
-        "174 malignant decisions of 58 patients",
-        lambda _: scored(
-            (rare(174)[0].argmax(1), rare(174)[1]),
-            metrics=["dangerous_rate"],
-            clusters=by_three(rare(174)),
-        ),
-    ),
-    ("E4", "a fit to 58 patients with malignant cases", lambda _: fitted_to_patients(174)),
-    ("E5", "the best of 20 epochs", lambda _: warn_of_pick(20, "mpcs", "validation data")),
-]
+    "a fit to 58 patients with malignant cases": ("E4", lambda: fitted_to_patients(174)),
+    "the best of 20 epochs": ("E5", lambda: warn_of_pick(20, "mpcs", "validation data")),
+}
 
 
-MISSED = {"overconfident"}
-"""Is found in 182 of 200 other samples like this one."""
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_is_warned_of(fault: str) -> None:
+    code, found = PLANTED[fault]
+    assert [warning.code for warning in found()] == [code]
 
 
-@pytest.mark.parametrize(
-    ("code", "fault", "found"),
-    PLANTED,
-    ids=[f"{code} {fault}" for code, fault, _ in PLANTED],
-)
-def test_a_planted_fault_is_warned_of(
-    code: str, fault: str, found: Callable[[Path], list[EvaluationWarning]], tmp_path: Path
+@pytest.mark.parametrize("name", SHARED_IDS)
+def test_a_column_of_a_file_that_several_rows_share_is_warned_of(
+    name: str, tmp_path: Path
 ) -> None:
-    assert [warning.code for warning in found(tmp_path)] == (
-        [] if fault in MISSED else [code]
-    ), fault
+    assert [warning.code for warning in from_file(tmp_path, SHARED_IDS[name])] == ["E2"]
 
 
 def test_a_rule_from_its_file_knows_its_rows(tmp_path: Path) -> None:
@@ -388,52 +338,43 @@ def test_parts_that_are_merged_and_a_confusion_matrix_have_the_warnings_of_the_w
     )
 
 
-def _rows(count: int, classes: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(count)
-    probs = (
-        torch.randn(count, classes, generator=generator, dtype=torch.float64)
-        .mul(2)
-        .softmax(1)
-    )
-    return probs, torch.randint(classes, (count,), generator=generator)
-
-
 @pytest.mark.parametrize("copies", [2, 4])
 @pytest.mark.parametrize("count", [50, 1000, 30_000])
-def test_copies_of_rows_are_reported(copies, count):
-    probs, target = _rows(count)
-    result = evaluate(probs.repeat(copies, 1), target.repeat(copies), metrics=["accuracy"])
-    assert [caution.code for caution in result.cautions] == ["E2"]
-    assert "about 100 % of the rows" in result.cautions[0].sentence
-    clustered = evaluate(
-        probs.repeat(copies, 1),
-        target.repeat(copies),
-        metrics=["accuracy"],
-        clusters=list(range(count)) * copies,
-    )
-    assert not clustered.cautions
+def test_copies_of_rows_are_reported(copies: int, count: int) -> None:
+    probs, target = drawn(count)
+    rows = (probs.repeat(copies, 1), target.repeat(copies))
+    [caution] = scored(rows, metrics=["accuracy"], concern=None)
+    assert caution.code == "E2"
+    assert "about 100 % of the rows" in caution.sentence
+    clusters = list(range(count)) * copies
+    assert not scored(rows, metrics=["accuracy"], concern=None, clusters=clusters)
 
 
-@pytest.mark.parametrize("kind", ["different", "votes", "certain", "a tree", "decisions"])
-def test_rows_that_are_equal_for_other_reasons_are_not(kind):
-    probs, target = _rows(3000)
-    if kind == "votes":
-        probs = (probs * 10).round().clamp(min=1)
-        probs = (100 * probs / probs.sum(1, keepdim=True)).round() / 100
-        probs[:, 0] = 1 - probs[:, 1:].sum(1)
-    if kind == "certain":
-        probs = torch.eye(3, dtype=torch.float64)[probs.argmax(1)]
-    if kind == "a tree":
-        probs = probs[torch.arange(3000) % 20]
-    preds = probs.argmax(1) if kind == "decisions" else probs
+def equal_for_other_reasons() -> dict[str, Tensor]:
+    """Return predictions of 3000 rows, many of which are equal, though no row is the copy of another."""
+    probs, _ = drawn(3000)
+    rounded = (10 * probs).round().clamp(min=1)
+    rounded = (100 * rounded / rounded.sum(1, keepdim=True)).round() / 100
+    rounded[:, 0] = 1 - rounded[:, 1:].sum(1)
+    return {
+        "votes": rounded,
+        "certain": torch.eye(3, dtype=torch.float64)[probs.argmax(1)],
+        "a tree": probs[torch.arange(3000) % 20],
+        "decisions": probs.argmax(1),
+    }
+
+
+@pytest.mark.parametrize("kind", ["votes", "certain", "a tree", "decisions"])
+def test_rows_that_are_equal_for_other_reasons_are_not(kind: str) -> None:
+    target = torch.randint(3, (3000,), generator=torch.Generator().manual_seed(1))
+    preds = equal_for_other_reasons()[kind]
     assert not evaluate(preds, target, metrics=["accuracy"], class_names=3).cautions
 
 
-def test_copies_are_counted_over_batches_and_parts():
-    probs, target = _rows(500)
+def test_copies_are_counted_over_batches_and_parts() -> None:
     parts = [Evaluation(3, metrics=["accuracy"]) for _ in range(2)]
     for part in parts:
-        part.update(probs, target)
+        part.update(*drawn(500))
     assert not parts[0].result().cautions
     parts[0].merge(parts[1])
     assert [caution.code for caution in parts[0].result().cautions] == ["E2"]
@@ -442,24 +383,16 @@ def test_copies_are_counted_over_batches_and_parts():
 def test_frequencies_are_no_copies_and_files_are_searched(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    probs, target = _rows(200)
+    probs, target = drawn(200)
     assert not evaluate(probs, target, metrics=["accuracy"], frequencies=[2] * 200).cautions
-    lines = [
-        f"{label},{','.join(map(repr, scores))},2"
-        for label, scores in zip(target.tolist(), probs.tolist(), strict=True)
-    ]
-    (tmp_path / "once.csv").write_text("\n".join(["target,prob_0,prob_1,prob_2,n", *lines]))
-    (tmp_path / "twice.csv").write_text(
-        "\n".join(["target,prob_0,prob_1,prob_2,n", *lines, *lines])
-    )
-    for name, options, is_said in (
-        ("once", ("--frequency", "n"), False),
-        ("once", (), False),
-        ("twice", (), True),
+    once = pd.DataFrame(probs.numpy(), columns=["prob_0", "prob_1", "prob_2"])
+    once = once.assign(target=target.numpy(), n=2)
+    for rows, options, is_said in (
+        (once, ["--frequency", "n"], False),
+        (once, [], False),
+        (pd.concat([once, once]), [], True),
     ):
-        assert (
-            run("score", tmp_path / f"{name}.csv", "--metrics", "accuracy", *options) == 0
-        )
-        assert (
-            "have the scores and the label of another row" in capsys.readouterr().err
-        ) == is_said
+        rows.to_csv(tmp_path / "p.csv", index=False)
+        assert run("score", tmp_path / "p.csv", "--metrics", "accuracy", *options) == 0
+        told = "have the scores and the label of another row"
+        assert (told in capsys.readouterr().err) == is_said

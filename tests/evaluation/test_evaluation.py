@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -241,35 +242,30 @@ def test_models_of_merged_parts_need_identifiers() -> None:
 
 
 def test_columns_of_a_data_frame_are_classes_by_name() -> None:
-    pandas = pytest.importorskip("pandas")
     concern = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]])
-    shuffled = ["green", "red", "yellow"]
+    names = list(concern.classes)
     target = torch.arange(3).repeat(40)
-    probs = (
-        torch.randn(120, 3, generator=torch.Generator().manual_seed(0))
-        + 2 * torch.eye(3)[target]
-    ).softmax(1)
-    frame, costs = (
-        pandas.DataFrame(values.numpy(), columns=concern.classes)[shuffled]
-        for values in (probs, 9 * probs)
-    )
-    names = [concern.classes[label] for label in target.tolist()]
-    expected = evaluate(probs, target, concern=concern, costs=9 * probs).first.values
-    assert evaluate(
-        frame, names, concern=concern, costs=costs
-    ).first.values == pytest.approx(expected, nan_ok=True)
-    accuracy = evaluate(probs, target).value("accuracy")
-    for further in ({}, {"class_names": concern.classes}, {"class_names": shuffled}):
-        assert evaluate(frame, names, **further).value("accuracy") == accuracy
-    assert evaluate(pandas.DataFrame(probs.numpy()), target).value("accuracy") == accuracy
-    soft = evaluate(probs, probs.flip(0), class_names=concern.classes).first.values
-    assert evaluate(
-        frame, frame[::-1], class_names=concern.classes
-    ).first.values == pytest.approx(soft, nan_ok=True)
+    probs = torch.randn(120, 3, generator=torch.Generator().manual_seed(0)).softmax(1)
+    frame = pd.DataFrame(probs.numpy(), columns=names)[["green", "red", "yellow"]]
+    labels = [names[label] for label in target.tolist()]
+
+    def values(*rows: Any, **arguments: Any) -> Any:
+        found = evaluate(*rows, **arguments).first.values
+        return pytest.approx(dict(found), nan_ok=True)
+
+    costed = values(probs, target, concern=concern, costs=9 * probs)
+    assert evaluate(frame, labels, concern=concern, costs=9 * frame).first.values == costed
+    for further in ({}, {"class_names": names}, {"class_names": [*frame.columns]}):
+        found = evaluate(frame, labels, metrics=["accuracy"], **further)
+        assert found.first.values == values(probs, target, metrics=["accuracy"])
+    plain = evaluate(pd.DataFrame(probs.numpy()), pd.Series(target.numpy()))
+    assert plain.first.values == values(probs, target)
+    soft = evaluate(frame, frame[::-1], class_names=names).first.values
+    assert soft == values(probs, probs.flip(0), class_names=names)
     with Refused("column_for_each_class", "preds"):
-        evaluate(frame.rename(columns={"red": "RED"}), names, concern=concern)
+        evaluate(frame.rename(columns={"red": "RED"}), labels, concern=concern)
     with Refused("numbered_classes", "target", "red"):
-        evaluate(probs, names)
+        evaluate(probs, labels)
 
 
 def test_rows_of_one_class_say_nothing_about_an_average_over_classes() -> None:

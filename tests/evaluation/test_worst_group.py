@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from scipy import stats
-from torch import Tensor, nn
+from torch import nn
 from torchmetrics import Metric, MetricCollection
 from torchmetrics.classification import MulticlassAUROC, MulticlassF1Score
 
@@ -23,6 +23,7 @@ from mpcs_torch import (
     WorstGroup,
     evaluate,
 )
+from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.learning import MPCSLR, SelectionRule
 from mpcs_torch.metrics import (
@@ -80,41 +81,27 @@ def test_the_value_is_the_worst_of_the_groups_alone(make: Callable[[], Metric]) 
     assert wrapper.higher_is_better is make().higher_is_better
 
 
-def test_it_is_cloned_pickled_saved_and_reset(make: Callable[[], Metric]) -> None:
-    expected = updated(make()).compute().item()
-    loaded = WorstGroup(make(), groups=5)
-    loaded.persistent(True)
-    saved = updated(make())
-    saved.persistent(True)
-    loaded.load_state_dict(saved.state_dict())
-    again = updated(make())
-    again.reset()
-    again.update(LOGITS, TARGET, GROUPS)
-    copies = [
-        saved.clone(),
-        pickle.loads(pickle.dumps(saved)),
-        again,
-        updated(make()).to("cpu"),
-    ]
-    if not isinstance(make(), MulticlassAUROC):
-        copies.append(loaded)  # torchmetrics does not load lists of other lengths
-    for copied in copies:
-        assert copied.compute().item() == pytest.approx(expected, rel=1e-6)
-
-
 @pytest.mark.filterwarnings("ignore:No positive samples:UserWarning")
-def test_forward_returns_the_worst_group_of_the_batch_and_accumulates(
+def test_it_is_cloned_pickled_reset_and_called_as_other_metrics(
     make: Callable[[], Metric],
 ) -> None:
-    wrapper = WorstGroup(make(), groups=5)
-    of_batch = wrapper(LOGITS[:60], TARGET[:60], groups=GROUPS[:60])
-    alone = WorstGroup(make(), groups=5)
-    alone.update(LOGITS[:60], TARGET[:60], groups=GROUPS[:60])
-    assert of_batch.item() == pytest.approx(alone.compute().item(), rel=1e-6)
-    wrapper(LOGITS[60:], TARGET[60:], groups=GROUPS[60:])
-    assert wrapper.compute().item() == pytest.approx(
-        updated(make()).compute().item(), rel=1e-6
-    )
+    whole, again, called = updated(make()), updated(make()), WorstGroup(make(), groups=5)
+    again.reset()
+    for metric in (again, called):
+        first = WorstGroup(make(), groups=5)
+        first.update(LOGITS[:60], TARGET[:60], groups=GROUPS[:60])
+        of_batch = metric(LOGITS[:60], TARGET[:60], groups=GROUPS[:60])
+        assert of_batch.item() == pytest.approx(first.compute().item(), rel=1e-6)
+        metric(LOGITS[60:], TARGET[60:], groups=GROUPS[60:])
+    copies = [whole.clone(), pickle.loads(pickle.dumps(whole)), again, called]
+    if not isinstance(make(), MulticlassAUROC):  # its lists of other lengths are not loaded
+        loaded = WorstGroup(make(), groups=5)
+        for metric in (whole, loaded):
+            metric.persistent(True)
+        loaded.load_state_dict(whole.state_dict())
+        copies.append(loaded)
+    for copied in copies:
+        assert copied.compute().item() == pytest.approx(whole.compute().item(), rel=1e-6)
 
 
 def test_small_groups_and_groups_without_a_value_take_no_part() -> None:
@@ -195,7 +182,7 @@ def test_the_rule_and_the_schedule_take_it() -> None:
     assert schedule.score == pytest.approx(wrapper.compute().item())
 
 
-NO_METRIC = "metric must be a Metric whose higher_is_better is True or False, but got "
+COUNTS = {"minimum": 1}
 REFUSED: dict[str, tuple[dict[str, Any], Refused]] = {
     "no metric": ({"metric": 3}, Refused("directed_metric", "metric", 3)),
     "no direction": ({"metric": Overconfidence(2)}, Refused("directed_metric", "metric")),
@@ -205,15 +192,11 @@ REFUSED: dict[str, tuple[dict[str, Any], Refused]] = {
     ),
     "no groups": (
         {"groups": 0},
-        Refused("whole_at_least", "groups and min_rows", [0, 1], minimum=1),
-    ),
-    "no rows": (
-        {"min_rows": 0},
-        Refused("whole_at_least", "groups and min_rows", [2, 0], minimum=1),
+        Refused("whole_at_least", "groups and min_rows", [0, 1], **COUNTS),
     ),
     "half a row": (
         {"min_rows": 2.5},
-        Refused("whole_at_least", "groups and min_rows", [2, 2.5], minimum=1),
+        Refused("whole_at_least", "groups and min_rows", [2, 2.5], **COUNTS),
     ),
 }
 
@@ -224,19 +207,11 @@ def test_arguments_are_checked(arguments: dict[str, Any], refusal: Refused) -> N
         WorstGroup(**{"metric": Accuracy(2), "groups": 2, **arguments})
 
 
-@pytest.mark.parametrize(
-    "groups",
-    [
-        torch.tensor([0, 2, 0]),
-        torch.tensor([0, -1, 0]),
-        torch.tensor([0, 1]),
-        torch.tensor([0.0, 1, 1]),
-    ],
-)
-def test_groups_of_a_batch_are_checked(groups: Tensor) -> None:
-    wrapper = WorstGroup(Accuracy(2), groups=2)
+@pytest.mark.parametrize("groups", [[0, 2, 0], [0, -1, 0], [0, 1], [0.0, 1, 1]])
+def test_groups_of_a_batch_are_checked(groups: list[float]) -> None:
+    wrapper, labels = WorstGroup(Accuracy(2), groups=2), torch.tensor([0, 1, 1])
     with Refused("group_of_each_row", "groups", last=1):
-        wrapper.update(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 1]), groups=groups)
+        wrapper.update(labels, labels, groups=torch.tensor(groups))
     with Refused("not_updated", "WorstGroup.compute"):
         wrapper.compute()
 
@@ -293,16 +268,28 @@ def test_recall_of_a_class_that_a_group_lacks_leaves_the_group_out() -> None:
     assert worst == 0.75
 
 
-def groups_of(
-    wrong: list[int], rows: int = 100, *, metric: str = "misclassification_rate"
-) -> GroupScores:
+def evaluated(
+    wrong: list[int],
+    rows: int = 100,
+    *,
+    metric: str = "misclassification_rate",
+    intervals: bool = True,
+) -> Result[Any]:
     """Evaluate a group for each number of wrong rows, named "0", "1" and so on."""
     target = torch.arange(rows).repeat(len(wrong)) % 2
     is_wrong = torch.cat([torch.arange(rows) < number for number in wrong])
-    groups = {"site": torch.arange(len(wrong)).repeat_interleave(rows)}
     return evaluate(
-        target ^ is_wrong.long(), target, class_names=2, metrics=[metric], groups=groups
-    ).groups[0]
+        target ^ is_wrong.long(),
+        target,
+        class_names=2,
+        metrics=[metric],
+        groups={"site": torch.arange(len(wrong)).repeat_interleave(rows)},
+        intervals=intervals,
+    )
+
+
+def groups_of(wrong: list[int], **options: Any) -> GroupScores:
+    return evaluated(wrong, **options).groups[0]
 
 
 @pytest.mark.parametrize("metric", ["misclassification_rate", "accuracy"])
@@ -339,25 +326,13 @@ def test_the_sentence_says_how_sure_the_worst_group_is() -> None:
 
 
 def test_the_sentence_is_printed_written_and_in_the_json(tmp_path: Path) -> None:
-    target = torch.arange(300) % 2
-    wrong = torch.arange(300) % 100 < torch.tensor([30, 5, 22]).repeat_interleave(100)
-    groups = {"site": torch.arange(300) // 100}
-    result = evaluate(
-        target ^ wrong.long(), target, class_names=2, metrics=["accuracy"], groups=groups
-    )
+    result = evaluated([30, 5, 22], metric="accuracy")
     [sentence] = result.groups[0].about_worst()
     assert sentence in str(result)
     assert result.to_dict()["groups"][0]["may_be_worst"] == ["0", "2"]
     write_score_report(result, None, tmp_path / "report.html")
     assert sentence in unescape((tmp_path / "report.html").read_text()).replace("\xa0", " ")
-    without = evaluate(
-        target ^ wrong.long(),
-        target,
-        class_names=2,
-        metrics=["accuracy"],
-        groups=groups,
-        intervals=False,
-    )
+    without = evaluated([30, 5, 22], metric="accuracy", intervals=False)
     assert without.groups[0].may_be_worst() == []
     assert "may_be_worst" not in without.to_dict()["groups"][0]
 
