@@ -1,12 +1,11 @@
 """Check the intervals of crossed clusters, such as patients and readers."""
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation import evaluate
+from tests.evaluation.alike import assert_same_numbers
 from tests.refused import Refused
 
 METRICS = ["accuracy", "cross_entropy", "macro_recall"]
@@ -42,13 +41,8 @@ def test_a_column_that_adds_nothing_changes_no_interval(second: str) -> None:
     crossed = evaluate(
         models, target, clusters={"patient": patients, "other": further}, metrics=METRICS
     )
-    for model in models:
-        for name in METRICS:
-            assert crossed.interval(name, model) == pytest.approx(
-                plain.interval(name, model), rel=1e-9
-            )
+    assert_same_numbers(crossed, plain, near=1e-6)
     for one, other in zip(crossed.comparisons, plain.comparisons, strict=True):
-        assert one.paired[:5] == pytest.approx(other.paired[:5], rel=1e-9)
         assert (one.paired.p_value <= 0.05) == (other.paired.p_value <= 0.05)
 
 
@@ -113,26 +107,19 @@ def test_one_or_three_columns_are_refused() -> None:
 
 def test_crossed_clusters_take_units_and_frequencies() -> None:
     models, target, columns = scores(40, 12, seed=3)
-    twice: dict[str, Any] = {
-        "preds": {name: each.repeat(2, 1) for name, each in models.items()},
-        "target": target.repeat(2),
-    }
-    named = {name: rows * 2 for name, rows in columns.items()}
-    pairs = list(zip(*columns.values(), strict=True))
     plain = evaluate(models, target, clusters=columns, metrics=METRICS)
-    united = evaluate(**twice, clusters=named, metrics=METRICS, unit=pairs * 2)
-    repeated = evaluate(
-        models, target, clusters=columns, metrics=METRICS, frequencies=[2] * len(target)
+    united = evaluate(
+        {name: each.repeat(2, 1) for name, each in models.items()},
+        target.repeat(2),
+        clusters={name: rows * 2 for name, rows in columns.items()},
+        metrics=METRICS,
+        unit=list(zip(*columns.values(), strict=True)) * 2,
     )
-    for name in METRICS:
-        assert united.interval(name, "first") == pytest.approx(
-            plain.interval(name, "first")
-        )
-        # One more row that is as bad as can be is one of twice as many.
-        near = 0.12 if name == "cross_entropy" else 0.06
-        assert repeated.interval(name, "first") == pytest.approx(
-            plain.interval(name, "first"), rel=near
-        )
+    assert_same_numbers(united, plain)
+    twice = [2] * len(target)
+    counted = evaluate(models, target, clusters=columns, metrics=METRICS, frequencies=twice)
+    # One more row that is as bad as can be is one of twice as many.
+    assert_same_numbers(counted, plain, near=0.15)
 
 
 def test_a_metric_that_one_column_cannot_compare_is_named() -> None:

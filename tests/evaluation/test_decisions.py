@@ -78,10 +78,9 @@ def test_decisions_are_given_by_name_as_in_files(kind: Any) -> None:
     }
     found = evaluate(names, names["B"], concern=SPEC)
     assert repr(found.to_dict()) == repr(expected.to_dict())  # which has NaN
-    parts = Evaluation(SPEC.classes, concern=SPEC, is_decided=True, refers=True)
-    parts.update({name: each[:250] for name, each in names.items()}, target[:250])
-    parts.update({name: each[250:] for name, each in names.items()}, names["B"][250:])
-    assert parts.result().models["A"].values == expected.models["A"].values
+    part = Evaluation(SPEC.classes, concern=SPEC, is_decided=True, refers=True)
+    part.update(names, names["B"])
+    assert part.result().models["A"].values == expected.models["A"].values
 
 
 def test_names_without_referrals_have_the_metrics_of_classes() -> None:
@@ -137,29 +136,6 @@ def test_the_order_of_scikit_learn_is_refused_where_it_shows(
     evaluate(labels, DECIDED, class_names=SPEC.classes, concern=concern)
 
 
-def test_each_class_has_its_rates() -> None:
-    decisions, target = drawn(500, 1)
-    result = evaluate(decisions, target, concern=SPEC)
-    for label, name in enumerate(SPEC.classes):
-        of_class = decisions[target == label]
-        assert result.value(f"coverage[{name}]") == (of_class >= 0).double().mean()
-        dangerous = int((of_class == 0).sum()) if name == "malignant" else 0
-        assert result.interval(f"dangerous_rate[{name}]") == pytest.approx(
-            clopper_pearson(dangerous, len(of_class))
-        )
-
-
-def test_rules_are_compared() -> None:
-    first, target = drawn(400, 2)
-    whole = evaluate({"A": first, "B": target}, target, concern=SPEC)
-    better = {row.measure: row.better for row in whole.comparisons}
-    assert better == {
-        "rate of dangerous errors": None,
-        "coverage": "B",
-        "mean concern": "B",
-    }, "few are dangerous"
-
-
 def test_costs_are_left_out_where_a_referral_has_none() -> None:
     decisions, target = drawn(50, 4)
     spec = ConcernSpec(SPEC.classes)
@@ -212,14 +188,6 @@ def test_what_is_no_decision_is_refused(
         evaluate(**{**arguments, **changed})  # type: ignore[arg-type]
 
 
-def write(path: Path, decisions: Tensor, target: Tensor) -> None:
-    rows = [
-        f"{NAMES[d]},{NAMES[t]},{n % 7}"
-        for n, (d, t) in enumerate(zip(decisions, target, strict=True))
-    ]
-    path.write_text("\n".join(["decision,target,patient", *rows]) + "\n")
-
-
 @pytest.mark.parametrize(
     "concern", [None, ConcernSpec(["cat", "dog"], releases=[["cat", "dog"]])]
 )
@@ -227,14 +195,12 @@ def test_predicted_labels_have_the_metrics_of_decisions_and_are_compared_with_sc
     concern: ConcernSpec | None, tmp_path: Path
 ) -> None:
     target = ["cat", "dog", "dog", "cat"] * 20
-    decided = ["cat", "cat", "dog", "cat"] * 20
-    scored = ["0.9,0.1", "0.2,0.8", "0.4,0.6", "0.7,0.3"] * 20
-    for name, header, rows in (("A", "y_pred", decided), ("B", "cat,dog", scored)):
-        lines = [f"{own},{label}" for own, label in zip(rows, target, strict=True)]
-        (tmp_path / f"{name}.csv").write_text(
-            "\n".join([f"{header},y_true", *lines]) + "\n"
-        )
+    decided = pd.DataFrame({"y_pred": ["cat", "cat", "dog", "cat"] * 20, "y_true": target})
+    probs = pd.Series([0.9, 0.2, 0.4, 0.7] * 20)
+    scored = pd.DataFrame({"cat": probs, "dog": 1 - probs, "y_true": target})
     paths = [tmp_path / "A.csv", tmp_path / "B.csv"]
+    decided.to_csv(paths[0], index=False)
+    scored.to_csv(paths[1], index=False)
     alone = score_models(open_models(paths[:1], ReadOptions(), concern), concern)
     assert alone.read == ['A.csv: labels "y_true"; predicted labels "y_pred"']
     assert [alone.value("accuracy"), alone.value("mcc")] == pytest.approx([0.75, 3**-0.5])
@@ -246,43 +212,30 @@ def test_predicted_labels_have_the_metrics_of_decisions_and_are_compared_with_sc
 
 
 def test_the_command_scores_and_reports_decisions(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    save_concern(SPEC, tmp_path / "concern.yaml")
-    write(tmp_path / "A.csv", *drawn(300, 6))
-    report = tmp_path / "report.html"
-    flags = ("--concern", tmp_path / "concern.yaml", "--by", "patient", "--html", report)
-    assert run("score", tmp_path / "A.csv", *flags) == 0
+    monkeypatch.chdir(tmp_path)
+    save_concern(SPEC, Path("concern.yaml"))
+    decisions, target = drawn(300, 6)
+    pages = []
+    for decided in (decisions, decisions.where(decisions != -1, target)):
+        rows = pd.DataFrame({"decision": decided.numpy(), "target": target.numpy()})
+        rows = rows.map(NAMES.__getitem__).assign(patient=rows.index % 7)
+        rows.to_csv("A.csv", index=False)
+        flags = ["--concern", "concern.yaml", "--by", "patient", "--overwrite"]
+        assert run("score", "A.csv", *flags, "--html", "r.html") == 0
+        pages.append(Page(Path("r.html")))
     printed = capsys.readouterr().out
     assert (
         "| true class | benign | suspicious | malignant | suspicious or malignant | referred |"
         in printed
     )
     assert "Of 1 000 rows, " in printed
-    page = Page(report)
-    assert re.fullmatch(r"\d+ of 300 rows [\d.]+ % \[[\d., ]+\]", page.facts["referred"])
-    assert re.fullmatch(
-        r"[\d.]+ % \[[\d., ]+\] \d+ of \d+ rows", page.facts["accuracy of the decided"]
-    )
-    [matrix] = [alt for alt in page.alts if alt.startswith("Confusion matrix")]
+    facts = pages[0].facts
+    share = r"[\d.]+ % \[[\d., ]+\]"
+    assert re.fullmatch(rf"\d+ of 300 rows {share}", facts["referred"])
+    decided_right = facts["accuracy of the decided"]
+    assert re.fullmatch(rf"{share} \d+ of \d+ rows", decided_right)
+    [matrix] = [alt for alt in pages[0].alts if alt.startswith("Confusion matrix")]
     assert " are referred." in matrix
-
-
-def test_a_page_of_decisions_without_referrals_says_that_none_is_referred(
-    tmp_path: Path,
-) -> None:
-    save_concern(SPEC, tmp_path / "concern.yaml")
-    decisions, target = drawn(300, 6)
-    write(tmp_path / "A.csv", decisions.where(decisions != -1, target), target)
-    assert (
-        run(
-            "score",
-            tmp_path / "A.csv",
-            "--concern",
-            tmp_path / "concern.yaml",
-            "--html",
-            tmp_path / "r.html",
-        )
-        == 0
-    )
-    assert Page(tmp_path / "r.html").facts["referred"].startswith("0 of 300 rows ")
+    assert pages[1].facts["referred"].startswith("0 of 300 rows "), "none is referred"

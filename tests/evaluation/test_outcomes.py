@@ -95,19 +95,23 @@ def test_rates_of_classes_have_the_intervals_of_scipy_and_the_values_of_scikit_l
 ):
     decisions = torch.where(DECISIONS > 3, TARGET, DECISIONS)
     result, is_decided = evaluate(decisions, TARGET, concern=SPEC), decisions >= 0
-    precision = precision_score(TARGET[is_decided], decisions[is_decided], average=None)
+    true, decided = TARGET[is_decided], decisions[is_decided]
+    precision = precision_score(true, decided, average=None)
     assert [result.value(f"precision[{name}]") for name in GRADES] == pytest.approx(
         list(precision)
     )
-    accuracy = accuracy_score(TARGET[is_decided], decisions[is_decided])
+    accuracy = accuracy_score(true, decided)
     assert result.value("selective_accuracy") == pytest.approx(accuracy)
-    referred = int(((decisions < 0) & (TARGET == 2)).sum())
-    severe = int((TARGET == 2).sum())
-    expected = binomtest(referred, severe).proportion_ci()
-    assert result.interval("referral_rate[severe]") == pytest.approx(
-        (expected.low, expected.high)
-    )
-    assert result.value("coverage[severe]") == pytest.approx(1 - referred / severe)
+    of_severe = decisions[TARGET == 2]
+    for name, is_counted in (
+        ("referral_rate[severe]", of_severe < 0),
+        ("dangerous_rate[severe]", (of_severe == 0) | (of_severe == 1)),
+        ("coverage[severe]", of_severe >= 0),
+    ):
+        number = int(is_counted.sum())
+        expected = binomtest(number, len(of_severe)).proportion_ci()
+        assert result.value(name) == pytest.approx(number / len(of_severe))
+        assert result.interval(name) == pytest.approx((expected.low, expected.high))
 
 
 def test_the_confusion_matrix_has_coarse_answers_and_referrals_in_the_last_columns() -> (
