@@ -54,34 +54,27 @@ def measured(target: Tensor = SHARES, preds: Any = A, **arguments: Any) -> Any:
 def test_values_are_means_over_the_labels_of_annotators() -> None:
     found = measured(groups={"site": SITES})
     decided = A.argmax(1)
-    repeated = VOTES.flatten()
+    repeated, decisions = VOTES.flatten(), decided.repeat(3)
     costs = CONCERN.mpcs_weights().fill_diagonal_(0)
     constant = (SHARES @ costs).mean(0).min()
-    of_rows = torch.stack([costs[votes, decided] for votes in VOTES]).mean(0)
-    assert found.value("expected_concern") == pytest.approx(
-        (of_rows.mean() / constant).item()
-    )
-    dangerous = (CONCERN.dangerous_pairs() & ~torch.eye(3).bool())[
-        repeated, decided.repeat(3)
-    ].double()
-    assert found.value("dangerous_rate") == pytest.approx(dangerous.mean().item())
-    assert found.value("accuracy") == pytest.approx(
-        accuracy_score(repeated, decided.repeat(3))
-    )
-    assert found.value("macro_f1") == pytest.approx(
-        f1_score(repeated, decided.repeat(3), average="macro")
-    )
-    assert found.value("cross_entropy") == pytest.approx(log_loss(repeated, A.repeat(3, 1)))
+    dangerous = CONCERN.dangerous_pairs() & ~torch.eye(3).bool()
+    seen = SHARES[:, 1:]
+    expected = {
+        "expected_concern": costs[repeated, decisions].mean() / constant,
+        "dangerous_rate": dangerous[repeated, decisions].double().mean(),
+        "accuracy": accuracy_score(repeated, decisions),
+        "macro_f1": f1_score(repeated, decisions, average="macro"),
+        "cross_entropy": log_loss(repeated, A.repeat(3, 1)),
+        "recall[seen]": seen[decided > 0].sum() / seen.sum(),
+        "mpcs": sum(measured(votes).value("mpcs") for votes in VOTES) / 3,
+    }
+    for name, value in expected.items():
+        assert found.value(name) == pytest.approx(float(value)), name
     south = torch.tensor([site == "south" for site in SITES])
-    squared = (A.unsqueeze(1) - torch.eye(3)).square().sum(2)[south]
-    brier = (SHARES[south] * squared).sum(1).mean().item()
+    squared = (A.unsqueeze(1) - torch.eye(3)).square().sum(2)
+    brier = (SHARES * squared).sum(1)[south].mean().item()
     assert found.value("brier_score", group=("site", "south")) == pytest.approx(brier)
-    assert found.value("recall[seen]") == pytest.approx(
-        (SHARES[decided > 0][:, 1:].sum() / SHARES[:, 1:].sum()).item()
-    )
     assert found.first.rows == 240
-    of_each = [measured(votes).value("mpcs") for votes in VOTES]
-    assert found.value("mpcs") == pytest.approx(sum(of_each) / 3)
 
 
 PATIENTS = torch.arange(240) // 4
@@ -207,21 +200,20 @@ def test_metrics_of_torchmetrics_count_shares_as_weights_and_annotators_who_agre
     None
 ):
     sure = torch.nn.functional.one_hot(TRUTH, 3).double()
-    metrics = {
-        "f1": MulticlassF1Score(3),
-        "mcc": MulticlassMatthewsCorrCoef(3),
-        "squares": MeanSquaredError(),
-    }
-    hard = evaluate(A, TRUTH, metrics={name: metrics[name] for name in ("f1", "mcc")})
-    agreed = evaluate(A, sure, metrics=metrics)
-    for name in ("f1", "mcc"):
+    of_labels = {"f1": MulticlassF1Score(3), "mcc": MulticlassMatthewsCorrCoef(3)}
+    metrics = {**of_labels, "squares": MeanSquaredError()}
+    hard, agreed = (
+        evaluate(A, target, metrics=given)
+        for target, given in ((TRUTH, of_labels), (sure, metrics))
+    )
+    for name in of_labels:
         assert agreed.value(name) == pytest.approx(hard.value(name))
         assert agreed.interval(name) == pytest.approx(hard.interval(name), rel=1e-6)
     assert agreed.value("squares") == pytest.approx(float((A - sure).square().mean()))
-    shared = evaluate(A, SHARES, metrics=metrics)
     expected = f1_score(
         CLASSES, A.argmax(1)[PLACES], average="macro", sample_weight=WEIGHTS
     )
+    shared = evaluate(A, SHARES, metrics=metrics)
     assert shared.value("f1") == pytest.approx(expected, rel=1e-6)
     with pytest.raises(
         ValueError, match="shares of annotators, but MulticlassAUROC takes none"

@@ -324,18 +324,6 @@ def test_minima_have_no_interval_and_say_why() -> None:
     assert not bare.comparisons
 
 
-def test_scores_that_separate_all_trials_have_intervals_that_admit_errors() -> None:
-    labels = torch.arange(20) % 2 == 0
-    found = evaluate_detectors(labels.double(), labels).first
-    assert found.values[EQUAL_ERROR] == 0
-    assert found.values[AREA] == 1
-    (low, high), (low_area, high_area) = found.intervals[EQUAL_ERROR], found.intervals[AREA]
-    assert low == 0
-    assert 0.15 < high < 0.35
-    assert high_area == 1
-    assert low_area < 0.9
-
-
 def test_groups_have_values_and_intervals_of_their_own() -> None:
     scores, labels = trials()
     kind, clusters = ["ab"[row % 2] for row in range(299)], torch.arange(300) // 3

@@ -4,7 +4,6 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -85,25 +84,17 @@ def test_units_that_are_folded_tell_nearly_the_same(
     assert_same_numbers(every, folded, near=0.4)
 
 
-def test_arrays_soft_labels_and_names_are_taken() -> None:
-    result = evaluate(
-        FIRST.numpy(),
-        TARGET.numpy(),
-        groups={"site": np.array(SITES)},
-        class_names=list("wxyz"),
-    )
-    assert list(result.first.per_class()) == list("wxyz")
-    named = ["wxyz"[label] for label in TARGET.tolist()]
-    assert evaluate(FIRST, named, class_names=list("wxyz")).first.values == pytest.approx(
-        result.first.values
-    )
-    assert result.value("accuracy") == evaluate(FIRST, TARGET).value("accuracy")
+def test_arrays_names_and_settings_are_taken() -> None:
+    names = list("wxyz")
+    expected = evaluate(FIRST, TARGET).first.values
+    for target in (TARGET.numpy(), [names[label] for label in TARGET.tolist()]):
+        found = evaluate(FIRST.numpy(), target, class_names=names)
+        assert list(found.first.per_class()) == names
+        assert found.first.values == pytest.approx(expected)
     soft = evaluate(FIRST, torch.rand(240, 4), intervals=False)
-    assert "soft_f1_macro" in soft.first.values
     assert not soft.first.intervals
-    assert evaluate(FIRST, TARGET, metrics=["mpcs"], settings={"k": 2}).value(
-        "mpcs"
-    ) != result.value("mpcs")
+    of_two = evaluate(FIRST, TARGET, metrics=["mpcs"], settings={"k": 2})
+    assert of_two.value("mpcs") != expected["mpcs"]
 
 
 @pytest.mark.parametrize(
@@ -189,19 +180,16 @@ def test_dangerous_errors_are_named_if_a_metric_counts_them(
 
 
 @pytest.mark.parametrize(
-    ("sizes", "kept"), [((7, 5, 1), 12), ((7, 6, 1), 7), ((13, 1), 13)]
+    ("measures", "kept"),
+    [("a" * 7 + "b" * 5 + "c", 12), ("a" * 7 + "b" * 6 + "c", 7), ("a" * 13 + "b", 13)],
 )
 def test_at_most_12_comparisons_are_shown_with_all_of_each_metric(
-    sizes: tuple[int, ...], kept: int
+    measures: str, kept: int
 ) -> None:
-    rows: Any = [
-        SimpleNamespace(measure=f"m{place}")
-        for place, size in enumerate(sizes)
-        for _ in range(size)
-    ]
+    rows: Any = [SimpleNamespace(measure=measure) for measure in measures]
     shown, others = leading(rows)
     assert shown == rows[:kept]
-    assert others == sorted({row.measure for row in rows[kept:]})
+    assert others == sorted({*measures[kept:]})
 
 
 def test_a_single_group_has_no_worst_value_and_no_spread() -> None:
@@ -218,7 +206,7 @@ def test_models_of_merged_parts_need_identifiers() -> None:
     target = torch.arange(60) % 3
     parts = [torch.randn(60, 3, generator=generator).softmax(1) for _ in range(2)]
 
-    def merged(name: str, order: list[int], *, are_named: bool) -> Evaluation:
+    def merged(name: str, order: list[int], *, are_named: bool = False) -> Evaluation:
         whole = Evaluation(3, metrics=["accuracy"])
         for part in order:
             one = Evaluation(3, metrics=["accuracy"])
@@ -227,17 +215,15 @@ def test_models_of_merged_parts_need_identifiers() -> None:
             whole.merge(one)
         return whole
 
-    first = merged("A", [0, 1], are_named=False)
-    second = merged("B", [1, 0], are_named=False)
     with Refused("no_further_models", "other", ["B"]):
-        first.merge(second)
-    first, second = merged("A", [0, 1], are_named=True), merged("B", [1, 0], are_named=True)
-    first.merge(second)
-    assert first.result().comparisons[0].paired.difference == 0
+        merged("A", [0, 1]).merge(merged("B", [1, 0]))
+    named = merged("A", [0, 1], are_named=True)
+    named.merge(merged("B", [1, 0], are_named=True))
+    assert named.result().comparisons[0].paired.difference == 0
     # Models of the same rows, one after another.
-    of_part = merged("A", [0], are_named=False)
+    of_part = merged("A", [0])
     for name in "BC":
-        of_part.merge(merged(name, [0], are_named=False))
+        of_part.merge(merged(name, [0]))
     assert [*of_part.result().models] == ["A", "B", "C"]
 
 

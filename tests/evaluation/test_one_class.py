@@ -14,8 +14,6 @@ from sklearn.metrics import (
     recall_score,
     roc_auc_score,
 )
-from torch import Tensor
-from torchmetrics.classification import BinaryAUROC
 
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate, evaluate_detectors
 from mpcs_torch.concern import ConcernError
@@ -23,7 +21,6 @@ from mpcs_torch.evaluation import RequirementError
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.functional import clopper_pearson
-from mpcs_torch.functional.quality.roc_area import RocArea
 from mpcs_torch.functional.quality.scores import ClassRate
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 from tests.refused import Refused
@@ -152,15 +149,7 @@ def test_groups_of_classes_that_break_rules_are_refused(groups: Any, message: st
         ConcernSpec(GRADES, class_groups=groups)
 
 
-def test_the_area_is_that_of_torchmetrics_with_ties_and_without_a_class_it_is_none() -> (
-    None
-):
-    ties = (4 * PROBS).round() / 4
-    theirs = BinaryAUROC()(ties[:, 1], (TARGET == 1).long())
-    ours = RocArea(4, [1])
-    assert ours.value(ours.rows(ties, TARGET)).item() == pytest.approx(
-        theirs.item(), abs=1e-6
-    )
+def test_without_a_class_its_area_and_rate_are_undefined() -> None:
     absent = evaluate(PROBS, TARGET.clamp(max=2), metrics=["auroc[3]", "sensitivity[3]"])
     assert [np.isnan(value) for value in absent.first.values.values()] == [True, True]
     assert absent.first.undefined() == dict.fromkeys(
@@ -209,26 +198,21 @@ def test_an_area_has_the_interval_that_detectors_have(size: int) -> None:
     """By the same function, however clusters are spread over parts of the rows, batches and groups."""
     clusters, severe = np.arange(400)[::-1] // size, (8 * PROBS[:, 3:]).round() / 8
     ties = torch.cat([(1 - severe).expand(-1, 3) / 3, severe], 1)
-    options: Any = {"clusters": None if size == 1 else clusters, "groups": {"site": SITES}}
-    expected = evaluate_detectors(ties[:, 3], TARGET == 3, **options)
-    found = evaluate(ties, TARGET, metrics=["auroc[3]"], **options)
+    columns: Any = {"clusters": None if size == 1 else clusters, "groups": {"site": SITES}}
+    expected = evaluate_detectors(ties[:, 3], TARGET == 3, **columns)
     parts = [Evaluation(4, metrics=["auroc[3]"]) for _ in range(2)]
     for part, rows in zip(parts, (slice(None, None, 2), slice(1, None, 2)), strict=True):
         batch = {} if size == 1 else {"clusters": clusters[rows]}
         part.update(ties[rows], TARGET[rows], groups={"site": SITES[rows]}, **batch)
     parts[0].merge(parts[1])
-    for result in (found, parts[0].result()):
+    whole = evaluate(ties, TARGET, metrics=["auroc[3]"], **columns)
+    for result in (whole, parts[0].result()):
         for group in (None, ("site", "north"), ("site", "south")):
-            wanted = expected.scores(group=group)
-            scores = result.scores(group=group)
-            assert scores.values["auroc[3]"] == pytest.approx(wanted.values["auroc"])
-            ends = scores.intervals.get("auroc[3]")
-            of_detector = wanted.intervals.get("auroc")
-            assert (ends is None) == (of_detector is None) == (size == 100), (
-                "4 clusters are too few"
-            )
-            if ends is not None:
-                assert ends == pytest.approx(of_detector, rel=1e-6)
+            value, ends, _ = result.find("auroc[3]", group=group)
+            wanted, of_detector, _ = expected.find("auroc", group=group)
+            assert value == pytest.approx(wanted)
+            assert (ends is None) == (size == 100), "4 clusters are too few"
+            assert ends == (of_detector and pytest.approx(of_detector, rel=1e-6))
 
 
 @pytest.mark.parametrize(
@@ -267,15 +251,6 @@ def test_what_cannot_be_scoresis_refused(
 
 
 KAPPA = "quadratic_weighted_kappa"
-
-
-def test_kappa_needs_no_probabilities() -> None:
-    both: list[Tensor] = [PROBS, PROBS.argmax(1)]
-    values = [
-        evaluate(each, TARGET, class_names=GRADES, metrics=[KAPPA]).find(KAPPA)
-        for each in both
-    ]
-    assert values[0] == values[1]
 
 
 def test_kappa_is_refused_for_more_classes_than_a_matrix_has_room_for() -> None:

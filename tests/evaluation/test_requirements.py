@@ -9,13 +9,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcs_torch import ConcernSpec, WithInterval, evaluate
+from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.evaluation import Requirement, RequirementError, Result
 from mpcs_torch.evaluation.influence import End
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.requirements import outcomes_table
 from mpcs_torch.functional import clopper_pearson
-from mpcs_torch.metrics import Accuracy
 from tests.refused import Refused
 
 SPEC = ConcernSpec(
@@ -142,16 +141,6 @@ def test_what_a_value_breaks_differs_from_what_its_bound_does_not_show(
     without = outcomes_table([Requirement("mpcs", "<", limit).check(0.25)])
     expected = "no: " if verdict == "no" else "not shown: "
     assert without.rows[0][1].startswith(expected)
-
-
-def test_a_metric_of_a_training_loop_can_be_tested() -> None:
-    accuracy = WithInterval(Accuracy(2))
-    accuracy.update(torch.ones(100, dtype=torch.int64), torch.ones(100, dtype=torch.int64))
-    assert Requirement.parse("accuracy > 96 %").check(*accuracy.compute().values()).holds
-    # The bound is 0.025 ** (1 / 100).
-    assert (
-        not Requirement.parse("accuracy > 97 %").check(*accuracy.compute().values()).holds
-    )
 
 
 def test_what_holds_is_returned_for_each_model_and_a_failure_shows_the_bounds() -> None:

@@ -76,19 +76,16 @@ def test_values_and_intervals_are_those_of_evaluate(
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
 def test_it_merges_resets_and_is_pickled_as_other_metrics() -> None:
-    whole, parts = wrapped("mpcs"), [wrapped("mpcs"), wrapped("mpcs")]
-    for part, rows in zip(parts, torch.arange(120).split(60), strict=True):
-        whole.update(PROBS[rows], TARGET[rows])
+    whole, first, second = wrapped("mpcs"), wrapped("mpcs"), wrapped("mpcs")
+    whole.update(PROBS, TARGET)
+    for part, rows in zip((first, second), torch.arange(120).split(60), strict=True):
         batch = part(PROBS[rows], TARGET[rows])
-        assert batch["m"] == pytest.approx(
-            evaluate(PROBS[rows], TARGET[rows], concern=CONCERN).value("mpcs")
-        )
-    parts[0].merge_state(parts[1])
-    expected = {name: each.item() for name, each in whole.compute().items()}
-    for metric in (parts[0], pickle.loads(pickle.dumps(parts[0])), whole.clone()):
-        assert {
-            name: each.item() for name, each in metric.compute().items()
-        } == pytest.approx(expected)
+        alone = evaluate(PROBS[rows], TARGET[rows], concern=CONCERN)
+        assert batch["m"] == pytest.approx(alone.value("mpcs"))
+    first.merge_state(second)
+    expected = {name: pytest.approx(each) for name, each in whole.compute().items()}
+    for metric in (first, pickle.loads(pickle.dumps(first)), whole.clone()):
+        assert metric.compute() == expected
     whole.reset()
     with Refused("not_updated", "WithInterval.compute"):
         whole.compute()
@@ -151,26 +148,18 @@ def test_bad_input_is_refused_and_nothing_is_added(
 
 
 def test_keys_differ_in_collections_and_logs() -> None:
-    decided, target = PROBS.argmax(1), TARGET
-    wrappers = {
-        "a": WithInterval(metrics.Accuracy(4)),
-        "k": WithInterval(MulticlassCohenKappa(4), prefix="kappa"),
-    }
+    kappa = WithInterval(MulticlassCohenKappa(4), prefix="kappa")
+    wrappers = {"a": WithInterval(metrics.Accuracy(4)), "k": kappa}
     collection = MetricCollection(wrappers, prefix="val_")
-    collection.update(decided, target)
-    keys = [
-        f"val_{name}{end}"
-        for name in ("accuracy", "kappa")
-        for end in ("", "_low", "_high")
-    ]
-    assert list(collection.compute()) == keys
     alone = WithInterval(metrics.Accuracy(4), prefix="val_accuracy")
-    alone.update(decided, target)
-    assert alone.compute() == {key: collection.compute()[key] for key in keys[:3]}
-    twice = MetricCollection(
-        {name: WithInterval(metrics.Accuracy(4)) for name in ("student", "teacher")}
-    )
-    twice.update(decided, target)
+    names = ("student", "teacher")
+    twice = MetricCollection({name: WithInterval(metrics.Accuracy(4)) for name in names})
+    for metric in (collection, alone, twice):
+        metric.update(PROBS.argmax(1), TARGET)
+    keys = ["val_accuracy", "val_accuracy_low", "val_accuracy_high"]
+    found = collection.compute()
+    assert list(found) == [*keys, "val_kappa", "val_kappa_low", "val_kappa_high"]
+    assert alone.compute() == {key: found[key] for key in keys}
     assert list(twice.compute())[::3] == ["student_accuracy", "teacher_accuracy"]
 
 

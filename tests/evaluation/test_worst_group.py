@@ -25,7 +25,6 @@ from mpcs_torch import (
 )
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.scores import GroupScores
-from mpcs_torch.learning import MPCSLR, SelectionRule
 from mpcs_torch.metrics import (
     Accuracy,
     ClassErrorRates,
@@ -130,31 +129,24 @@ def test_in_a_collection_groups_reach_the_metrics_that_take_them() -> None:
             "dangerous": WorstGroup(METRICS["sums"](), groups=5),
         }
     )
-    clusters = torch.arange(120) // 2
+    columns = {
+        "groups": GROUPS,
+        "clusters": torch.arange(120) // 2,
+        "sample_weight": torch.ones(120),
+    }
     # Metrics that share states are found after the first batch.
     for rows in torch.arange(120).split(40):
-        weights = torch.ones(len(rows))
-        collection.update(
-            LOGITS[rows],
-            TARGET[rows],
-            groups=GROUPS[rows],
-            clusters=clusters[rows],
-            sample_weight=weights,
-        )
+        batch = {name: values[rows] for name, values in columns.items()}
+        collection.update(LOGITS[rows], TARGET[rows], **batch)
     values = collection.compute()
-    assert (
-        values["accuracy"] == Accuracy(CLASSES)(LOGITS, TARGET) == values["sure_accuracy"]
-    )
-    for name, make in (
-        ("worst", lambda: Accuracy(CLASSES)),
-        ("dangerous", METRICS["sums"]),
-    ):
-        assert values[name].item() == pytest.approx(updated(make()).compute().item())
-    assert set(collection(LOGITS, TARGET, groups=GROUPS)) >= {
-        "accuracy",
-        "worst",
-        "dangerous",
-    }
+    accuracy = Accuracy(CLASSES)(LOGITS, TARGET)
+    assert values["accuracy"] == accuracy == values["sure_accuracy"]
+    worst_accuracy = updated(Accuracy(CLASSES)).compute()
+    assert values["worst"].item() == pytest.approx(worst_accuracy.item())
+    most_dangerous = updated(METRICS["sums"]()).compute()
+    assert values["dangerous"].item() == pytest.approx(most_dangerous.item())
+    called = collection(LOGITS, TARGET, groups=GROUPS)
+    assert called.keys() >= {"accuracy", "worst", "dangerous"}
 
 
 def test_weights_go_with_their_rows() -> None:
@@ -166,20 +158,6 @@ def test_weights_go_with_their_rows() -> None:
         *(each.repeat_interleave(weights, 0) for each in (LOGITS, TARGET, GROUPS))
     )
     assert wrapper.per_group().tolist() == pytest.approx(repeated.per_group().tolist())
-
-
-def test_the_rule_and_the_schedule_take_it() -> None:
-    wrapper = updated(METRICS["probabilities"]())
-    rule = SelectionRule("worst", {"worst": wrapper})
-    assert rule.directions["worst"] == "min"
-    assert (
-        SelectionRule("worst", {"worst": WorstGroup(Accuracy(2), 2)}).directions["worst"]
-        == "max"
-    )
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
-    schedule = MPCSLR(optimizer)
-    schedule.step(wrapper.compute())
-    assert schedule.score == pytest.approx(wrapper.compute().item())
 
 
 COUNTS = {"minimum": 1}
