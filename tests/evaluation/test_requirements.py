@@ -161,11 +161,12 @@ def test_decisions_are_tested_among_the_true_samples_of_a_class() -> None:
     target = torch.arange(400) % 2
     decisions = torch.where(torch.arange(400) % 8 == 1, -1, target)
     result = evaluate(decisions, target, concern=SPEC)
-    assert result.value("coverage[yellow]") == 0.75
-    assert result.interval("coverage[yellow]") == pytest.approx(clopper_pearson(150, 200))
-    assert [
-        row.group for row in result.require("coverage > 0.8", "coverage[red] > 0.95")
-    ] == ["", ""]
+    outcomes = result.require("coverage > 0.8", "coverage[red] > 0.95")
+    assert [outcome.group for outcome in outcomes] == ["", ""]
+    low, _ = clopper_pearson(150, 200)
+    [of_yellow] = result.check("coverage[yellow] > 0.8")
+    assert (of_yellow.value, of_yellow.holds) == (0.75, False)
+    assert of_yellow.bound == pytest.approx(low)
     with pytest.raises(RequirementError, match="the class has no rows"):
         result.require("coverage[green] > 0.1")
 
