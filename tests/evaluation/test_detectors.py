@@ -533,19 +533,14 @@ def test_infinite_ratios_leave_no_interval_of_cllr() -> None:
 
 def test_names_are_identifiers_with_titles() -> None:
     scores, labels = trials()
-    fixed = [
-        *given_threshold(0.7, POINTS),
-        *learned_thresholds(scores["A"], labels, POINTS, p_fa=[0.1]),
-    ]
-    plain = evaluate_detectors(
-        scores, labels, llr=True, thresholds=fixed, max_p_fa=0.1
-    ).to_dict()
+    learned = learned_thresholds(scores["A"], labels, POINTS, p_fa=[0.1])
+    fixed = [*given_threshold(0.7, POINTS), *learned]
+    result = evaluate_detectors(scores, labels, llr=True, thresholds=fixed, max_p_fa=0.1)
+    plain = result.to_dict()
     for model in plain["models"].values():
         assert model["metrics"].keys() == model["titles"].keys()
-        assert all(
-            re.fullmatch(r"[a-z][a-z0-9_]*(\[[a-z0-9_=.,]+\])?", name)
-            for name in model["metrics"]
-        )
+        for name in model["metrics"]:
+            assert re.fullmatch(r"[a-z][a-z0-9_]*(\[[a-z0-9_=.,]+\])?", name)
     titles = plain["models"]["A"]["titles"]
     for row in plain["comparisons"]:
         assert titles.get(row["metric"], row["measure"]) == row["measure"]

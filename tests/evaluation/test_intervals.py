@@ -121,30 +121,21 @@ def test_a_worse_unit_never_raises_the_p_value(seed: int, units: int, place: int
     """If B is worse in total, making it worse in a unit where it is not better leaves no less evidence."""
     generator = torch.Generator().manual_seed(seed)
     rows = 3 * units
+
+    def uniform() -> Tensor:
+        return torch.rand(rows, generator=generator, dtype=torch.float64)
+
     target = torch.randint(2, (rows,), generator=generator)
     clusters = torch.arange(rows) // 3
-    right = {
-        name: 0.01 + 0.98 * torch.rand(rows, generator=generator, dtype=torch.float64)
-        for name in "AB"
-    }
-    right["B"] = right["B"] * torch.rand(
-        rows, generator=generator, dtype=torch.float64
-    ).clamp(min=0.3)
     of_unit = clusters == place % units
-    right["B"][of_unit] = torch.minimum(right["B"][of_unit], right["A"][of_unit])
-    costs = torch.zeros(rows, 2, dtype=torch.float64)
-    costs[torch.arange(rows), 1 - target] = 1 + torch.rand(
-        rows, generator=generator, dtype=torch.float64
-    )
+    right = {name: 0.01 + 0.98 * uniform() for name in "AB"}
+    right["B"] *= uniform().clamp(min=0.3)
+    right["B"][of_unit] = torch.minimum(right["B"], right["A"])[of_unit]
+    is_wrong = 1 - torch.eye(2, dtype=torch.float64)[target]
+    costs = is_wrong * (1 + uniform()).unsqueeze(1)
 
     def compared() -> dict[str, Any]:
-        is_1 = (target == 1).unsqueeze(1)
-        probs = {
-            name: torch.where(
-                is_1, torch.stack([1 - each, each], 1), torch.stack([each, 1 - each], 1)
-            )
-            for name, each in right.items()
-        }
+        probs = {name: (is_wrong - each.unsqueeze(1)).abs() for name, each in right.items()}
         found = evaluate(probs, target, metrics=COMPARED, clusters=clusters, costs=costs)
         return {row.by.metric: row for row in found.comparisons}
 

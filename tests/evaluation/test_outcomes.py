@@ -147,16 +147,14 @@ def test_of_many_classes_outcomes_are_those_of_a_few_with_the_same_rows() -> Non
 
 
 def test_work_is_told_by_patients_and_by_rows() -> None:
-    by_patient, by_row = evaluate(
-        DECISIONS, TARGET, concern=SPEC, clusters=PATIENTS
-    ).first.remarks_of_referrals()
-    rows = sum(decision < 0 for decision, _, _ in ROWS)
-    at_risk = sum(decision < 0 and true > 1 for decision, true, _ in ROWS)
+    scores = evaluate(DECISIONS, TARGET, concern=SPEC, clusters=PATIENTS).first
+    by_patient, by_row = scores.remarks_of_referrals()
+    referred = [(true, patient) for decision, true, patient in ROWS if decision < 0]
+    rows, at_risk = len(referred), sum(true > 1 for true, _ in referred)
     shares = f"{1000 * rows / 600:.0f} are referred; {1000 * at_risk / 600:.0f} of these are of a class"
     assert by_row.startswith(f"Of 1 000 rows, {shares}")
     assert by_row.endswith(f"({rows} and {at_risk} of 600 here).")
-    patients = len({patient for decision, _, patient in ROWS if decision < 0})
-    assert f"({patients} and " in by_patient
+    assert f"({len({patient for _, patient in referred})} and " in by_patient
     assert evaluate(TARGET, TARGET, concern=SPEC).first.remarks_of_referrals() == []
 
 

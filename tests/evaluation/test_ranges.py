@@ -60,32 +60,29 @@ RANGES = {
 }
 
 
-def drawn(costs: ConcernRange, draws: int = DRAWS) -> Tensor:
+def drawn(costs: ConcernRange) -> Tensor:
     """Draw costs (draws, C, K) of the set as its description says, not from its boxes."""
     generator = torch.Generator().manual_seed(1)
 
     def uniform(*shape: int) -> Tensor:
-        where = torch.rand(shape, generator=generator, dtype=torch.float64)
-        is_end = torch.rand(draws, *[1] * (len(shape) - 1), generator=generator) < 0.5
+        where = torch.rand(DRAWS, *shape, generator=generator, dtype=torch.float64)
+        is_end = torch.rand(DRAWS, *[1] * len(shape), generator=generator) < 0.5
         return torch.where(is_end, where.round(), where)
 
-    shares = uniform(draws, len(costs.low)) ** 3 + 1e-9
+    shares = uniform(len(costs.low)) ** 3 + 1e-9
     shares = shares / shares.sum(1, keepdim=True)
-    total = torch.zeros(draws, *costs.low[0].costs().shape, dtype=torch.float64)
-    for person, (low, high) in enumerate(zip(costs.low, costs.high, strict=True)):
+    people = []
+    for low, high in zip(costs.low, costs.high, strict=True):
         one, other = low.costs(), high.costs()
-        classes = len(one)
-        at = torch.zeros(draws, *one.shape, dtype=torch.float64)
-        if low.weights is None:
-            at[:, :, :classes] = uniform(draws, 1, 1)
-        else:
-            at[:, :, :classes] = uniform(draws, classes, classes)
-        at[:, :, classes:] = uniform(draws, 1, 1)
-        total += shares[:, person, None, None] * (one + at * (other - one))
-    for answer, is_member in enumerate(costs.middle.members(), start=len(costs.classes)):
+        # A factor has one value at a time, a weight its own.
+        errors = uniform(1, 1) if low.weights is None else uniform(CLASSES, CLASSES)
+        errors = errors.expand(-1, CLASSES, CLASSES)
+        prices = uniform(1, 1).expand(-1, CLASSES, one.shape[1] - CLASSES)
+        people.append(one + torch.cat([errors, prices], 2) * (other - one))
+    total = (shares[:, :, None, None] * torch.stack(people, 1)).sum(1)
+    for answer, is_member in enumerate(costs.middle.members(), start=CLASSES):
         # A wrong answer costs as much as the worst of its classes.
-        of_classes = total[:, :, : len(costs.classes)]
-        worst = of_classes[..., is_member].amax(2)
+        worst = total[:, :, :CLASSES][..., is_member].amax(2)
         total[:, ~is_member, answer] = worst[:, ~is_member]
     return total
 

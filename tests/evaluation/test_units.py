@@ -101,22 +101,12 @@ def test_a_function_combines_probabilities_and_labels() -> None:
 
 @pytest.mark.parametrize("combine", ["mean", "worst"])
 def test_decisions_and_soft_labels_are_combined(combine: Any) -> None:
-    decisions = LABELS.clone()
+    labels = SEEN if combine == "worst" else LABELS
+    decisions = labels.clone()
     decisions[:4] = -1
-    decisions[4:] = SEEN[4:] if combine == "worst" else LABELS[4:]
-    found = evaluate(
-        decisions,
-        SEEN if combine == "worst" else LABELS,
-        unit=PATIENTS,
-        combine=combine,
-        class_names=3,
-    )
-    worst = [decisions[patient == PATIENTS].max() for patient in range(60)]
-    target = torch.stack([SEEN[patient == PATIENTS].max() for patient in range(60)])
-    expected = evaluate(
-        torch.stack(worst), target if combine == "worst" else OF_PATIENTS, class_names=3
-    )
-    assert_same_numbers(found, expected)
+    found = evaluate(decisions, labels, unit=PATIENTS, combine=combine, class_names=3)
+    worst = [each.view(60, 4).amax(1) for each in (decisions, labels)]
+    assert_same_numbers(found, evaluate(*worst, class_names=3))
     soft = (PROBS + OTHER) / 2
     assert_same_numbers(
         evaluate(PROBS, soft, unit=PATIENTS, combine=combine),

@@ -246,22 +246,20 @@ def test_bounds_of_weighted_rows_need_the_largest_weight_of_any_row() -> None:
     largest = float(WEIGHTS.max())
     for requirement in ("accuracy > 0.1", "macro_f1 > 0.1", "mpcs < 9", "auroc > 0.1"):
         [without] = weighted.check(requirement)
-        assert without.reason == OPEN_WEIGHTS
-        assert not without.holds
-        bounds = [
-            weighted.check(requirement, max_weight=most)[0].bound
+        assert (without.reason, without.holds) == (OPEN_WEIGHTS, False)
+        near, far = (
+            abs(weighted.check(requirement, max_weight=most)[0].bound - without.value)
             for most in (largest, 3 * largest)
-        ]
-        assert abs(bounds[1] - without.value) > abs(bounds[0] - without.value) > 0
+        )
+        assert far > near > 0
         [approximate] = weighted.check(requirement, approximate=True)
         assert approximate.bound in weighted.interval(requirement.split()[0])
     alike = measured(weights=torch.ones(300), metrics=["accuracy"])
-    bounds = [
+    one, twenty, more = (
         alike.check("accuracy > 0.1", max_weight=most)[0].bound for most in (1, 20, 200)
-    ]
-    assert bounds[0] > bounds[1] + 0.05 > bounds[2] + 0.1, (
-        "weights that are all 1 tell nothing of further rows"
     )
+    # Weights that are all 1 tell nothing of further rows.
+    assert one > twenty + 0.05 > more + 0.1
     known = measured(prevalence=[0.2, 0.3, 0.5], metrics=["accuracy"])
     assert known.check("accuracy > 0.1")[0].reason is None
     with Refused("above", "max_weight", 0, minimum=0):
