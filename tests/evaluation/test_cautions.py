@@ -5,6 +5,7 @@ import pickle
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -66,7 +67,7 @@ def cancelling() -> tuple[Tensor, Tensor]:
     return torch.stack([sure, 1 - sure], dim=1), target
 
 
-def scored(rows: Rows, **arguments: object) -> list[EvaluationWarning]:
+def scored(rows: Any, **arguments: object) -> list[EvaluationWarning]:
     return list(
         evaluate(*rows, **{"concern": SKIN, "metrics": METRICS, **arguments}).cautions
     )  # type: ignore[arg-type]
@@ -218,76 +219,71 @@ def test_a_rule_from_its_file_knows_its_rows(tmp_path: Path) -> None:
         )
 
 
-CLEAN: dict[str, Callable[[Path], list[EvaluationWarning]]] = {
-    "calibrated": lambda _: scored(drawn()),
-    "calibrated, many rows": lambda _: scored(drawn(50_000, 3)),
-    "calibrated, two classes": lambda _: scored(
+PLACES: dict[str, Sequence[object]] = {
+    "site": ["abcdefgh"[n % 8] for n in range(900)],
+    "sex": ["f", "m"] * 450,
+    "age": [n % 60 for n in range(900)],
+}
+FILES: dict[str, tuple[dict[str, Sequence[object]], dict[str, Any]]] = {
+    "patients as clusters": ({"patient": PATIENTS.tolist()}, {"cluster": "patient"}),
+    "no intervals": ({"patient": PATIENTS.tolist()}, {"intervals": False}),
+    "one row for each id": (
+        {"id": range(900), "file": [f"{n}.png" for n in range(900)]},
+        {},
+    ),
+    "thirty regions": ({"region": [f"region {n % 30}" for n in range(900)]}, {}),
+    "sites, sex and ages": (PLACES, {}),
+}
+CLEAN: dict[str, Callable[[], Sequence[EvaluationWarning]]] = {
+    "calibrated": lambda: scored(drawn()),
+    "calibrated, many rows": lambda: scored(drawn(50_000, 3)),
+    "calibrated, two classes": lambda: scored(
         drawn(classes=2), concern=ConcernSpec(2, weights=[[0, 1], [9, 0]])
     ),
-    "calibrated, ten classes": lambda _: scored(
+    "calibrated, ten classes": lambda: scored(
         drawn(3000, classes=10), concern=ConcernSpec(10, releases=[[0, 1]])
     ),
-    "a forest with ties": lambda _: scored(votes(2000, 0)),
-    "a forest of five trees": lambda _: scored(votes(2000, 1, 5)),
-    "30 rows": lambda _: scored(drawn(30), concern=None),
-    "every metric": lambda _: scored(drawn(), metrics=None),
-    "no concern, overconfident": lambda _: scored(drawn(times=3.0), concern=None),
-    "equal costs, overconfident": lambda _: scored(
-        drawn(times=3.0), concern=ConcernSpec(3)
+    "a forest with ties": lambda: scored(votes(2000, 0)),
+    "a forest of five trees": lambda: scored(votes(2000, 1, 5)),
+    "30 rows": lambda: scored(drawn(30), concern=None),
+    "every metric": lambda: scored(drawn(), metrics=None),
+    "no concern, overconfident": lambda: scored(drawn(times=3.0), concern=None),
+    "equal costs, overconfident": lambda: scored(drawn(times=3.0), concern=ConcernSpec(3)),
+    "a rare class that is not dangerous to miss": lambda: scored(
+        (rare(10)[0].flip(1), 2 - rare(10)[1]), metrics=["accuracy"]
     ),
-    "a rare class that is not dangerous to miss": lambda _: scored(
-        (lambda rows: (rows[0].flip(1), 2 - rows[1]))(rare(10)),
-        concern=SKIN,
-        metrics=["accuracy"],
-    ),
-    "several models": lambda _: scored(
-        ({"A": drawn()[0], "B": drawn()[0].clone()}, drawn()[1])
-    ),  # type: ignore[arg-type]
-    "soft labels": lambda _: scored(
+    "several models": lambda: scored(({"A": drawn()[0], "B": drawn()[0]}, drawn()[1])),
+    "soft labels": lambda: scored(
         (drawn()[0], drawn(seed=1)[0]), concern=None, metrics=["soft_f1_micro"]
     ),
-    "decisions": lambda _: scored(
+    "decisions": lambda: scored(
         (drawn()[0].argmax(1), drawn()[1]), metrics=["dangerous_rate"]
     ),
-    "59 patients with malignant cases": lambda _: scored(
+    "59 patients with malignant cases": lambda: scored(
         rare(177), clusters=by_three(rare(177))
     ),
-    "a fit to 59 patients with malignant cases": lambda _: fitted_to_patients(177),
-    "patients as clusters": lambda path: from_file(
-        path, {"patient": PATIENTS.tolist()}, cluster="patient"
-    ),
-    "no intervals": lambda path: from_file(
-        path, {"patient": PATIENTS.tolist()}, intervals=False
-    ),
-    "one row for each id": lambda path: from_file(
-        path, {"id": range(900), "file": [f"{n}.png" for n in range(900)]}
-    ),
-    "thirty regions": lambda path: from_file(
-        path, {"region": [f"region {n % 30}" for n in range(900)]}
-    ),
-    "sites, sex and ages": lambda path: from_file(
-        path,
-        {
-            "site": ["abcdefgh"[n % 8] for n in range(900)],
-            "sex": ["f", "m"] * 450,
-            "age": [n % 60 for n in range(900)],
-        },
-    ),
-    "small numbers": lambda _: cautions.shared(
+    "a fit to 59 patients with malignant cases": lambda: fitted_to_patients(177),
+    "small numbers": lambda: cautions.shared(
         cautions.units_among({"risk": ([f"{n}e-7" for n in range(300)], 900)})
     ),
-    "groups": lambda _: scored(
+    "groups": lambda: scored(
         drawn(), groups={"site": torch.arange(900) % 4, "month": torch.arange(900) % 12}
     ),
-    "other rows than those of the fit": lambda _: shared(0.0),
-    "other rows than those of a large fit": lambda _: shared(0.0, 20_000),
-    "a rule for a forest with ties": lambda _: shared(0.0, fitted=votes(1000, 3)),
+    "other rows than those of the fit": lambda: shared(0.0),
+    "other rows than those of a large fit": lambda: shared(0.0, 20_000),
+    "a rule for a forest with ties": lambda: shared(0.0, fitted=votes(1000, 3)),
 }
 
 
 @pytest.mark.parametrize("kind", CLEAN)
-def test_a_clean_evaluation_has_no_warning(kind: str, tmp_path: Path) -> None:
-    assert CLEAN[kind](tmp_path) == []
+def test_a_clean_evaluation_has_no_warning(kind: str) -> None:
+    assert not CLEAN[kind]()
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_clean_file_has_no_warning(kind: str, tmp_path: Path) -> None:
+    columns, options = FILES[kind]
+    assert not from_file(tmp_path, columns, **options)
 
 
 def test_a_result_prints_its_warnings_which_can_be_muted() -> None:
