@@ -136,39 +136,65 @@ def test_bad_input_is_refused(given: dict[str, Any], refusal: Refused) -> None:
         evaluate(**{"preds": FIRST, "target": TARGET, **given})
 
 
-def test_what_does_not_belong_together_is_refused() -> None:
+def of_batches(*batches: Any, **columns: Any) -> Evaluation:
     evaluation = Evaluation(4)
+    for preds, target in batches:
+        evaluation.update(preds, target, **columns)
+    return evaluation
+
+
+COSTS, DEARER = (ConcernSpec(4, releases=[[0, 1]], factor=factor) for factor in (0.1, 0.9))
+ROWS = (FIRST, TARGET)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "refusal"),
+    [
+        (
+            of_batches(ROWS),
+            of_batches(ROWS, clusters=PATIENTS),
+            Refused("clusters_as_here", "other"),
+        ),
+        (
+            of_batches(ROWS),
+            of_batches(ROWS, groups={"site": SITES}),
+            Refused("same_groups", "other"),
+        ),
+        (
+            of_batches(ROWS),
+            Evaluation(4, metrics=["mpcs"]),
+            Refused("same_evaluation", "other"),
+        ),
+        (
+            Evaluation(4, concern=ConcernSpec(4)),
+            Evaluation(4),
+            Refused("same_evaluation", "other"),
+        ),
+        (
+            Evaluation(4, concern=ConcernRange([COSTS], [DEARER])),
+            Evaluation(4, concern=ConcernRange([COSTS], [COSTS])),
+            Refused("same_evaluation", "other"),
+        ),
+    ],
+)
+def test_parts_that_do_not_belong_together_are_refused(
+    one: Evaluation, other: Evaluation, refusal: Refused
+) -> None:
+    with refusal:
+        one.merge(other)
+
+
+def test_batches_that_do_not_belong_together_are_refused() -> None:
     with Refused("some_row", "result"):
-        evaluation.result()
-    evaluation.update(FIRST, TARGET)
-    with Refused("same_columns", "groups and clusters"):
-        evaluation.update(FIRST, TARGET, groups={"site": SITES})
-    with Refused("same_columns", "groups and clusters"):
-        evaluation.update(FIRST, TARGET, clusters=PATIENTS)
-    with Refused("same_evaluation", "other"):
-        evaluation.merge(Evaluation(4, metrics=["mpcs"]))
-    clustered = Evaluation(4)
-    clustered.update(FIRST, TARGET, clusters=PATIENTS)
-    with Refused("clusters_as_here", "other"):
-        evaluation.merge(clustered)
-    grouped = Evaluation(4)
-    grouped.update(FIRST, TARGET, groups={"site": SITES})
-    with Refused("same_groups", "other"):
-        evaluation.merge(grouped)
-    several = Evaluation(4)
-    several.update({"A": FIRST}, TARGET)
-    several.update({"B": FIRST[:100]}, TARGET[:100])
-    with Refused("same_rows", "models"):
-        several.result()
-    relabelled = Evaluation(4)
-    relabelled.update({"A": FIRST}, TARGET)
-    relabelled.update({"B": FIRST}, (TARGET + 1) % 4)
-    with Refused("same_rows", "models"):
-        relabelled.result()
-    costs, dearer = (ConcernSpec(4, releases=[[0, 1]], factor=f) for f in (0.1, 0.9))
-    for concern in (ConcernSpec(4), ConcernRange([costs], [dearer])):
-        with Refused("same_evaluation", "other"):
-            Evaluation(4, concern=concern).merge(Evaluation(4, concern=costs))
+        Evaluation(4).result()
+    for column in ({"groups": {"site": SITES}}, {"clusters": PATIENTS}):
+        with Refused("same_columns", "groups and clusters"):
+            of_batches(ROWS).update(*ROWS, **column)
+    several = ({"A": FIRST}, TARGET), ({"B": FIRST[:100]}, TARGET[:100])
+    relabelled = ({"A": FIRST}, TARGET), ({"B": FIRST}, (TARGET + 1) % 4)
+    for batches in (several, relabelled):
+        with Refused("same_rows", "models"):
+            of_batches(*batches).result()
 
 
 @pytest.mark.parametrize(("metric", "is_told"), [("dangerous_rate", True), ("mcc", False)])
