@@ -72,7 +72,8 @@ def evaluate(
             clusters: every reader may read all patients.
         weights: ``(N,)`` numbers of at least 0, the weight of each row, such as 1 / its sampling probability. Intervals
             assume that weights are exact, and take the effective sample size as the number of rows.
-        frequencies: ``(N,)`` whole numbers from 1: the number of independent rows that each row stands for.
+        frequencies: ``(N,)`` whole numbers from 1: the number of independent rows that each row stands for. Copies of a
+            sample with positions, or of a row in a cluster, are in the same cluster.
         prevalence: ``(C,)``, or by class name: the share of each class where the model is used. All rows of a class
             get the same weight, so that classes have these shares. Use it if severe cases are over-represented.
         unit: ``(N,)`` names of the units of decision, such as patients. The rows of a unit are combined into one
