@@ -227,8 +227,8 @@ def quoted(value: object) -> str:
 
 def listed(names: Sequence[str], most: int = 10) -> str:
     """Return the first ``most`` names with commas between, and the number of the others, for a message."""
-    shown = ", ".join(quoted(name)[1:-1] for name in islice(names, most))
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
+    first = ", ".join(quoted(name)[1:-1] for name in islice(names, most))
+    return f"{first} and {len(names) - most} more" if len(names) > most else first or "none"
 
 
 NUMBERED = re.compile(r"(|.*\D)(\d{1,18})(\D*)")

@@ -478,7 +478,7 @@ class _Mixture(NamedTuple):
         freedom = (2 * sums.sum(dim=0).square() / noise.clamp(min=1e-300)).clamp(max=1e9)
         quantiles = stdtrit(freedom.cpu().numpy(), (1 + confidence) / 2)
         quantile = torch.from_numpy(quantiles).to(design_effect)
-        # The fewest clusters that a class of the group or the unlabelled samples have.
+        # A group has at least as many clusters as each of its classes; the unlabelled samples may have fewer.
         clusters = (parts * design.clusters[:-1]).amax(dim=1).minimum(design.clusters[-1])
         return torch.where(
             clusters < MIN_UNITS, torch.inf, design_effect * quantile.square()
@@ -489,7 +489,7 @@ def _mixture(known: Tensor, unknown: Tensor, design: _Design) -> _Mixture:
     priors = _above_0(unknown.mean(dim=0), len(unknown))
     one_hot = torch.eye(len(priors)).to(priors)
     weights = (priors / design.counts)[design.target].unsqueeze(1)
-    known_errors = -(known - one_hot[design.target]) * weights
+    known_errors = (one_hot[design.target] - known) * weights
     unknown_errors = (unknown - unknown.mean(dim=0)) / len(unknown)
     errors = torch.cat([known_errors, unknown_errors])
     return _Mixture(known, unknown, design, priors, errors)

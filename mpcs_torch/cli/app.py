@@ -140,6 +140,6 @@ def mpcs(
 
 
 def run_app(arguments: Sequence[str]) -> None:
-    """Run the command line ``mpcs ARGUMENTS`` and exit: 0 if it succeeds, 2 for a user's error, 1 for a bug."""
+    """Run the command line ``mpcs ARGUMENTS`` and exit with an `ExitStatus`."""
     COMMAND_LINE.begin(arguments)
     typer.main.get_command(app)(list(arguments), prog_name="mpcs")

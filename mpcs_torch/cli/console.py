@@ -185,8 +185,7 @@ def print_scores(
     if outcomes:
         parts.append(outcomes_table(outcomes))
     print_result(plain, *parts)
-    for warning in result.warnings():
-        say(f"warning: {warning}", err=True)
+    print_warnings(*map(str, result.warnings()))
 
 
 @contextmanager

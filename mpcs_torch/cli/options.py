@@ -374,7 +374,7 @@ def _check_files(
         if info.exists:
             continue
         option = str(info.metavar) if isinstance(info, ArgumentInfo) else option_name(name)
-        check_out(path, option, is_kept=info.writable, or_else=or_else)
+        check_out(path, option, may_exist=info.writable, or_else=or_else)
         is_read = path.exists() and any(path.samefile(other) for other in read)
         shown = printable(str(path))
         demand(not is_read, "no_input", option, path=shown)
@@ -387,15 +387,15 @@ def check_out(
     path: Path,
     option: str = "--out",
     *,
-    is_kept: bool = False,
+    may_exist: bool = False,
     or_else: str = " or pass --overwrite",
 ) -> None:
-    """Raise an error if ``path`` has no folder, or if it exists, and neither --overwrite nor ``is_kept`` is set."""
+    """Raise an error if ``path`` has no folder, or if it exists, and neither --overwrite nor ``may_exist`` is set."""
     shown, folder = printable(str(path)), printable(str(path.parent))
     demand(path.parent.is_dir(), "folder_is_there", option, path=shown, folder=folder)
     with refused_values(option=option):
         output_path(path)
-    is_free = COMMAND_LINE.overwrite or is_kept or not path.exists()
+    is_free = COMMAND_LINE.overwrite or may_exist or not path.exists()
     demand(is_free, "new_file", option, path=shown, or_else=or_else)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mpcs_torch.concern.checks import MAX_READABLE_CLASSES
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.influence import End
+from mpcs_torch.evaluation.intervals_and_bounds import End
 from mpcs_torch.evaluation.outcomes import (
     AT_RISK,
     COLUMNS,

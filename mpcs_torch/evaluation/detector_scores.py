@@ -16,7 +16,8 @@ from mpcs_torch.evaluation.fixed_thresholds import (
     limiting_thresholds,
     point_key,
 )
-from mpcs_torch.evaluation.influence import RARELY, Influences, Units, interval
+from mpcs_torch.evaluation.influence import IndependentUnits, Influences
+from mpcs_torch.evaluation.intervals_and_bounds import RARELY, interval
 from mpcs_torch.evaluation.ranks import influences_on_areas
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.rows import MIN_UNLIKELY
@@ -370,10 +371,10 @@ class Detector:
         return equal_error_ends(self.summary.counts, *self._equal_error, self._errors)
 
     @cached_property
-    def units(self) -> Units:
+    def units(self) -> IndependentUnits:
         """The trials, or their clusters."""
         sizes = self._codes.bincount().double()
-        return Units(
+        return IndependentUnits(
             sizes,
             torch.ones_like(sizes),
             None if self.clusters is None else "clusters",

@@ -77,8 +77,8 @@ REPEATED = (
     "Without a concern, every error is dangerous and costs the same: models are not compared by dangerous errors and "
     "expected concern, which would repeat the comparison by wrong decisions."
 )
-Groups = Mapping[str, Sequence[object] | Tensor]
-Predictions = Sequence[object] | Tensor
+GroupsByColumn = Mapping[str, Sequence[object] | Tensor]
+RowValues = Sequence[object] | Tensor
 """The type of predictions or labels; NumPy arrays are accepted too."""
 
 
@@ -194,10 +194,10 @@ class Evaluation:
 
     def update(
         self,
-        preds: Predictions | Mapping[str, Predictions],
-        target: Predictions,
+        preds: RowValues | Mapping[str, RowValues],
+        target: RowValues,
         *,
-        groups: Groups | None = None,
+        groups: GroupsByColumn | None = None,
         clusters: Sequence[object] | Tensor | None = None,
         weights: Sequence[float] | Tensor | None = None,
         frequencies: Sequence[int] | Tensor | None = None,

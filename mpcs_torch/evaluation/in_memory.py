@@ -12,7 +12,7 @@ from mpcs_torch.evaluation.chosen import Metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.decision_curve import DecisionCurves, curve_scale
 from mpcs_torch.evaluation.decision_numbers import decision_numbers
-from mpcs_torch.evaluation.evaluation import MODEL, Evaluation, Groups, Predictions
+from mpcs_torch.evaluation.evaluation import MODEL, Evaluation, GroupsByColumn, RowValues
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import (
     Prevalence,
@@ -29,13 +29,13 @@ from mpcs_torch.functional.inputs.decisions import is_class
 
 
 def evaluate(
-    preds: Predictions | Mapping[str, Predictions],
-    target: Predictions,
+    preds: RowValues | Mapping[str, RowValues],
+    target: RowValues,
     *,
     concern: ConcernSpec | ConcernRange | None = None,
     metrics: Metrics | None = None,
-    groups: Groups | None = None,
-    clusters: Sequence[object] | Tensor | Groups | None = None,
+    groups: GroupsByColumn | None = None,
+    clusters: Sequence[object] | Tensor | GroupsByColumn | None = None,
     weights: Sequence[float] | Tensor | None = None,
     frequencies: Sequence[int] | Tensor | None = None,
     prevalence: Prevalence | None = None,
@@ -181,12 +181,12 @@ def evaluate(
 
 
 def decision_curves(
-    preds: Predictions | Mapping[str, Predictions],
+    preds: RowValues | Mapping[str, RowValues],
     target: Tensor,
     *,
     of: str,
     concern: ConcernSpec | ConcernRange,
-    groups: Groups | None = None,
+    groups: GroupsByColumn | None = None,
     clusters: Sequence[object] | Tensor | None = None,
     weights: Sequence[float] | Tensor | None = None,
 ) -> DecisionCurves:

@@ -13,18 +13,14 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.influence import (
-    BOTH_ENDS,
-    RATE,
-    End,
     Estimate,
     Influences,
     Unknown,
     applied,
-    mean_ends,
-    quantile,
     slopes_of,
     total_sums,
 )
+from mpcs_torch.evaluation.intervals_and_bounds import BOTH_ENDS, End, mean_ends, quantile
 from mpcs_torch.evaluation.reasons import NO_RANGE, NOT_FINITE, Reason
 from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.confidence_intervals import MIN_UNITS
@@ -56,7 +52,7 @@ def difference(one: Estimate, other: Estimate) -> PairedDifference | Reason:
     of_units = other.of_units - one.of_units
     if not isfinite(change) or not bool(of_units.isfinite().all()):
         return NOT_FINITE
-    is_exact = one.ratio is not None and list(one.ratio.of_rows) == RATE and units.are_rows
+    is_exact = one.ratio is not None and one.ratio.is_rate and units.are_rows
     reason = None if is_exact else units.too_few(MIN_UNITS)
     if reason is not None:
         return reason

@@ -15,13 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.influence import (
-    Estimate,
-    Influences,
-    Units,
-    Unknown,
-    standard_error,
-)
+from mpcs_torch.evaluation.influence import Estimate, IndependentUnits, Influences, Unknown
+from mpcs_torch.evaluation.intervals_and_bounds import standard_error
 from mpcs_torch.evaluation.paired_differences import difference
 from mpcs_torch.evaluation.reasons import Code, Reason
 from mpcs_torch.functional import PairedDifference
@@ -104,7 +99,7 @@ def of_parts(left: LeftOut, unit: str, limits: Limits = (None, None)) -> Estimat
     if not all(bool(each.isfinite().all()) for each in left):
         return Unknown(value, Reason("missing_without_some", unit), has_range=False)
     ones = torch.ones(parts, dtype=torch.float64)
-    units = Units(ones, ones, None, word=unit)
+    units = IndependentUnits(ones, ones, None, word=unit)
     of_units = (parts - 1) / parts * (left.alone.mean() - left.alone)
     spread = standard_error(of_units, units)
     change = left.singles - left.singles.mean()

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.influence import RARELY, Estimate, Influences, Units, Unknown
+from mpcs_torch.evaluation.influence import Estimate, IndependentUnits, Influences, Unknown
+from mpcs_torch.evaluation.intervals_and_bounds import RARELY
 from mpcs_torch.evaluation.reasons import NO_VALUE
 from mpcs_torch.evaluation.unit_sums import places_by_code
 from mpcs_torch.functional.quality.roc_area import RankedGroup, RankedRows, RocArea, Shares
@@ -104,7 +105,7 @@ def influences_on_areas(
     if cluster is not None:
         rows = by_unit(torch.ones_like(weights))
     sizes = by_unit(weights)
-    of_all = Units(
+    of_all = IndependentUnits(
         rows,
         torch.ones_like(rows),
         cluster,

@@ -5,7 +5,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from mpcs_torch.errors import InvalidValueError, require
-from mpcs_torch.evaluation.influence import End
+from mpcs_torch.evaluation.intervals_and_bounds import End
 from mpcs_torch.evaluation.paired_differences import NotCompared
 from mpcs_torch.evaluation.reasons import NO_RANGE, OPEN_WEIGHTS, Reason
 from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement

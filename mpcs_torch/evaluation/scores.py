@@ -8,7 +8,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.influence import End
+from mpcs_torch.evaluation.intervals_and_bounds import End
 from mpcs_torch.evaluation.reasons import NOT_REQUESTED, ONE_LOOK, Reason
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT, LEVEL

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.chosen import ChosenMetrics, MetricInputs
-from mpcs_torch.evaluation.influence import Units
+from mpcs_torch.evaluation.influence import IndependentUnits
 from mpcs_torch.evaluation.outcomes import OutcomeCounter, Outcomes
 from mpcs_torch.evaluation.parts import ValueOfParts
 from mpcs_torch.evaluation.reasons import Reason
@@ -108,12 +108,14 @@ class SumLayout:
             return {}
         return self.outcomes.named(numbers[:, -self.outcomes.width :])
 
-    def units(self, numbers: Tensor, cluster: str | None) -> Units:
+    def units(self, numbers: Tensor, cluster: str | None) -> IndependentUnits:
         """Return the sizes and weights of units, given their sums ``numbers``, (U, K)."""
         rows, _, weights = numbers[:, :LEADING].unbind(1)
         are_unequal = self.chosen.weighs and not weights.equal(rows)
         has_weights = self.chosen.has_shares or are_unequal
-        return Units(rows, torch.ones_like(rows), cluster, weights if has_weights else None)
+        return IndependentUnits(
+            rows, torch.ones_like(rows), cluster, weights if has_weights else None
+        )
 
 
 def _sums(groups: Sequence[SharedSums], inputs: MetricInputs, bins: Bins) -> list[Tensor]:

@@ -20,16 +20,13 @@ from mpcs_torch.evaluation.crossed_clusters import (
 )
 from mpcs_torch.evaluation.influence import (
     RATE,
-    End,
     Estimate,
-    Units,
+    IndependentUnits,
     Unknown,
-    bound,
-    interval,
     of_sums,
-    rate_intervals,
     total_sums,
 )
+from mpcs_torch.evaluation.intervals_and_bounds import End, bound, interval, rate_intervals
 from mpcs_torch.evaluation.outcomes import Outcomes
 from mpcs_torch.evaluation.paired_differences import difference, difference_bound
 from mpcs_torch.evaluation.parts import ValueOfParts
@@ -49,7 +46,7 @@ class SumsOfUnits(NamedTuple):
     measure: Measure
     sums: Any
     """A ``sums_type`` of the measure, with tensors (U, ...)."""
-    units: Units
+    units: IndependentUnits
 
     def value(self) -> float:
         """Return the value."""
@@ -72,7 +69,7 @@ class UnitValues:
     layout: SumLayout
     sums: Tensor
     """(U, K): the sums of the units."""
-    units: Units
+    units: IndependentUnits
     others: Mapping[str, RankedUnits | ValueOfParts] = field(default_factory=dict)
     """The metrics that are no functions of these sums, by name."""
     wide: Tensor | None = None

@@ -11,7 +11,8 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
 from mpcs_torch.errors import InvalidValueError
-from mpcs_torch.evaluation.influence import Estimate, Units, interval, of_sums, total_sums
+from mpcs_torch.evaluation.influence import Estimate, IndependentUnits, of_sums, total_sums
+from mpcs_torch.evaluation.intervals_and_bounds import interval
 from mpcs_torch.evaluation.metric_states import (
     BITS,
     PartStates,
@@ -147,7 +148,7 @@ class WithInterval(Metric):
         name = type(self.metric).__name__
         inputs = [as_tensor(preds, "preds")]
         if target is not None:
-            inputs.append(as_tensor(target, "preds"))
+            inputs.append(as_tensor(target, "target"))
         if "sample_weight" in further and not takes_weights(self.metric):
             raise InvalidValueError("metric_of_sums", "sample_weight", metric=name)
         number = len(preds)
@@ -157,7 +158,8 @@ class WithInterval(Metric):
         if is_tested_here and not merges(self.metric, *inputs, **further):
             raise InvalidValueError("merges", "metric", reason=f"those of {name} do not")
         if clusters is None:
-            parts = (rows_before + torch.arange(number) % MAX_UPDATES) % PARTS
+            place_in_batch = torch.arange(number) % MAX_UPDATES
+            parts = (rows_before + place_in_batch) % PARTS
         else:
             ids = ids_of_names(row_names("clusters", clusters, number))
             parts = in_bits(ids, None, BITS)
@@ -247,7 +249,7 @@ class WithInterval(Metric):
         sums = sums.cpu().double()
         rows, weights = sums[:, 0], sums[:, 1]
         has_clusters = bool((clusters != NO_CLUSTER).any())
-        units = Units(
+        units = IndependentUnits(
             rows,
             torch.ones_like(rows),
             cluster="clusters" if has_clusters else None,

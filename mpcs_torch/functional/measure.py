@@ -36,7 +36,7 @@ from mpcs_torch.functional.inputs.probabilities import (
 Direction = Literal["min", "max"]
 """The direction that is better: ``"min"`` if lower values are better, ``"max"`` if higher values are."""
 IntervalRule = Literal["bounded", "mean", "smooth"]
-"""The method that computes the interval of a value. See `mpcs_torch.evaluation.influence`.
+"""The method that computes the interval of a value. See `mpcs_torch.evaluation.intervals_and_bounds`.
 
 ``"bounded"``: for a rate or a cost that `Measure.row_ratios` bounds for each row (sample).
 ``"mean"``: for a mean that rare samples can dominate; the interval allows for an unseen sample at the `row_ratios`.

@@ -7,7 +7,7 @@ a newline is ignored, because the process died while it wrote this line.
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -118,6 +118,17 @@ class Manifest:
             "epochs": list(self.epochs),
         }
         replace_text(folder / MANIFEST, json.dumps(plain, default=vars) + "\n", flush=flush)
+
+
+def free_name(folder: Path, number: int, listed: Collection[str]) -> str:
+    """Return a name for the checkpoint of an epoch that no file in ``folder`` has, and that is not ``listed``."""
+    stem = f"epoch-{number:05}"
+    name = f"{stem}.pt"
+    repeats = 1
+    while name in listed or (folder / name).exists():
+        repeats += 1
+        name = f"{stem}-{repeats}.pt"
+    return name
 
 
 def damaged(path: Path, error: Exception) -> InvalidValueError:

@@ -472,7 +472,10 @@ class CheckpointSelector:
         has_begun = False
         try:
             if is_kept:
-                entry = replace(entry, file=self._free_name(entry))
+                file = checkpoint_files.free_name(
+                    self.folder, entry.number, self._lost_files
+                )
+                entry = replace(entry, file=file)
                 temporary = checkpoint_files.temporary_path(self.folder, entry)
                 sha256 = save_state(
                     state, temporary, weights_only=self.weights_only, flush=self.flush
@@ -505,16 +508,6 @@ class CheckpointSelector:
             ) from error
         self._last_stamp = self._stamp()
         return entry
-
-    def _free_name(self, entry: SavedEpoch) -> str:
-        """Return a name for the checkpoint that no file has, and that the manifest does not list."""
-        stem = f"epoch-{entry.number:05}"
-        name = f"{stem}.pt"
-        repeats = 1
-        while name in self._lost_files or (self.folder / name).exists():
-            repeats += 1
-            name = f"{stem}-{repeats}.pt"
-        return name
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SETTINGS}

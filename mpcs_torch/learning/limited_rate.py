@@ -109,7 +109,8 @@ class LimitedRate(NamedTuple):
                 unused = self._over_clusters(
                     decided_at, steps, lambda errors, of: self.at_most * of - errors
                 )
-            # A sum of losses that meets the limit exactly must pass, whatever the rounding.
+            # One more cluster, of the largest size, may be all errors (conformal risk control, theorem 1). A sum of
+            # losses that meets the limit exactly must pass, whatever the rounding.
             return unused >= (1 - 1e-9 - self.at_most) * self.largest
         return self.p_values(decided_at, steps) <= (1 - self.confidence) * (1 + 1e-12)
 
@@ -150,7 +151,7 @@ class LimitedRate(NamedTuple):
         return (bets * share).clamp(min=1e-12 - 1).log1p()
 
     def bets_for(self, decided_at: Tensor, steps: int, times: float) -> Tensor:
-        """Return the bet of `roomiest` at each step, (steps,), for a test on ``times`` as many clusters as these."""
+        """Return the bet of `most_tolerant` at each step, (steps,), for a test on ``times`` as many clusters."""
         if self.clusters is None or self.confidence is None:
             return self.bets
         right = self._over_clusters(
@@ -159,9 +160,9 @@ class LimitedRate(NamedTuple):
         wrong = self._over_clusters(
             decided_at, steps, lambda _, of: self.gain(BETS, of, of)
         )
-        return self.roomiest(times * right, wrong)
+        return self.most_tolerant(times * right, wrong)
 
-    def roomiest(self, right: Tensor, wrong: Tensor) -> Tensor:
+    def most_tolerant(self, right: Tensor, wrong: Tensor) -> Tensor:
         """Return the bets (...), from ``BETS``, with which a test passes despite the most errors.
 
         ``right`` and ``wrong`` (B, ...) are the log wealth of each bet if all samples are right, and if all are wrong.
@@ -276,32 +277,50 @@ class LimitedRate(NamedTuple):
         of = self.counted.double()
         if self.weights is not None:
             of = of * self.weights[:, None]
-        # Row 0 of ``initial`` and ``change`` has errors, and row 1 samples. Before the first step, all samples are
-        # referred: there are no errors, and no samples if only decided ones count.
+        # In this method, row 0 has errors, and row 1 samples. Before the first step, all samples are referred: there
+        # are no errors, and no samples if only decided ones count.
         samples = self.clusters.bincount(of[:, 0])
         none = torch.zeros_like(samples)
         initial = torch.stack([none, none if self.is_of_decided else samples])
-        added = of if self.is_of_decided else torch.zeros_like(of)
+        cluster, step, change = self._changes_of_clusters(decided_at, steps, of)
+        # The sums run over the clusters, one after the other, so what they were before a cluster is subtracted.
+        running = change.cumsum(dim=1)
+        first_place = torch.searchsorted(cluster, cluster)
+        before_cluster = (running - change)[:, first_place]
+        after = initial[:, cluster] + running - before_cluster
+        gained = value_of(after) - value_of(after - change)
+        at_first = value_of(initial).sum(dim=-1, keepdim=True)
+        return at_first + _cumulated(step, gained, steps)
+
+    def _changes_of_clusters(
+        self, decided_at: Tensor, steps: int, of: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return how the errors and samples of clusters change, in the order of clusters, then of steps.
+
+        Args:
+            decided_at: As in `last_step`.
+            steps: The number of steps.
+            of: ``(N, A)``: the weight with which each sample counts if it gets each answer.
+
+        Returns:
+            The cluster and the step of each change, (n,) each; and the change of errors and of samples, (2, n).
+        """
+        assert self.clusters is not None
+        errors = self.loss.double() * of
+        samples = of if self.is_of_decided else torch.zeros_like(of)
         # An answer adds its errors and samples at the step that begins to use it, and takes them away at its end.
-        change = torch.stack([self.loss.double() * of, added]).flatten(1)
-        change = torch.cat([change, -change], 1)
         begins, ends = _in_use(decided_at, steps)
         at = torch.cat([begins.flatten(), ends.flatten()])
+        begun = torch.stack([errors, samples]).flatten(1)
+        changes = torch.cat([begun, -begun], dim=1)
         cluster = self.clusters[:, None].expand(decided_at.shape).flatten().repeat(2)
-        is_change = (at < steps) & (change != 0).any(dim=0)
-        # Changes of a cluster at a step are added up. A key stands for both, in the order of clusters, then of steps.
-        key, place = (cluster * steps + at)[is_change].unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        zeros = torch.zeros(2, len(key), dtype=torch.float64)
-        change = zeros.index_add_(1, place, change[:, is_change])
-        # Sums run on from cluster to cluster, so those before the first change of a cluster are subtracted.
-        cluster = key // steps
-        running = change.cumsum(dim=1)
-        first_of_cluster = torch.searchsorted(key, cluster * steps)
-        before_cluster = (running - change)[:, first_of_cluster]
-        after = running + (initial[:, cluster] - before_cluster)
-        gained = value_of(after) - value_of(after - change)
-        first = value_of(initial).sum(dim=-1, keepdim=True)
-        return first + _cumulated(key % steps, gained, steps)
+        is_change = (at < steps) & (changes != 0).any(dim=0)
+        # Several changes of a cluster at a step are one. A key stands for a cluster and a step.
+        keys = cluster * steps + at
+        distinct, place = keys[is_change].unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        change = torch.zeros(2, len(distinct), dtype=torch.float64)
+        change.index_add_(1, place, changes[:, is_change])
+        return distinct // steps, distinct % steps, change
 
     def rates(self, errors: Tensor, of: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``errors`` and ``of`` unchanged or, if ``per_cluster``, each divided by ``of`` (0 / 0 gives 0)."""

@@ -98,7 +98,7 @@ class Step(NamedTuple):
         ]
 
 
-STEPS = (
+HEADER = (
     "",
     "correct",
     "dangerous in 10 000",
@@ -130,7 +130,7 @@ class Recommendation:
 
     def table(self) -> Table:
         """Return the steps as a table."""
-        return Table(STEPS, [step.row() for step in self.steps])
+        return Table(HEADER, [step.row() for step in self.steps])
 
     def table_of_factors(self) -> Table:
         """Return the expected changes by each factor as a table."""
@@ -386,7 +386,7 @@ def recommended(
 
     Args:
         concern: The costs of errors, and which errors are dangerous.
-        members: The number of models of each loss, whose mean probability decides. Four models make about a tenth fewer
+        members: The number of models of each loss, whose mean probability decides. Four models make fewer
             dangerous errors than one, but take four times as long to train and to run.
         max_accuracy_loss: The largest loss of accuracy that decisions by cost may cause, as a share of samples in [0,
             1]. The expected loss, and the lower end of the 95 % interval of the counted loss, must not exceed this

@@ -66,10 +66,15 @@ class LimitPlan:
             kind = "" if of == SAMPLES else f" {of}"
             if high > 1 and kind:
                 kind = f" with {of} samples"
-            text += f", {self.counted:_} of them{kind}{group}"
+            text += f", {_grouped(self.counted)} of them{kind}{group}"
         # The tests with few decided samples must pass, too.
         least = "at least " if self.limit.is_of_decided else ""
-        return f"Collect {least}{self.given:_} {text}.".replace("_", " ")
+        return f"Collect {least}{_grouped(self.given)} {text}."
+
+
+def _grouped(number: int) -> str:
+    """Return a whole number with a space before each three digits."""
+    return f"{number:_}".replace("_", " ")
 
 
 def plan_limit(
@@ -194,7 +199,7 @@ def _simulated(
     _, of = rate.rates(sizes, sizes)
     right = rate.gain(BETS, torch.zeros_like(of), of).mean(dim=1, keepdim=True)
     wrong = rate.gain(BETS, of, of).mean(dim=1, keepdim=True)
-    bets = rate.roomiest(right * numbers, wrong * numbers)
+    bets = rate.most_tolerant(right * numbers, wrong * numbers)
     needed = -log(1 - rate.confidence) * ENOUGH
     passing = torch.zeros(len(numbers))
     for _ in range(SIMULATIONS // BATCH):

@@ -286,34 +286,55 @@ class ChangeMonitor(RiskMonitor):
         starts = self.starts.clone()
         block = self.block.clone()
         rows = zip(values.loss, values.weight, values.codes, strict=True)
-        for losses, weight, codes in rows:
+        for losses, weights, codes in rows:
             for rate in torch.unique(codes).tolist():
-                counts = (codes == rate) & (weight > 0)
-                added = torch.stack([losses[counts], weight[counts]], dim=1).to(block)
-                before = int(block[rate, 2])
-                # Row i has the sums of losses and weights of the block so far and of i new samples.
-                sums = torch.cat([block[rate, :2].unsqueeze(0), added]).cumsum(dim=0)
-                # A full block ends when the next sample comes.
-                full = max(0, before + len(added) - 1) // BLOCK
-                ends = BLOCK * torch.arange(1, full + 1, device=sums.device) - before
-                begins = torch.cat([torch.zeros_like(sums[:1]), sums[ends]])
-                # A test with the evidence 1 starts with each block, whose product multiplies the evidence of all tests.
-                logs = [starts[rate]]
-                loss, samples = begins.diff(dim=0).T
-                for product in log_products(loss, samples, self._limit(rate)):
-                    logs.append(logs[-1].logaddexp(torch.zeros_like(product)) + product)
-                places = counts.cumsum(0)[at]  # the number of new samples up to each moment
-                of_block = (before + places - 1).clamp(min=0) // BLOCK
-                loss, samples = (sums[places] - begins[of_block]).T
-                logs_at = torch.stack(logs)[of_block]
-                evidence[:, rate] = self._evidence(logs_at, loss, samples, rate)
-                starts[rate] = logs[-1]
-                block[rate, :2] = sums[-1] - begins[-1]
-                block[rate, 2] = before + len(added) - BLOCK * full
-        super().follow(values, at[:0])
+                counts = (codes == rate) & (weights > 0)
+                added = torch.stack([losses[counts], weights[counts]], dim=1).to(block)
+                number_at = counts.cumsum(0)[
+                    at
+                ]  # of the new samples of this rate, at each index
+                followed = self._follow_rate(
+                    rate, starts[rate], block[rate], added, number_at
+                )
+                evidence[:, rate], starts[rate], block[rate] = followed
+        super().follow(values, at[:0])  # adds the samples to the rates, without evidence
         self.starts = starts
         self.block = block
         return evidence
+
+    def _follow_rate(
+        self, rate: int, starts: Tensor, block: Tensor, added: Tensor, number_at: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Add n samples to one rate.
+
+        Args:
+            rate: The index of the rate.
+            starts: ``(A,)``: its row of `starts`.
+            block: ``(3,)``: its row of `block`.
+            added: ``(n, 2)``: the losses and weights of the samples.
+            number_at: ``(m,)``: the numbers of samples after which the evidence is wanted.
+
+        Returns:
+            The evidence, (m,), and the new rows of `starts` and `block`.
+        """
+        before = int(block[2])  # samples of the current block that are known already
+        # Row i has the sums of losses and weights of the block so far and of i new samples.
+        sums = torch.cat([block[:2].unsqueeze(0), added]).cumsum(dim=0)
+        # A full block ends when the next sample comes.
+        full = max(0, before + len(added) - 1) // BLOCK
+        ends = BLOCK * torch.arange(1, full + 1, device=sums.device) - before
+        sums_at_begin = torch.cat([torch.zeros_like(sums[:1]), sums[ends]])
+        # A test with the evidence 1 starts with each block, whose product multiplies the evidence of all tests.
+        at_begin = [starts]
+        loss, samples = sums_at_begin.diff(dim=0).T
+        for product in log_products(loss, samples, self._limit(rate)):
+            at_begin.append(at_begin[-1].logaddexp(torch.zeros_like(product)) + product)
+        block_at = (before + number_at - 1).clamp(min=0) // BLOCK
+        loss, samples = (sums[number_at] - sums_at_begin[block_at]).T
+        evidence = self._evidence(torch.stack(at_begin)[block_at], loss, samples, rate)
+        in_block = sums[-1] - sums_at_begin[-1]
+        number = in_block.new_tensor([before + len(added) - BLOCK * full])
+        return evidence, at_begin[-1], torch.cat([in_block, number])
 
     def evidence_now(self) -> Tensor:
         """Return the evidence of each rate, summed over all tests that were started: (K,)."""

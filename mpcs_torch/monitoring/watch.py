@@ -435,7 +435,7 @@ class Watch:
     def _restore(self, plain: Mapping[str, Any]) -> None:
         """Take all states from ``plain``; refuse the first that is invalid."""
         restore("counts", plain["counts"], self.counts)
-        restore("sums", plain.get("sums", self.sums.tolist()), self.sums)
+        restore("sums", plain["sums"], self.sums)
         for kind, monitor in self.monitors.items():
             saved = plain["monitors"][kind]
             for name in STATES:

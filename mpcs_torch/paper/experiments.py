@@ -271,9 +271,9 @@ def figure_5_comparison(run: FinishedRun) -> list[Table | str]:
     return parts
 
 
-NAMES = ("figure6-plain", "figure6-mpcs")
+FIGURE_6_RUNS = ("figure6-plain", "figure6-mpcs")
 """The experiments of Fig. 6: the plain run, and the run with MPCS in the loss."""
-COLUMNS = {
+FIGURE_6_COLUMNS = {
     "train_accuracy": "accuracy",
     "test_accuracy": "test_accuracy",
     "mpcs": "mpcs_count",
@@ -285,17 +285,17 @@ COLUMNS = {
 def comparison_configs(seed: int | None = None) -> list[RunConfig]:
     """Load the configs of the plain run and the MPCS run of Fig. 6, with ``seed``, by default the published seed."""
     if seed is None:
-        return [experiment_config(name) for name in NAMES]
+        return [experiment_config(name) for name in FIGURE_6_RUNS]
     return [
         experiment_config(name, [f"seed={seed}", f"name={name}-seed{seed:02}"])
-        for name in NAMES
+        for name in FIGURE_6_RUNS
     ]
 
 
 def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, float]:
     """Return the sum of each metric over the epochs of the MPCS run, divided by the sum for the plain run."""
     by_metric = dict[str, float]()
-    for name, column in COLUMNS.items():
+    for name, column in FIGURE_6_COLUMNS.items():
         of_mpcs = sum(record[column] for record in with_mpcs)
         of_plain = sum(record[column] for record in plain)
         by_metric[name] = of_mpcs / of_plain
@@ -305,7 +305,7 @@ def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, fl
 def ratios_table(ours: Mapping[str, float]) -> Table:
     """Return a table that compares ``ours``, the `ratios` of the published seed, with the paper."""
     rows = []
-    for name in COLUMNS:
+    for name in FIGURE_6_COLUMNS:
         mine, printed = ours[name], FIGURE_6[name]
         rows.append([name, f"{mine:.4f}", f"{printed:.4f}", f"{mine - printed:+.4f}"])
     return Table(
@@ -316,12 +316,12 @@ def ratios_table(ours: Mapping[str, float]) -> Table:
 def seeds_table(by_seed: Sequence[Mapping[str, float]]) -> Table:
     """Return a table of `ratios` over seeds: mean, 95 % interval, range, and how often the MPCS run is better."""
     rows = []
-    for name in COLUMNS:
+    for name in FIGURE_6_COLUMNS:
         values = [ratio[name] for ratio in by_seed]
         higher = sum(value > 1 for value in values)
         lower = sum(value < 1 for value in values)
         better = higher if "accuracy" in name else lower
         runs, *numbers = astuple(mean_interval(values))
         rows.append([name, *(f"{value:.4f}" for value in numbers), f"{better} of {runs}"])
-    numbers = ["mean", f"{CONFIDENCE_TEXT} from", "to", "lowest seed", "highest"]
-    return Table(["MPCS run / plain run", *numbers, "MPCS run better"], rows)
+    header = ["mean", f"{CONFIDENCE_TEXT} from", "to", "lowest seed", "highest"]
+    return Table(["MPCS run / plain run", *header, "MPCS run better"], rows)

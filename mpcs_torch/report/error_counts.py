@@ -59,7 +59,8 @@ def explanations(result: Result[Any]) -> dict[str, str]:
     first_lines = dict[str, str]()
     for scores in result.models.values():
         for entry in scores.entries:
-            text = getattr(entry, "metric", None).__doc__ or ""
+            metric = getattr(entry, "metric", None)
+            text = "" if metric is None else metric.__doc__ or ""
             line, _, _ = text.strip().partition("\n")
             first_lines[entry.name] = line.removeprefix("Compute ")
     return {**first_lines, **TERMS}

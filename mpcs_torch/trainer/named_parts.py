@@ -199,7 +199,7 @@ def recommended(
     margin: Annotated[float, Field(ge=0)] = 4.0,
     label_smoothing: Portion = 0.0,
 ) -> Loss:
-    """Make the `SoftmaxMarginLoss` of the recommended recipe, without a margin for tolerable (released) errors."""
+    """Make the `SoftmaxMarginLoss` of the recommended recipe, with half the margin for tolerable (released) errors."""
     return margin_loss(concern, margin, label_smoothing)
 
 

@@ -12,7 +12,8 @@ from torch import Tensor
 from benchmarks.rare_failures import DESIGNS, measured, true_differences
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.evaluation import Requirement, RequirementError, Result
-from mpcs_torch.evaluation.influence import End, Influences, Units, of_sums
+from mpcs_torch.evaluation.influence import IndependentUnits, Influences, of_sums
+from mpcs_torch.evaluation.intervals_and_bounds import End
 from mpcs_torch.evaluation.reasons import NO_RANGE, ONE_LOOK, Reason
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.register import BY_NAME, ENTRIES
@@ -208,7 +209,7 @@ def test_influences_are_derivatives_and_those_of_rows_are_found_among_all_pairs(
         measure.sums(measure.rows(decisions, target), Bins(torch.arange(200), 200)).double()
     )
     ones = torch.ones(200, dtype=torch.float64)
-    found = of_sums(measure, bins, Units(ones, ones, None))
+    found = of_sums(measure, bins, IndependentUnits(ones, ones, None))
     assert isinstance(found, Influences)
     assert found.of_rows is not None
     assert found.of_units.sum().item() == pytest.approx(0, abs=1e-12)

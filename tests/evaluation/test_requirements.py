@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.evaluation import Requirement, RequirementError, Result
-from mpcs_torch.evaluation.influence import End
+from mpcs_torch.evaluation.intervals_and_bounds import End
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.requirements import outcomes_table
 from mpcs_torch.functional import clopper_pearson

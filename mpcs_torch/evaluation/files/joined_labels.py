@@ -45,15 +45,15 @@ def with_labels(
     groups = [
         name for name in reading.columns if name in other.names and name not in table.names
     ]
-    ids = _ids_of(table, reading), _ids_of(other, reading)
-    if not all(ids):
-        keys = shared_keys(table, other, [*labels.values()])
-        ids = keys, keys
     if scores:
-        ids = (
-            trial_ids(table, scores, reading, is_matched=True),
-            trial_ids(other, labels.values(), reading, is_matched=True),
-        )
+        ours = trial_ids(table, scores, reading, is_matched=True)
+        theirs = trial_ids(other, labels.values(), reading, is_matched=True)
+    else:
+        ours = _ids_of(table, reading)
+        theirs = _ids_of(other, reading)
+        if not (ours and theirs):
+            ours = theirs = shared_keys(table, other, [*labels.values()])
+    ids = ours, theirs
     may_lack = reading.missing == "drop" or MATRIX in table.dialect
     return join(table, other, labels, groups, ids, may_lack=may_lack, is_list=is_list)
 
@@ -164,8 +164,8 @@ def best_match(
     for our_ids, their_ids in product(ours, theirs):
         is_same = table.has_names and our_ids == their_ids
         size = len(our_ids)
-        # The second condition: not even a perfect match would be the best.
-        if size != len(their_ids) or best > (True, is_same, size, COMPARED):
+        best_possible = (True, is_same, size, COMPARED)
+        if size != len(their_ids) or best > best_possible:
             continue
         try:
             others = RowIds.of(there, their_ids)

@@ -118,11 +118,14 @@ class MatchedRows:
             if name is not None
         ]
         if len(ids) == 2:
-            return torch.stack([*ids, hashed(hashed(ids[0]) + ids[1])], dim=1)
+            of_pairs = hashed(hashed(ids[0]) + ids[1])
+            return torch.stack([*ids, of_pairs], dim=1)
         if ids:
             return ids[0]
         frequencies = self._numbers.get("frequencies")
-        if frequencies is not None:
+        if (
+            frequencies is not None
+        ):  # the first of the ids that the copies of a row will get
             return frequencies.cumsum(0) - frequencies
         return torch.arange(rows)
 

@@ -169,11 +169,17 @@ def trial_ids(
     others = [name for name in table.names if name not in used]
     known: list[Ids] = [names for names in (("trial",), PAIR) if set(names) <= set(others)]
     usual: list[Ids] = [(name,) for name in named_as(others, IDS)]
-    known = known or (usual if len(usual) == 1 or is_matched else [])
+    # Of several columns that are called ids, the other file tells which one is meant.
+    if not known and (len(usual) == 1 or is_matched):
+        known = usual
     if table.has_names and (known or not is_matched):
         return known
     singles: list[Ids] = [(name,) for name in others[:MAX_SINGLES]]
     pairs = list(combinations(others[:MAX_PAIRED], 2))
     if is_matched:
         return [*pairs, *singles]
-    return [*singles[:1], *pairs] if len(pairs) == 1 else singles
+    if (
+        len(pairs) == 1
+    ):  # two columns without names: the first may name the trials, or both together
+        return [*singles[:1], *pairs]
+    return singles

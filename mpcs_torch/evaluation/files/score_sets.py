@@ -21,7 +21,11 @@ from mpcs_torch.evaluation.files.roles import CLASS_SCORES, Reading, Roles
 from mpcs_torch.evaluation.files.tables import to_number, to_text
 from mpcs_torch.evaluation.files.words import POSITIVE, ROW_NAMES, plain, split_words
 
-SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
+SCORES = (POSITIVE | {"softmax", "conf", "confidence"}) - {
+    "distance",
+    "similarity",
+    "cosine",
+}
 """Words that may stand before or after the class name in the name of a column of scores, such as ``prob_red``."""
 PREFIX = re.compile("prediction|prob|score", re.IGNORECASE)
 MAX_NEIGHBOURS = 50

@@ -78,7 +78,7 @@ def _groupings(
             texts = [
                 [*of_first, label_text(text)] for of_first in texts for text in further
             ]
-        kept, places = codes.unique(return_inverse=True)
+        kept, places = codes.unique(return_inverse=True)  # type: ignore[no-untyped-call]
         sizes = places.bincount().tolist()
         are_alike = 2 <= len(sizes) <= MAX_MODELS and len({*sizes}) == 1
         models = [texts[code] for code in kept.tolist()] if are_alike else []
