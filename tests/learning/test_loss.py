@@ -1,16 +1,16 @@
-"""The losses: their equations, their limits MPCS and cross entropy, and finite values for extreme logits."""
+"""The losses: their equations, their limits MPCS and cross entropy, what they refuse, and the ramp of a margin."""
 
+import copy
 import math
+import pickle
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
-from torch.func import grad, vmap
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional import ProbabilitiesWarning, meta_pattern_concern_score
@@ -21,16 +21,25 @@ from mpcs_torch.learning import (
     MarginRamp,
     SoftmaxMarginLoss,
 )
-from tests.learning.losses_in_float64 import concern_loss, softmax_margin_loss
+from mpcs_torch.trainer.config.load import load_packaged_config
+from tests.oracles import naive
 from tests.refused import Refused
+
+POWERS = (-2.0, -2 / 3, -1e-3, 0.0, 1e-12, 0.5, 1.0)
+LOGITS, TARGET, ONES = torch.zeros(2, 3), torch.tensor([0, 1]), torch.ones(3, 3)
+LOSSES = {
+    "concern": ConcernLoss,
+    "margin": lambda **given: SoftmaxMarginLoss(ONES, **given),
+    "mean": lambda **given: GeneralizedMeanLoss(-2 / 3, **given),
+}
+every_loss = pytest.mark.parametrize("name", LOSSES)
 
 
 def draw(seed: int, samples: int = 7, classes: int = 5) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
     target = torch.randint(0, classes, (samples,), generator=generator)
-    concern = 0.1 + torch.rand(classes, classes, generator=generator, dtype=torch.float64)
-    return logits, target, concern
+    return logits, target, 0.1 + torch.rand(classes, classes, generator=generator)
 
 
 def in_plain_python(
@@ -47,11 +56,9 @@ def in_plain_python(
 @given(seed=st.integers(0, 10**6), share=st.sampled_from([0.0, 0.3, 0.5, 1.0]))
 def test_the_concern_loss_matches_its_equation(seed: int, share: float) -> None:
     logits, target, concern = draw(seed)
-    ours = concern_loss(
-        logits, target, concern=concern, concern_share=share, reduction="none"
-    )
+    ours = ConcernLoss(concern, concern_share=share, reduction="none")(logits, target)
     assert ours.tolist() == pytest.approx(
-        in_plain_python(logits, target, concern, share), rel=1e-7, abs=1e-9
+        in_plain_python(logits, target, concern, share), rel=1e-6
     )
 
 
@@ -63,21 +70,18 @@ def test_the_concern_loss_is_the_limit_of_mpcs(seed: int) -> None:
     assert probs.min() >= 0.01
     assert probs.max() <= 0.99
     target = torch.randint(0, 4, (20,), generator=generator)
-    concern = 0.1 + torch.rand(4, 4, generator=generator, dtype=torch.float64)
+    concern = 0.1 + torch.rand(4, 4, generator=generator)
     score = meta_pattern_concern_score(
         probs, target, num_classes=4, k=4, t=10**7, concern=concern, from_logits=False
     )
-    assert concern_loss(probs.log(), target, concern=concern).item() == pytest.approx(
-        score.item(), abs=1e-4
-    )
+    ours = ConcernLoss(concern)(probs.log(), target)
+    assert ours.item() == pytest.approx(score.item(), abs=1e-4)
 
 
 @given(seed=st.integers(0, 10**6), margin=st.sampled_from([0.5, 1.0, 4.0]))
 def test_the_softmax_margin_loss_matches_its_equation(seed: int, margin: float) -> None:
     logits, target, concern = draw(seed)
-    ours = softmax_margin_loss(
-        logits, target, concern=concern, margin=margin, reduction="none"
-    )
+    ours = SoftmaxMarginLoss(concern, margin=margin, reduction="none")(logits, target)
     expected = []
     for row, y in zip(logits.tolist(), target.tolist(), strict=True):
         raised = [
@@ -88,36 +92,199 @@ def test_the_softmax_margin_loss_matches_its_equation(seed: int, margin: float) 
     assert ours.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
-def test_the_softmax_margin_loss_takes_shares_of_classes(label_smoothing: float) -> None:
-    logits, target, concern = draw(5)
-    shares = torch.nn.functional.one_hot(target, logits.shape[1]).double()
-    settings: dict[str, Any] = {
-        "concern": concern,
-        "margin": 2.0,
-        "label_smoothing": label_smoothing,
-    }
-    expected = softmax_margin_loss(logits, target, reduction="none", **settings)
-    torch.testing.assert_close(
-        softmax_margin_loss(logits, shares, reduction="none", **settings), expected
+@given(seed=st.integers(0, 10**6), power=st.sampled_from(POWERS))
+def test_the_loss_of_a_mean_is_minus_its_logarithm(seed: int, power: float) -> None:
+    logits, target, _ = draw(seed)
+    probs = logits.softmax(1)[torch.arange(7), target].tolist()
+    exponent = 0.0 if abs(power) < 1e-9 else power
+    expected = -math.log(naive.generalized_mean(probs, exponent, 0.0))
+    ours = GeneralizedMeanLoss(power)(logits, target)
+    assert ours.item() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_the_gradient_of_a_mean_is_that_of_cross_entropy_with_weights_of_mean_one(
+    power: float,
+) -> None:
+    logits, target, _ = draw(0, samples=30)
+    logits.requires_grad_()
+    loss = GeneralizedMeanLoss(power)
+    assert torch.autograd.gradcheck(lambda z: loss(z, target), (logits,))
+    (ours,) = torch.autograd.grad(loss(logits, target), logits)
+    losses = cross_entropy(logits, target, reduction="none")
+    weights = (-power * losses).softmax(0).detach()
+    (theirs,) = torch.autograd.grad((weights * losses).sum(), logits)
+    assert torch.allclose(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+)
+@pytest.mark.parametrize("label", [0, 1, 2])
+@pytest.mark.parametrize(
+    "loss",
+    [ConcernLoss(ONES), SoftmaxMarginLoss(ONES), *map(GeneralizedMeanLoss, POWERS)],
+)
+def test_saturated_logits_give_finite_values_and_gradients(
+    loss: nn.Module, label: int, dtype: torch.dtype
+) -> None:
+    logits = torch.tensor(
+        [[1e4, -1e4, 0.0], [-1e4, 1e4, 0.0], [0.0, 0.0, 0.0]],
+        dtype=dtype,
+        requires_grad=True,
     )
-    images = logits.unsqueeze(2).expand(-1, -1, 2)
-    mixed = 0.7 * shares + 0.3 * shares.flip(0)
-    loss = SoftmaxMarginLoss(concern, margin=2.0)(
-        images, mixed.unsqueeze(2).expand(-1, -1, 2)
+    target = torch.tensor([label, 0, 0])
+    value = loss(logits, target)
+    value.backward()
+    assert value.isfinite()
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
+    assert value.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    assert (loss(logits[:1], target[:1]) > 1000) == (label != 0)
+
+
+def test_the_complement_of_a_probability_that_rounds_to_one_is_accurate() -> None:
+    exact = log_complement(torch.tensor([[40.0, 0.0, 0.0]], dtype=torch.float64))
+    assert log_complement(torch.tensor([[40.0, 0.0, 0.0]])).tolist()[0] == pytest.approx(
+        exact.tolist()[0], rel=1e-6
     )
-    raised = logits + 2.0 * mixed @ concern.clone().fill_diagonal_(0)
-    torch.testing.assert_close(loss, cross_entropy(raised, mixed))
-    torch.testing.assert_close(
-        softmax_margin_loss(logits, mixed, concern=concern, margin=0),
-        cross_entropy(logits, mixed),
+    assert exact[0, 0].item() == pytest.approx(-40 + math.log(2), rel=1e-12)
+
+
+def test_run_configs_take_it_by_name() -> None:
+    config = load_packaged_config(
+        "experiments/digits", ["loss={name: generalized_mean, power: -0.5}"]
     )
-    with Refused("shape_of", "target", other="logits"):
-        softmax_margin_loss(logits, shares[:, :3], concern=concern)
-    with Refused("finite_shares", "target", -1.0):
-        softmax_margin_loss(logits, -shares, concern=concern)
-    with Refused("finite_shares", "target", float("inf")):
-        softmax_margin_loss(logits, torch.where(shares > 0, math.inf, 0.0), concern=concern)
+    assert config.loss.model_extra == {"power": -0.5}
+
+
+# What is refused or warned of
+
+
+@every_loss
+@pytest.mark.parametrize(
+    ("batch", "refusal"),
+    [
+        ((LOGITS.long(), TARGET), Refused("floating", "logits")),
+        (
+            (LOGITS[:, :1], TARGET),
+            Refused("shape", "logits", shape="(N, C), (N, C, ...) or (C,) with C >= 2"),
+        ),
+        ((LOGITS, TARGET[:1]), Refused("shape", "target", shape=(2,))),
+        (
+            (LOGITS, TARGET.float()),
+            Refused("shape_of", "target", other="logits", shape=(2, 3)),
+        ),
+        ((LOGITS, LOGITS - 1), Refused("finite_shares", "target", -1.0)),
+        ((LOGITS, LOGITS + math.inf), Refused("finite_shares", "target", math.inf)),
+        (
+            (LOGITS, TARGET + 2),
+            Refused("class_indices_or", "target", 3, last=2, ignored=-100),
+        ),
+        (
+            (LOGITS, TARGET - 1),
+            Refused("class_indices_or", "target", -1, last=2, ignored=-100),
+        ),
+        *(
+            (
+                (LOGITS, TARGET, torch.tensor([1.0, bad])),
+                Refused("finite_at_least", "sample_weight", minimum=0),
+            )
+            for bad in (-1.0, math.nan, math.inf)
+        ),
+        (
+            (LOGITS, TARGET, torch.ones(5)),
+            Refused("shape", "sample_weight", shape=(2,)),
+        ),
+    ],
+)
+def test_batches_that_do_not_fit_are_refused(
+    name: str, batch: tuple[Tensor, ...], refusal: Refused
+) -> None:
+    with refusal:
+        LOSSES[name]()(*batch)
+
+
+@every_loss
+@pytest.mark.parametrize(
+    ("weight", "refusal"),
+    [
+        (torch.tensor([1.0, -1.0, 1.0]), Refused("class_weights", "weight")),
+        (torch.tensor([1.0, math.nan, 1.0]), Refused("class_weights", "weight")),
+        (torch.tensor([1.0, math.inf, 1.0]), Refused("class_weights", "weight")),
+        (torch.ones(3, 1), Refused("shape", "weight")),
+        (torch.ones(4), Refused("shape", "weight", shape="(3,)")),
+    ],
+)
+def test_wrong_class_weights_are_refused(
+    name: str, weight: Tensor, refusal: Refused
+) -> None:
+    with refusal:
+        LOSSES[name](weight=weight)(LOGITS, TARGET)
+
+
+def ramp(steps: int, begin: float, end: float) -> MarginRamp:
+    return MarginRamp(SoftmaxMarginLoss(ONES), steps, begin=begin, end=end)
+
+
+@pytest.mark.parametrize(
+    ("make", "refusal"),
+    [
+        (
+            lambda: ConcernLoss(label_smoothing=-0.1)(LOGITS, TARGET),
+            Refused("between", "label_smoothing", -0.1, minimum=0, maximum=1),
+        ),
+        (
+            lambda: ConcernLoss(reduction="avg")(LOGITS, TARGET),  # type: ignore[arg-type]
+            Refused("one_of", "reduction", "avg"),
+        ),
+        (
+            lambda: ConcernLoss(concern_share=1.5)(LOGITS, TARGET),
+            Refused("between", "concern_share", 1.5, minimum=0, maximum=1),
+        ),
+        (
+            lambda: ConcernLoss(ignore_index=4)(LOGITS, LOGITS),
+            Refused("below_0_for_shares", "ignore_index", 4),
+        ),
+        (lambda: ConcernLoss(0 * ONES), Refused("weights_off_diagonal", "concern")),
+        (lambda: SoftmaxMarginLoss(0 * ONES), Refused("some_cost", "concern")),
+        (
+            lambda: ConcernLoss(ONES)(torch.zeros(2, 4), TARGET),
+            Refused("covers_classes", "concern", 3, classes=4),
+        ),
+        (
+            lambda: SoftmaxMarginLoss(ONES)(torch.zeros(2, 4), TARGET),
+            Refused("covers_classes", "concern", 3, classes=4),
+        ),
+        (
+            lambda: ConcernLoss(ONES, weight=torch.ones(4).numpy()),  # type: ignore[arg-type]
+            Refused("shape", "weight", shape="(3,)"),
+        ),
+        *(
+            (
+                lambda margin=margin: SoftmaxMarginLoss(ONES, margin=margin),
+                Refused("finite_at_least", "margin", margin, minimum=0),
+            )
+            for margin in (-0.5, math.nan, math.inf)
+        ),
+        (
+            lambda: setattr(SoftmaxMarginLoss(ONES), "margin", math.nan),
+            Refused("finite_at_least", "margin", math.nan, minimum=0),
+        ),
+        (lambda: GeneralizedMeanLoss(math.inf), Refused("finite", "power", math.inf)),
+        (lambda: ramp(0, 0.1, 0.6), Refused("at_least", "steps", 0, minimum=1)),
+        *(
+            (
+                lambda shares=shares: ramp(5, *shares),
+                Refused("shares_in_order", "begin and end", list(shares)),
+            )
+            for shares in ((0.6, 0.6), (-0.1, 0.6), (0.1, 1.1))
+        ),
+    ],
+)
+def test_wrong_settings_are_refused(make: Callable[[], Any], refusal: Refused) -> None:
+    with refusal:
+        make()
 
 
 @pytest.mark.parametrize(
@@ -133,177 +300,16 @@ def test_a_label_of_a_narrow_dtype_is_not_taken_for_the_ignored_one(
     dtype: torch.dtype, label: int, ignore_index: int
 ) -> None:
     """In uint8, 156 equals -100."""
-    logits, target = torch.randn(4, 3), torch.tensor([0, 1, label, 0]).to(dtype)
-    for loss in (concern_loss, partial(softmax_margin_loss, concern=torch.ones(3, 3))):
-        with Refused("class_indices_or", "target", label, last=2, ignored=ignore_index):
-            loss(logits, target, ignore_index=ignore_index)
+    target = torch.tensor([0, label]).to(dtype)
+    with Refused("class_indices_or", "target", label, last=2, ignored=ignore_index):
+        ConcernLoss(ignore_index=ignore_index)(LOGITS, target)
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_with_share_or_margin_zero_they_equal_cross_entropy(
-    reduction: str, label_smoothing: float, weighted: bool
-) -> None:
-    logits, target, _ = draw(3)
-    logits = logits.reshape(7, 5, 1).expand(7, 5, 2)
-    target = target.reshape(7, 1).repeat(1, 2)
-    target[0, 1] = -100
-    weight = (
-        torch.tensor([1.0, 2.0, 0.5, 0.0, 3.0], dtype=torch.float64) if weighted else None
-    )
-    settings = {
-        "weight": weight,
-        "label_smoothing": label_smoothing,
-        "reduction": reduction,
-    }
-    ours = concern_loss(logits, target, concern_share=0.0, **settings)  # type: ignore[arg-type]
-    margin = softmax_margin_loss(
-        logits, target, concern=torch.ones(5, 5), margin=0.0, **settings
-    )  # type: ignore[arg-type]
-    expected = cross_entropy(logits, target, **settings)  # type: ignore[arg-type]
-    assert torch.allclose(ours, expected)
-    assert torch.equal(margin, expected)
-
-
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
-def test_gradients_match_finite_differences(label_smoothing: float) -> None:
-    logits, target, concern = draw(1)
-    logits.requires_grad_()
-
-    def loss(scores: Tensor) -> Tensor:
-        return concern_loss(
-            scores, target, concern=concern, label_smoothing=label_smoothing
-        )
-
-    def margin(scores: Tensor) -> Tensor:
-        return softmax_margin_loss(
-            scores, target, concern=concern, label_smoothing=label_smoothing
-        )
-
-    assert torch.autograd.gradcheck(loss, (logits,))
-    assert torch.autograd.gradcheck(margin, (logits,))
-
-
-@pytest.mark.parametrize(
-    "dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16]
-)
-@pytest.mark.parametrize("target", [0, 1, 2])
-@pytest.mark.parametrize("function", [concern_loss, softmax_margin_loss])
-def test_saturated_logits_give_finite_values_and_gradients(
-    dtype: torch.dtype, target: int, function: Callable[..., Tensor]
-) -> None:
-    logits = torch.tensor([[1e4, -1e4, 0.0]], dtype=dtype, requires_grad=True)
-    loss = function(logits, torch.tensor([target]), concern=torch.ones(3, 3))
-    loss.backward()
-    assert torch.isfinite(loss)
-    assert logits.grad is not None
-    assert torch.isfinite(logits.grad).all()
-    assert (loss > 1000) == (target != 0)
-    assert loss.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
-
-
-def test_the_complement_of_a_probability_that_rounds_to_one_is_accurate() -> None:
-    exact = log_complement(torch.tensor([[40.0, 0.0, 0.0]], dtype=torch.float64))
-    assert log_complement(torch.tensor([[40.0, 0.0, 0.0]])).tolist()[0] == pytest.approx(
-        exact.tolist()[0], rel=1e-6
-    )
-    assert exact[0, 0].item() == pytest.approx(
-        -40 + torch.tensor(2.0).double().log().item(), rel=1e-12
-    )
-
-
-def test_a_class_that_is_masked_out_costs_nothing() -> None:
-    logits = torch.tensor([[1.0, 2.0, float("-inf")]], requires_grad=True)
-    for share in (0.0, 0.5):
-        loss = concern_loss(logits, torch.tensor([0]), concern_share=share)
-        assert torch.isfinite(loss)
-        (gradient,) = torch.autograd.grad(loss, logits)
-        assert torch.isfinite(gradient[0, :2]).all()
-    assert torch.allclose(
-        concern_loss(logits, torch.tensor([0]), concern_share=0.0),
-        cross_entropy(logits, torch.tensor([0])),
-    )
-
-
-@pytest.mark.parametrize("module", [ConcernLoss, SoftmaxMarginLoss])
-def test_a_module_checks_its_concern_once_and_saves_no_settings(
-    module: Callable[..., nn.Module],
-) -> None:
-    with Refused(
-        "weights_off_diagonal" if module is ConcernLoss else "some_cost", "concern"
-    ):
-        module(torch.zeros(3, 3))
-    with Refused("covers_classes", "concern", 3, classes=4):
-        module(torch.ones(3, 3))(torch.zeros(2, 4), torch.tensor([0, 1]))
-    assert not module(torch.ones(3, 3), weight=torch.ones(3)).state_dict(), (
-        "settings, no part of a checkpoint"
-    )
-
-
-def test_the_mean_over_no_samples_is_nan_as_in_torch() -> None:
-    assert concern_loss(torch.zeros(2, 3), torch.tensor([-100, -100])).isnan()
-    assert concern_loss(torch.zeros(2, 3), torch.tensor([-100, -100]), reduction="sum") == 0
-
-
-@pytest.mark.parametrize(
-    ("changed", "refusal"),
-    [
-        (
-            {"label_smoothing": -0.1},
-            Refused("between", "label_smoothing", -0.1, minimum=0, maximum=1),
-        ),
-        ({"reduction": "avg"}, Refused("one_of", "reduction", "avg")),
-        ({"logits": torch.ones(2, 3, dtype=torch.int64)}, Refused("floating", "logits")),
-        (
-            {"logits": torch.ones(2, 1)},
-            Refused("shape", "logits", shape="(N, C), (N, C, ...) or (C,) with C >= 2"),
-        ),
-        (
-            {"target": torch.ones(3, dtype=torch.int64)},
-            Refused("shape", "target", shape=(2,)),
-        ),
-    ],
-)
-@pytest.mark.parametrize("loss", [concern_loss, softmax_margin_loss])
-def test_wrong_settings_are_refused(
-    loss: Callable[..., Tensor], changed: dict[str, object], refusal: Refused
-) -> None:
-    arguments = {
-        "logits": torch.zeros(2, 3),
-        "target": torch.tensor([0, 1]),
-        "concern": torch.ones(3, 3),
-        **changed,
-    }
-    with refusal:
-        loss(**arguments)
-
-
-def test_a_share_must_be_from_0_to_1() -> None:
-    with Refused("between", "concern_share", 1.5, minimum=0, maximum=1):
-        concern_loss(torch.zeros(2, 3), torch.tensor([0, 1]), concern_share=1.5)
-
-
-@pytest.mark.parametrize("margin", [-0.5, math.nan, math.inf])
-def test_a_margin_must_be_finite_and_nonnegative(margin: float) -> None:
-    with Refused("finite_at_least", "margin", minimum=0):
-        SoftmaxMarginLoss(torch.ones(3, 3), margin=margin)
-
-
-LOSSES = [ConcernLoss(), SoftmaxMarginLoss(torch.ones(3, 3)), GeneralizedMeanLoss(-2 / 3)]
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
-def test_labels_out_of_range_are_named(loss: nn.Module) -> None:
-    for label in (3, -1):
-        with Refused("class_indices_or", "target", label, last=2, ignored=-100):
-            loss(torch.zeros(2, 3), torch.tensor([0, label]))
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+@every_loss
 def test_probabilities_in_place_of_logits_are_warned_of_whatever_dimensions_follow(
-    loss: nn.Module,
+    name: str,
 ) -> None:
+    loss = LOSSES[name]()
     logits, target = draw(0, samples=14, classes=3)[:2]
     for shape in ((14,), (7, 2)):
         by_class = logits.reshape(*shape, 3).movedim(-1, 1)
@@ -312,46 +318,44 @@ def test_probabilities_in_place_of_logits_are_warned_of_whatever_dimensions_foll
             loss(by_class.softmax(1), target.reshape(shape))
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
-def test_gradients_of_single_samples(loss: nn.Module) -> None:
-    logits = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
-    target = torch.tensor([0, 2, 1, 1, 0])
-    found = vmap(grad(lambda one, label: loss(one.unsqueeze(0), label.unsqueeze(0))))(
-        logits, target
-    )
-    for row, label, expected in zip(logits, target, found, strict=True):
-        alone = row.unsqueeze(0).requires_grad_()
-        loss(alone, label.unsqueeze(0)).backward()
-        torch.testing.assert_close(alone.grad, expected.unsqueeze(0))
+# The ramp
 
 
-def test_a_ramp_goes_on_where_it_was_saved() -> None:
-    def ramped() -> tuple[SoftmaxMarginLoss, MarginRamp]:
-        loss = SoftmaxMarginLoss(torch.ones(3, 3), margin=4.0)
-        return loss, MarginRamp(loss, 8, begin=0.25, end=0.75)
-
-    loss, ramp = ramped()
-    margins = [loss.margin]
-    for _ in range(9):
-        ramp.step()
-        margins.append(loss.margin)
-    assert margins == [0, 0, 0, 1, 2, 3, 4, 4, 4, 4]
-    again, resumed = ramped()
-    resumed.load_state_dict({"step": 4})
-    resumed.step()
-    assert again.margin == 3
-    assert resumed.state_dict() == {"step": 5}
-
-
-@pytest.mark.parametrize(
-    ("steps", "shares"),
-    [(0, (0.1, 0.6)), (5, (0.6, 0.6)), (5, (-0.1, 0.6)), (5, (0.1, 1.1))],
-)
-def test_a_ramp_that_cannot_be_is_refused(steps: int, shares: tuple[float, float]) -> None:
-    is_short = Refused("at_least", "steps", steps, minimum=1)
-    with (
-        is_short if steps < 1 else Refused("shares_in_order", "begin and end", list(shares))
-    ):
-        MarginRamp(
-            SoftmaxMarginLoss(torch.ones(3, 3)), steps, begin=shares[0], end=shares[1]
+@given(
+    moves=st.lists(
+        st.sampled_from(
+            ["make", "step", "step", "step", "save", "load", "pickle", "copy", "set"]
         )
+    ),
+    steps=st.integers(1, 20),
+    shares=st.sampled_from([(0.1, 0.6), (0.25, 0.75), (0.0, 1.0)]),
+)
+@settings(deadline=None)
+def test_a_ramp_made_again_is_a_ramp_made_once(
+    moves: list[str], steps: int, shares: tuple[float, float]
+) -> None:
+    begin, end = shares
+    loss, full, step, saved = SoftmaxMarginLoss(ONES, margin=4.0), 4.0, 0, {"step": 0}
+    ramp = MarginRamp(loss, steps, begin=begin, end=end)
+    for move in moves:
+        if move == "make":
+            ramp, step = MarginRamp(loss, steps, begin=begin, end=end), 0
+        elif move == "step":
+            ramp.step()
+            step += 1
+        elif move == "save":
+            saved = ramp.state_dict()
+        elif move == "load":
+            ramp.load_state_dict(saved)
+            step = saved["step"]
+        elif move == "set":
+            full /= 2
+            loss.margin = full
+        elif move == "pickle":
+            loss, ramp = pickle.loads(pickle.dumps((loss, ramp)))
+        else:
+            loss, ramp = copy.deepcopy((loss, ramp))
+        share = (step / steps - begin) / (end - begin)
+        assert loss.margin == full * min(max(share, 0.0), 1.0)
+        assert loss.full_margin == full
+        assert f"margin={loss.margin:g}, full_margin={full:g}" in repr(loss)
