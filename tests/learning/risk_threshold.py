@@ -25,6 +25,7 @@ def risk_threshold(
     max_loss: float,
     confidence: float | None = None,
     highest_loss: float = 1.0,
+    clusters: Tensor | None = None,
 ) -> RiskThreshold:
     """Choose the highest threshold on ``risk`` (N,) whose expected ``loss`` (N,) is at most ``max_loss``."""
     guarantee = (
@@ -34,8 +35,14 @@ def risk_threshold(
     counted = torch.ones(len(risk), 1, dtype=torch.bool)
     name, limit = f"max_loss {max_loss:g} {guarantee}", max_loss / highest_loss
     rate = LimitedRate(
-        name, limit, confidence, losses[:, None], counted, scale=highest_loss
-    )
+        name,
+        limit,
+        confidence,
+        losses[:, None],
+        counted,
+        clusters=clusters,
+        scale=highest_loss,
+    ).over_all()
     rate.check_attainable()
     ends = ends_of_steps(risk, rounding=64 * torch.finfo(risk.dtype).eps)
     last = last_step(

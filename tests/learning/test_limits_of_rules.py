@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import replace
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -60,49 +59,6 @@ def world(
     )
 
 
-def rate(rule: DecisionRule, limit: Limit, preds: Tensor, target: Tensor) -> float:
-    """Return the rate that a limit is on, counted one condition at a time."""
-    decisions = rule(preds)
-    is_error = (decisions >= 0) & (limit.losses(SKIN)[target, decisions] > 0)
-    if limit.of == "decided":
-        return (is_error.sum() / (decisions >= 0).sum()).item()
-    if limit.of == "malignant":
-        return (is_error & (target == 2)).sum().item() / int((target == 2).sum())
-    return is_error.double().mean().item()
-
-
-LIMITS = {
-    "of a class": ([Limit(0.1, of="malignant")], 1500, 1),
-    "of decided samples": ([Limit(0.05, "any", of="decided")], 800, 1),
-    "several": (
-        [Limit(0.06, "any"), Limit(0.2, of="malignant"), Limit(0.05, "any", of="decided")],
-        1500,
-        1,
-    ),
-    "of clusters": ([Limit(0.05, "any")], 1500, 5),
-    "of a class, of clusters": ([Limit(0.2, of="malignant")], 6000, 5),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", LIMITS)
-def test_each_kind_of_limit_holds_for_new_samples(kind: str) -> None:
-    limits, samples, size = LIMITS[kind]
-    generator = torch.Generator().manual_seed(0)
-    new, target, _ = world(50_000, generator, size)
-    fits, above, coverage = 40, 0, 0.0
-    for seed in range(fits):
-        preds, labels, patients = world(samples, generator, size)
-        rule = DecisionRule(SKIN, limits, seed=seed)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "E4")
-            rule.fit(preds, labels, clusters=patients if size > 1 else None)
-        above += any(rate(rule, limit, new, target) > limit.at_most for limit in limits)
-        coverage += (rule(new) >= 0).double().mean().item() / fits
-    assert above / fits <= 0.05 + 2 * sqrt(0.05 * 0.95 / fits)
-    assert coverage > 0.7, "a rule that refers everything would keep to any limit"
-
-
 def test_images_of_a_patient_count_once() -> None:
     preds, target, patients = world(1500, torch.Generator().manual_seed(0), 5)
     limit = Limit(0.01, "any")
@@ -117,25 +73,13 @@ def test_images_of_a_patient_count_once() -> None:
         DecisionRule(SKIN, limit).fit(preds, target, clusters=["a", "b", "c"])
 
 
-def test_each_group_keeps_the_limit_and_a_small_one_is_named() -> None:
-    generator = torch.Generator().manual_seed(0)
-    preds, target, _ = world(3000, generator)
-    site = torch.arange(3000) % 2
-    preds[site == 1] += 2 * torch.randn(1500, 3, generator=generator)  # a worse camera
-    limits = {by: Limit(0.08, "any", by=by) for by in (None, "site")}
-    rates = {}
-    for by, limit in limits.items():
-        rule = DecisionRule(SKIN, limit).fit(preds, target, groups={"site": site})
-        decisions = rule(preds)
-        rates[by] = (
-            ((decisions >= 0) & (decisions != target))[site == 1].double().mean().item()
-        )
-    assert rates["site"] <= 0.08 < rates[None]
+def test_a_group_that_is_too_small_for_a_limit_is_named() -> None:
+    preds, target, _ = world(3000, torch.Generator().manual_seed(0))
     with pytest.raises(
         UnattainableLimitError,
         match=r"'any <= 0.08 of samples by site .*', site b cannot .* by \d+",
     ):
-        DecisionRule(SKIN, limits["site"]).fit(
+        DecisionRule(SKIN, Limit(0.08, "any", by="site")).fit(
             preds, target, groups={"site": ["a"] * 2980 + ["b"] * 20}
         )
 
@@ -159,22 +103,14 @@ def test_a_dangerous_class_without_samples_is_warned_of_and_refused_where_a_limi
         DecisionRule(SKIN, Limit(0.05, of="malignant")).fit(preds[few], target[few])
 
 
-def test_a_limit_of_a_class_holds_at_other_frequencies_and_goes_with_priors() -> None:
+def test_a_limit_of_a_class_goes_with_priors() -> None:
     generator = torch.Generator().manual_seed(0)
-    limit, new = Limit(0.1, of="malignant"), world(100_000, generator)
-    rule = DecisionRule(SKIN, limit, priors=[0.3, 0.3, 0.4]).fit(
-        *world(3000, generator)[:2]
-    )
-    is_malignant = new[1] == 2
-    more = torch.cat(
-        [is_malignant.nonzero().squeeze(1)] * 10 + [(~is_malignant).nonzero().squeeze(1)]
-    )
-    shares = [
-        rate(rule, limit, new[0][rows], new[1][rows])
-        for rows in (more, torch.arange(100_000))
-    ]
-    assert shares[0] == pytest.approx(shares[1])
-    assert shares[0] <= 0.1
+    limit = Limit(0.1, of="malignant")
+    preds, target, _ = world(3000, generator)
+    rule = DecisionRule(SKIN, limit, priors=[0.3, 0.3, 0.4]).fit(preds, target)
+    new, of_new, _ = world(100_000, generator)
+    decisions = rule(new)[of_new == 2]
+    assert ((decisions == 0) | (decisions == 1)).double().mean() <= 0.1
 
 
 GROUPED = replace(SKIN, class_groups={"referable": ["unclear", "malignant"]})

@@ -14,6 +14,7 @@ from scipy.stats import binom
 from torch import Tensor
 
 from mpcs_torch.learning import UnattainableLimitError
+from mpcs_torch.learning.threshold_testing import RiskPath
 from tests.learning.risk_threshold import risk_threshold
 
 SCORES = st.lists(
@@ -170,8 +171,12 @@ def test_the_threshold_is_the_highest_that_holds(
         ):
             risk_threshold(risk, loss, max_loss=max_loss, confidence=confidence)
         return
-    found = risk_threshold(risk, loss, max_loss=max_loss, confidence=confidence)
-    assert torch.equal(risk < found.threshold, risk < expected)
+    alone = torch.randperm(len(pairs))
+    for clusters in (None, alone):
+        found = risk_threshold(
+            risk, loss, max_loss=max_loss, confidence=confidence, clusters=clusters
+        )
+        assert torch.equal(risk < found.threshold, risk < expected)
     assert not (risk == found.threshold)[risk.isfinite()].any(), (
         "it is midway between two risks"
     )
@@ -212,27 +217,6 @@ def test_in_expectation_the_true_loss_meets_the_limit_closely() -> None:
     assert 0.05 - 1 / 201 - error <= np.mean(losses) <= 0.05 + error
 
 
-def test_what_cannot_be_met_says_what_can() -> None:
-    risk, loss = torch.rand(500), torch.zeros(500)
-    with pytest.raises(
-        ValueError,
-        match=r"confidence 0.95 .* by 500 .* guarantee 0.00598. A limit of 0.002 needs 1497",
-    ):
-        risk_threshold(risk, loss, max_loss=0.002, confidence=0.95)
-    assert (
-        risk_threshold(
-            torch.rand(1497), torch.zeros(1497), max_loss=0.002, confidence=0.95
-        ).coverage
-        == 1
-    )
-    with pytest.raises(
-        ValueError,
-        match=r"in expectation .* by 499 .* guarantee 0.002. A limit of 0.001 needs 999",
-    ):
-        risk_threshold(torch.rand(499), torch.zeros(499), max_loss=0.001)
-    assert risk_threshold(torch.rand(999), torch.zeros(999), max_loss=0.001).coverage == 1
-
-
 @given(st.integers(0, 600), st.sampled_from([None, 0.5, 0.95, 0.999]))
 def test_the_limit_that_a_message_offers_can_be_guaranteed(
     samples: int, confidence: float | None
@@ -257,3 +241,18 @@ def test_the_limit_that_a_message_offers_can_be_guaranteed(
     guarantee(0.001, int(offered[2]))
     with pytest.raises(UnattainableLimitError):
         guarantee(0.001, int(offered[2]) - 1)
+
+
+def test_a_path_uses_all_limits_alike() -> None:
+    risk = torch.stack(
+        [torch.linspace(0, 1, 101), torch.linspace(0, 1, 101) ** 2], dim=1
+    ).double()
+    path = RiskPath(risk, torch.tensor([0.1, 0.02]), [False, False])
+    places = path.first_place(risk)
+    assert (places.diff() >= 0).all()
+    for place in (0.1, 0.5, 2.0):
+        thresholds = path.thresholds_at(place)
+        used = (risk * (risk < thresholds)).mean(dim=0)
+        assert used.tolist() == pytest.approx([0.1 * place, 0.02 * place], rel=0.2)
+        # Deciding up to a place is the same as deciding below all thresholds.
+        assert torch.equal(places < place, (risk < thresholds).all(dim=1))
