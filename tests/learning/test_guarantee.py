@@ -15,7 +15,6 @@ from benchmarks.limits import (
     patient_cases,
     simulated,
     with_sites,
-    with_ties,
 )
 from mpcs_torch.learning import Limit
 
@@ -112,11 +111,3 @@ def test_the_benchmark_counts_errors_that_exceed_a_limit(pool: Pool) -> None:
     assert pool.exceeds(limits[:1], decisions)
     assert pool.exceeds(limits[1:], decisions)
     assert not pool.exceeds([Limit(0.03, "any")], decisions)
-
-
-def test_the_benchmark_prints_a_row_for_ties() -> None:
-    ties = with_ties(simulated(EVEN, 2000, 1500, noise=1), 18)
-    assert len(ties.predictions.logits.unique(dim=0)) == 18
-    name, _, above, coverage = cells(Case("ties", ties, [Limit(0.05, "any")]), 3)
-    assert (name, above) == ("ties", "0.000 ± 0.000")
-    assert 0 < float(coverage) <= 1

@@ -111,33 +111,28 @@ def test_a_refusal_says_what_clusters_can_guarantee_and_as_many_for_any_part_of_
     """Patients of 1 to 4 images, of which a third have any of the class."""
     random = np.random.default_rng(0)
     clusters = np.repeat(np.arange(4000), random.integers(1, 5, 4000))
-    counted = torch.from_numpy(
-        random.random(4000)[clusters] < random.random(len(clusters)) / 2
-    )[:, None]
-    codes, needed = torch.from_numpy(clusters), list[int]()
+    is_ill = random.random(4000)[clusters] < random.random(len(clusters)) / 2
+    whole = LimitedRate(
+        "it",
+        0.05,
+        0.95,
+        torch.zeros(len(clusters), 1),
+        torch.from_numpy(is_ill)[:, None],
+        clusters=torch.from_numpy(clusters),
+    )
+    needed = []
     for first in range(0, 4000, 50):
-        part = (codes >= first) & (codes < first + 50)
-        rate = LimitedRate(
-            "it",
-            0.05,
-            0.95,
-            torch.zeros(int(part.sum()), 1),
-            counted[part],
-            clusters=codes[part],
-        )
+        part = (clusters >= first) & (clusters < first + 50)
         with pytest.raises(
             UnattainableLimitError, match="like these that have no error"
         ) as refused:
-            rate.over_all().check_attainable()
-        units = len(set(codes[part][counted[part, 0]].tolist()))
+            whole.at(torch.from_numpy(part)).over_all().check_attainable()
+        units = len(np.unique(clusters[part & is_ill]))
+        assert refused.value.samples == units
         assert refused.value.per_cluster == pytest.approx(1 - 0.05 ** (1 / units))
         assert refused.value.per_cluster < refused.value.lowest
         needed.append(refused.value.needed)
-    middle = float(np.median(needed))
-    assert np.mean(np.abs(np.array(needed) / middle - 1) < 0.3) > 0.9
-    rate = LimitedRate(
-        "it", 0.05, 0.95, torch.zeros(len(codes), 1), counted, clusters=codes
-    ).over_all()
-    sizes = np.unique(clusters[counted[:, 0].numpy()], return_counts=True)[1]
+    sizes = np.unique(clusters[is_ill], return_counts=True)[1]
     enough = np.log(20) / np.mean(np.log1p(0.05 * sizes / (0.95 * sizes.max())))
-    assert middle == pytest.approx(enough, rel=0.1)
+    assert np.median(needed) == pytest.approx(enough, rel=0.1)
+    assert np.mean(np.abs(np.array(needed) / enough - 1) < 0.3) > 0.9

@@ -289,7 +289,8 @@ def test_what_is_computed_is_in_the_state_of_the_optimizer(sets_rates: bool) -> 
     scheduler.step(0.2)
     late.step(0.2)
     assert early.factor == late.factor == scheduler.factor == pytest.approx(0.5)
-    assert restarted.param_groups[0]["lr"] == own.param_groups[0]["lr"]
+    rates = [each.param_groups[0]["lr"] for each in (own, restarted)]
+    assert rates == pytest.approx([0.05, 0.05] if sets_rates else [0.1, 0.1])
 
 
 def test_a_checkpoint_of_distributed_training_restores_the_score() -> None:
@@ -314,19 +315,6 @@ def test_a_score_that_is_no_number_is_refused() -> None:
     for wrong in (None, "0.5", torch.zeros(2)):
         with Refused("number", "metrics, the evaluation score,"):
             MPCSLR(optimizer()).step(wrong)  # type: ignore[arg-type]
-
-
-def test_without_setting_rates_no_rate_changes() -> None:
-    own = optimizer()
-    scheduler = MPCSLR(own, warmup_steps=2, sets_rates=False)
-    scheduler.step(0.8)
-    own.param_groups[0]["lr"] = 0.02
-    scheduler.step(0.4)
-    assert (scheduler.factor, scheduler.get_last_lr(), own.param_groups[0]["lr"]) == (
-        0.5,
-        [0.02],
-        0.02,
-    )
 
 
 def test_a_continued_scheduler_without_a_reference_says_that_it_begins_anew() -> None:
@@ -413,27 +401,6 @@ def test_states_of_fewer_groups_load_but_no_others() -> None:
     assert scheduler.get_last_lr() == pytest.approx([0.01, 0.001])
     with Refused("scheduler_state", "state_dict"):
         scheduler.load_state_dict(ReduceLROnPlateau(optimizer()).state_dict())
-
-
-def test_a_resumed_warmup_of_torch_goes_on_where_it_was() -> None:
-    def loop() -> tuple[SGD, LinearLR, MPCSLR]:
-        own = optimizer()
-        return own, LinearLR(own, 0.1, total_iters=4), MPCSLR(own)
-
-    unbroken, resumed = loop(), loop()
-    for _ in range(2):
-        unbroken[0].step()
-        unbroken[1].step()
-    for ours, theirs in zip(resumed, unbroken, strict=True):
-        ours.load_state_dict(copy.deepcopy(theirs.state_dict()))
-    for own, warmup, _ in (unbroken, resumed):
-        own.step()
-        warmup.step()
-    assert (
-        resumed[0].param_groups[0]["lr"]
-        == unbroken[0].param_groups[0]["lr"]
-        == pytest.approx(0.1 * 0.775)
-    )
 
 
 def test_all_ranks_use_the_score_of_the_first(tmp_path: Path) -> None:

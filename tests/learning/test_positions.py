@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import DecisionRule, Limit
 from tests.refused import Refused
@@ -31,89 +30,58 @@ def flat(logits: Tensor) -> Tensor:
     return logits.movedim(1, -1).reshape(-1, logits.shape[1])
 
 
-def test_a_fit_to_images_is_a_fit_to_pixels_in_the_clusters_of_their_images() -> None:
-    logits, target = images(300, 0)
-    rule = DecisionRule(SCENE, LIMIT).fit(logits, target)
-    image = torch.arange(300).repeat_interleave(SIDE**2)
-    same = DecisionRule(SCENE, LIMIT).fit(flat(logits), target.flatten(), clusters=image)
-    assert rule.thresholds.tolist() == same.thresholds.tolist()
-    assert rule.report == same.report
-    assert rule.report is not None
-    assert rule.report.is_clustered
-    assert "in clusters: no interval" in str(rule.report.by_class["person"])
-    new, _ = images(20, 1)
-    decided = rule(new)
-    assert decided.shape == (20, SIDE, SIDE)
-    assert decided.flatten().tolist() == same(flat(new)).tolist()
-    assert 0 < (decided == -1).sum() < decided.numel()
-    assert torch.equal(torch.cat([rule(image[None]) for image in new]), decided), (
-        "image by image"
-    )
-
-
-def test_groups_weights_clusters_and_costs_are_of_images() -> None:
-    logits, target = images(400, 0)
-    sites = ["north", "south"] * 200
-    patients = torch.arange(400) // 2
-    weights = torch.rand(400) + 0.5
-    amounts = torch.rand(400, 2, SIDE, SIDE) + 0.1
-    costs = costs_if_wrong(amounts)
-    limit = Limit(0.2, by="site")
-    rule = DecisionRule(SCENE, limit)
-    rule.fit(
-        logits,
-        target,
-        groups={"site": sites},
-        clusters=patients,
-        weights=weights,
-        costs=costs,
-    )
-    same = DecisionRule(SCENE, limit).fit(
-        flat(logits),
-        target.flatten(),
-        groups={"site": np.repeat(sites, SIDE**2)},
-        clusters=patients.repeat_interleave(SIDE**2),
-        weights=weights.repeat_interleave(SIDE**2),
-        costs=costs_if_wrong(flat(amounts)),
-    )
-    assert rule.thresholds.tolist() == same.thresholds.tolist()
-    assert rule.report == same.report
-    assert (
-        rule(logits, costs).flatten().tolist()
-        == same(flat(logits), costs_if_wrong(flat(amounts))).tolist()
-    )
-
-
+@pytest.mark.parametrize("has_void", [False, True], ids=["", "some pixels have no label"])
+@pytest.mark.parametrize("has_more", [False, True], ids=["", "with all that a fit takes"])
 @pytest.mark.parametrize("calibration", [None, "temperature"])
-def test_a_fit_leaves_out_pixels_without_a_label(calibration: Any) -> None:
-    logits, target = images(300, 0)
-    is_void = torch.rand(target.shape, generator=torch.Generator().manual_seed(1)) < 0.3
-    is_void[::9] = True  # some images have no label at all
-    settings: dict[str, Any] = {"calibration": calibration}
-    rule = DecisionRule(SCENE, LIMIT, **settings).fit(
-        logits, target.masked_fill(is_void, 255), ignore_index=255
+def test_a_fit_to_images_is_a_fit_to_pixels_in_the_clusters_of_their_images(
+    calibration: Any, has_more: bool, has_void: bool
+) -> None:
+    logits, target = images(400, 0)
+    if has_void:
+        is_void = torch.rand(target.shape, generator=torch.Generator().manual_seed(1)) < 0.3
+        is_void[::9] = True  # some images have no label at all
+        target = target.masked_fill(is_void, -1)
+    image = torch.arange(400).repeat_interleave(SIDE**2)[target.flatten() >= 0]
+    limit, costs, of_pixels = Limit(0.02), None, None
+    given: dict[str, Any] = {}
+    same: dict[str, Any] = {"clusters": image}
+    if has_more:
+        limit = Limit(0.2, by="site")
+        costs = costs_if_wrong(torch.rand(400, 2, SIDE, SIDE) + 0.1)
+        of_pixels = costs.movedim((1, 2), (-2, -1)).reshape(-1, 2, 2)
+        sites, patients = np.array(["north", "south"] * 200), torch.arange(400) // 2
+        weights = torch.rand(400) + 0.5
+        given = {"groups": {"site": sites}, "clusters": patients, "weights": weights}
+        same = {
+            "groups": {"site": sites[image]},
+            "clusters": patients[image],
+            "weights": weights[image],
+            "costs": of_pixels[target.flatten() >= 0],
+        }
+    by_image, by_pixel = (
+        DecisionRule(SCENE, limit, calibration=calibration) for _ in range(2)
     )
-    kept, image = ~is_void.flatten(), torch.arange(300).repeat_interleave(SIDE**2)
-    costs = costs_if_wrong(torch.rand(300, 2, SIDE, SIDE) + 0.1)
-    same = DecisionRule(SCENE, LIMIT, **settings).fit(
-        flat(logits)[kept], target.flatten()[kept], clusters=image[kept]
-    )
-    assert rule.thresholds.tolist() == same.thresholds.tolist()
-    assert rule.report == same.report
-    by_costs = DecisionRule(SCENE, **settings).fit(
-        logits, target.masked_fill(is_void, -1), costs=costs, ignore_index=-1
-    )
-    paid = costs.movedim((1, 2), (-2, -1))[~is_void][
-        torch.arange(int(kept.sum())), target.flatten()[kept]
-    ]
-    decided = by_costs(logits, costs).flatten()[kept]
-    assert by_costs.report is not None
-    assert by_costs.report.cost == pytest.approx(
-        paid.gather(1, decided.unsqueeze(1)).mean().item()
-    )
-    with pytest.raises(InvalidValueError) as refused:
-        rule.fit(logits, torch.full_like(target, 255), ignore_index=255)
-    assert (refused.value.argument, refused.value.value) == ("target", 255)
+    by_image.fit(logits, target, costs=costs, ignore_index=-1, **given)
+    kept = target.flatten() >= 0
+    by_pixel.fit(flat(logits)[kept], target.flatten()[kept], **same)
+    assert by_image.thresholds.tolist() == by_pixel.thresholds.tolist()
+    assert by_image.report == by_pixel.report
+    assert by_image.report is not None
+    assert by_image.report.is_clustered
+    decided = by_image(logits, costs)
+    assert decided.shape == (400, SIDE, SIDE)
+    assert decided.flatten().tolist() == by_pixel(flat(logits), of_pixels).tolist()
+    assert (decided != -1).any()
+    if costs is None:
+        assert (decided == -1).any()
+        alone = [by_image(one[None]) for one in logits]
+        assert torch.equal(torch.cat(alone), decided), "image by image"
+
+
+def test_a_fit_needs_a_label() -> None:
+    logits, target = images(30, 0)
+    with Refused("some_label", "target", 255):
+        DecisionRule(SCENE).fit(logits, torch.full_like(target, 255), ignore_index=255)
 
 
 def test_whole_images_are_referred_by_all_their_pixels_though_some_have_no_label() -> None:
@@ -170,13 +138,12 @@ def test_whole_images_are_referred_if_their_mean_cost_is_above_the_price() -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("refers_whole", [False, True])
-def test_limits_hold_over_the_pixels_of_new_images(refers_whole: bool) -> None:
+def test_limits_hold_over_the_pixels_of_new_images_that_are_referred_as_a_whole() -> None:
     """Of 200 fits to 150 images, at most 5 % exceed the limit, up to two standard errors."""
     new, target = images(2000, 10**6)
     above, decided = list[bool](), list[float]()
     for seed in range(200):
-        rule = DecisionRule(SCENE, LIMIT, refers_whole=refers_whole).fit(*images(150, seed))
+        rule = DecisionRule(SCENE, LIMIT, refers_whole=True).fit(*images(150, seed))
         decisions = rule(new)
         above.append(
             ((decisions == 0) & (target == 1)).double().mean().item() > LIMIT.at_most

@@ -38,45 +38,40 @@ def assessed(
     return DecisionRule(concern, calibration=None).assess(logits, costs)
 
 
-def test_values_are_means_of_the_risks_and_costs_of_decisions() -> None:
+@pytest.mark.parametrize("has_row_costs", [False, True])
+def test_values_are_means_of_the_risks_and_costs_of_decisions(has_row_costs: bool) -> None:
     logits, target = drawn(500, 0)
     target[::3] = -100
-    of_rows = assessed(logits)
+    row_costs, losses_of_rows = None, np.broadcast_to(COSTS, (500, 3, 4))
+    if has_row_costs:
+        row_costs = costs_if_wrong(5 * torch.rand(500, 3).double())
+        referrals = np.full((500, 3, 1), 0.6)
+        losses_of_rows = np.concatenate([row_costs.numpy(), referrals], axis=2)
+    of_rows = assessed(logits, costs=row_costs)
     probs = logits.softmax(1).numpy()
     decided = of_rows.decision.numpy()
     is_known = (target >= 0).numpy()
     assert set(decided.tolist()) == {-1, 0, 1, 2}
-    padded = np.pad(DANGEROUS, ((0, 0), (0, 1)))
+    dangers_of_rows = np.broadcast_to(np.pad(DANGEROUS, ((0, 0), (0, 1))), (500, 3, 4))
     for estimate, losses in zip(
-        estimate_decisions(of_rows, CONCERN, target), (padded, COSTS), strict=True
+        estimate_decisions(of_rows, CONCERN, target),
+        (dangers_of_rows, losses_of_rows),
+        strict=True,
     ):
-        expected = (probs @ losses)[np.arange(500), decided]
-        measured = losses[target.clamp(min=0), decided]
+        of_decisions = losses[np.arange(500), :, decided]
+        expected = (probs * of_decisions).sum(1)
+        measured = of_decisions[np.arange(500), target.clamp(min=0)]
         assert estimate.value == pytest.approx(expected.mean(), rel=1e-5)
         assert (estimate.samples, estimate.labelled) == (500, int(is_known.sum()))
         assert estimate.difference == pytest.approx(
             (measured - expected)[is_known].mean(), abs=1e-5
         )
         assert estimate.low < estimate.difference < estimate.high
-    unlabelled = estimate_decisions(of_rows, CONCERN)
-    assert [each.labelled for each in unlabelled] == [0, 0]
-    assert (
-        str(unlabelled[0])
-        == f"dangerous errors per sample: {unlabelled[0].value:.4g} (of 500)"
+    unlabelled, _ = estimate_decisions(of_rows, CONCERN)
+    assert unlabelled.labelled == 0
+    assert str(unlabelled) == (
+        f"dangerous errors per sample: {unlabelled.value:.4g} (of 500)"
     )
-
-
-def test_costs_of_rows_are_those_that_are_paid() -> None:
-    logits, target = drawn(400, 0)
-    amounts = 5 * torch.rand(400, 3).double()
-    plain = ConcernSpec(NAMES)
-    of_rows = assessed(logits, plain, costs_if_wrong(amounts))
-    _, cost = estimate_decisions(of_rows, plain, target)
-    decided = of_rows.decision.numpy()
-    expected = (amounts.numpy() * (1 - logits.softmax(1).numpy()))[np.arange(400), decided]
-    paid = np.where(decided == target.numpy(), 0, amounts.numpy()[np.arange(400), decided])
-    assert cost.value == pytest.approx(expected.mean(), rel=1e-5)
-    assert cost.difference == pytest.approx((paid - expected).mean(), abs=1e-5)
 
 
 def test_estimates_of_coarse_answers_are_left_out() -> None:

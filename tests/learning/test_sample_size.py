@@ -141,21 +141,6 @@ def test_sizes_that_differ_take_more_clusters_of_samples_but_not_per_cluster() -
     )
 
 
-@pytest.mark.slow
-def test_alike_samples_of_a_cluster_take_more_clusters() -> None:
-    limit = Limit(0.05)
-    given_by_shared = [
-        plan_limit(limit, 0.015, cluster_size=8, shared=shared).given
-        for shared in (0, 0.3, 0.9)
-    ]
-    assert given_by_shared == sorted(set(given_by_shared))
-    in_all = [
-        size * plan_limit(limit, 0.015, cluster_size=size, shared=0.9).given
-        for size in (2, 8)
-    ]
-    assert in_all[0] < in_all[1]
-
-
 def test_plans_say_what_to_collect() -> None:
     plan = plan_limit(Limit(0.02), 0.005)
     assert str(plan) == f"Collect {plan.given} samples."

@@ -294,11 +294,6 @@ def test_the_limit_on_files_holds_and_the_lost_pick_is_named(tmp_path: Path) -> 
     assert (pick.number, pick.file) == (79, None)
     assert pick.values["loss"] < best.values["loss"] < pick.values["loss"] + 0.1
     assert selector.load_best() == {"epoch": best.number}
-    first, second, *_ = selector.explain().rows
-    assert (first[:2], second[:2]) == (
-        ["the rule (its checkpoint is gone)", "79"],
-        ["the rule, with a checkpoint", str(best.number)],
-    )
 
 
 def test_patience_is_counted_from_the_last_change_of_the_best(tmp_path: Path) -> None:
@@ -346,30 +341,17 @@ def test_a_folder_without_a_record_is_not_opened(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_changed_is_refused_without_resume(tmp_path: Path) -> None:
-    mine = CheckpointSelector(tmp_path / "one", RULE)
-    other = forked(
-        lambda: CheckpointSelector(tmp_path / "one", RULE).update(
-            "other", epoch=0, mpcs=0.1
-        )
-    )
-    assert succeeded([other])
-    with Refused("other_selector", raises=RuntimeError, folder=str(tmp_path / "one")):
-        mine.update("mine", epoch=0, mpcs=0.5)
-    first = CheckpointSelector(tmp_path / "two", RULE, top_k=9)
+    first = CheckpointSelector(tmp_path, RULE, top_k=9)
     first.update("first", epoch=0, mpcs=1.0)
-    second = CheckpointSelector(tmp_path / "two", RULE, top_k=9, resume=True)
+    second = CheckpointSelector(tmp_path, RULE, top_k=9, resume=True)
     second.update("second", epoch=1, mpcs=0.1)
-    with Refused("other_selector", raises=RuntimeError):
+    with Refused("other_selector", raises=RuntimeError, folder=str(tmp_path)):
         first.update("third", epoch=2, mpcs=0.7)
-    third = CheckpointSelector(tmp_path / "two", RULE, top_k=9, resume=True)
+    third = CheckpointSelector(tmp_path, RULE, top_k=9, resume=True)
     second.update("second", epoch=3, mpcs=0.2)
     third.update("third", epoch=4, mpcs=0.3)
-    assert [epoch.number for epoch in CheckpointSelector.open(tmp_path / "two").epochs] == [
-        0,
-        1,
-        3,
-        4,
-    ]
+    numbers = [epoch.number for epoch in CheckpointSelector.open(tmp_path).epochs]
+    assert numbers == [0, 1, 3, 4]
 
 
 def test_every_process_may_call_update(tmp_path: Path) -> None:

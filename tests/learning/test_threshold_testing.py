@@ -11,7 +11,6 @@ import torch
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.stats import binom
-from torch import Tensor
 
 from mpcs_torch.learning import UnattainableLimitError
 from mpcs_torch.learning.threshold_testing import RiskPath
@@ -184,37 +183,6 @@ def test_the_threshold_is_the_highest_that_holds(
     assert found.loss.item() == pytest.approx(
         (loss & (risk < expected)).double().mean().item()
     )
-
-
-def world(samples: int, generator: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """Errors whose probability is not what the estimate says: its square root, over 5."""
-    risk = generator.random(samples)
-    return torch.tensor(risk), torch.tensor(generator.random(samples) < np.sqrt(risk) / 5)
-
-
-def true_loss(threshold: float) -> float:
-    t = min(max(threshold, 0.0), 1.0)
-    return t**1.5 * 2 / 3 / 5
-
-
-def test_with_confidence_the_true_loss_exceeds_the_limit_in_few_worlds() -> None:
-    generator, worlds, delta = np.random.default_rng(0), 1000, 0.1
-    broken = 0
-    for _ in range(worlds):
-        found = risk_threshold(*world(400, generator), max_loss=0.05, confidence=1 - delta)
-        broken += true_loss(found.threshold.item()) > 0.05
-    assert broken / worlds <= delta + 2 * np.sqrt(delta * (1 - delta) / worlds)
-    assert broken > 0, "a bound that is never reached would refer too much"
-
-
-def test_in_expectation_the_true_loss_meets_the_limit_closely() -> None:
-    generator = np.random.default_rng(1)
-    losses = [
-        true_loss(risk_threshold(*world(200, generator), max_loss=0.05).threshold.item())
-        for _ in range(2000)
-    ]
-    error = 2 * np.std(losses) / np.sqrt(len(losses))
-    assert 0.05 - 1 / 201 - error <= np.mean(losses) <= 0.05 + error
 
 
 @given(st.integers(0, 600), st.sampled_from([None, 0.5, 0.95, 0.999]))
