@@ -1,13 +1,11 @@
 """Coarse answers between a class and a referral: the cheapest answer that the limits allow, and what it counts."""
 
 import re
-from pathlib import Path
 
 import pytest
 import torch
 
 from mpcs_torch import ConcernError, ConcernSpec, DangerousErrors, ExpectedConcern
-from mpcs_torch.learning import DecisionRule, Limit
 from tests.conftest import details
 from tests.refused import Refused
 
@@ -44,28 +42,6 @@ def test_metrics_count_wrong_and_dangerous_answers() -> None:
     assert cost.item() == pytest.approx((0.5 + 0.1 + 1 + 1 + 0.6) / 5)
     with Refused("decisions_or_scores", "preds", 6):
         DangerousErrors(4, concern=LIGHTS)(torch.tensor([6]), torch.tensor([0]))
-
-
-def test_rows_are_answered_alike_alone_and_in_batches_and_after_a_file(
-    tmp_path: Path,
-) -> None:
-    rule = DecisionRule(LIGHTS, [Limit(0.05), Limit(0.1, "any", of="decided")])
-    generator = torch.Generator().manual_seed(0)
-    target = torch.randint(4, (2000,), generator=generator)
-    # The scores have ties.
-    logits = (
-        (2 * torch.eye(4)[target] + torch.randn(2000, 4, generator=generator))
-        .mul(2)
-        .round()
-    )
-    rule.fit(logits, target)
-    together = rule.assess(logits)
-    assert set(together.decision.tolist()) >= {-1, RED, RED_OR_YELLOW}
-    alone = torch.cat([rule(logits[place : place + 7]) for place in range(0, 2000, 7)])
-    assert alone.equal(together.decision)
-    rule.save(tmp_path / "rule.pt")
-    assert DecisionRule.load(tmp_path / "rule.pt")(logits).equal(together.decision)
-    assert ((together.decision == together.best) == (together.reason == 0)).all()
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,19 @@ RULES: dict[str, dict[str, Any]] = {
     "dangerous with confidence": {"concern": LIGHTS, "limits": Limit(0.02, confidence=0.9)},
     "cost": {"concern": COSTS, "limits": Limit(0.05, "cost", confidence=None)},
     "Chow and a limit": {"concern": ConcernSpec(3, refer=0.2), "limits": IN_EXPECTATION},
+    "coarse answers": {
+        "concern": ConcernSpec(
+            LIGHTS.classes,
+            releases=LIGHTS.releases,
+            refer=0.4,
+            answers={"red or yellow": 0.1, "yellow or green": 0.25},
+        ),
+        "limits": [Limit(0.05), Limit(0.1, "any", of="decided")],
+    },
+    "numbers of NumPy": {
+        "concern": LIGHTS,
+        "limits": Limit(np.float64(0.05), "any", confidence=np.float32(0.9)),  # type: ignore[arg-type]
+    },
     "of a class": {"concern": LIGHTS, "limits": Limit(0.05, of="green")},
     "of decided": {"concern": LIGHTS, "limits": Limit(0.05, "any", of="decided")},
     "several": {
@@ -97,8 +110,13 @@ def test_without_limits_the_calibrated_decision_of_least_concern_is_made(name: s
 def test_only_samples_below_the_threshold_are_decided(rule: DecisionRule) -> None:
     assessed = rule.assess(NEW[0])
     decisions = rule(NEW[0])
-    assert torch.equal(decisions == -1, assessed.reason != 0)
-    assert torch.equal(decisions[decisions >= 0], assessed.decision[decisions >= 0])
+    assert torch.equal(decisions, assessed.decision)
+    assert torch.equal(decisions != assessed.best, assessed.reason != 0)
+    is_class = (decisions >= 0) & (decisions < 3)
+    assert torch.equal(decisions[is_class], assessed.best[is_class])
+    assert is_class.double().mean() > 0.2
+    if rule.concern.answers:
+        assert {-1, 3} <= set(decisions.tolist())
     assert assessed.risk.isfinite().all(), "a reviewer needs the risk of what is referred"
     assert torch.equal(torch.cat([rule(part) for part in NEW[0].split(7000)]), decisions)
 

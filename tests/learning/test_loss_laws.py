@@ -89,30 +89,27 @@ def test_they_equal_cross_entropy_where_they_should(
 
 
 @every_loss
-@given(seed=st.integers(0, 10**6), soft=st.booleans(), weighted=st.booleans())
+@given(
+    seed=st.integers(0, 10**6),
+    soft=st.booleans(),
+    weighted=st.booleans(),
+    reduction=st.sampled_from(["mean", "sum", "none"]),
+)
 def test_a_whole_sample_weight_is_a_sample_taken_so_often(
-    name: str, seed: int, soft: bool, weighted: bool
+    name: str, seed: int, soft: bool, weighted: bool, reduction: str
 ) -> None:
     logits, labels, shares = draw(seed)
     times = torch.tensor([1, 3, 0, 2, 1, 1])
     target = shares if soft else labels
-    loss = LOSSES[name](**({"weight": WEIGHT} if weighted else {}))
+    settings: dict[str, Any] = {"weight": WEIGHT} if weighted else {}
+    if name != "mean":
+        settings["reduction"] = reduction
+    loss = LOSSES[name](**settings)
     again = loss(logits.repeat_interleave(times, 0), target.repeat_interleave(times, 0))
-    torch.testing.assert_close(loss(logits, target, times), again, equal_nan=True)
-    torch.testing.assert_close(loss(logits, target, 7.0 * times), again, equal_nan=True)
-
-
-@pytest.mark.parametrize("kind", [ConcernLoss, SoftmaxMarginLoss])
-def test_losses_of_single_samples_are_multiplied_by_their_weights(
-    kind: Callable[..., nn.Module],
-) -> None:
-    logits, labels, _ = draw(2)
-    times = torch.arange(6.0)
-    each = times * kind(CONCERN, reduction="none")(logits, labels)
-    expected = {"none": each, "sum": each.sum(), "mean": each.sum() / times.sum()}
-    for reduction, value in expected.items():
-        found = kind(CONCERN, reduction=reduction)(logits, labels, times)
-        torch.testing.assert_close(found, value)
+    found, sevenfold = (loss(logits, target, by * times) for by in (1, 7.0))
+    if name == "mean" or reduction == "mean":
+        torch.testing.assert_close(found, sevenfold, equal_nan=True)
+    torch.testing.assert_close(found.sum(), again.sum(), equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -159,29 +156,9 @@ def test_a_masked_class_has_no_gradient_and_spoils_none(
     assert loss.item() == pytest.approx(exact.item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("soft", [False, True])
-def test_large_logits_keep_their_gradients(soft: bool) -> None:
-    """A wrong class that is certain in float32, 3, 30, 80, 95 or 10 000 nats above the true one."""
-    for gap in (3.0, 30.0, 80.0, 95.0, 1e4):
-        logits, labels = torch.tensor([[0.0, gap, -1.0, 0.5, 1.0]]), torch.tensor([0])
-        target = one_hot(labels, 5).float() if soft else labels
-        for name in ("concern", "equal concern"):
-            wide = gradient_of(LOSSES[name](), logits.double(), target)
-            torch.testing.assert_close(
-                gradient_of(LOSSES[name](), logits, target).double(),
-                wide,
-                rtol=1e-4,
-                atol=1e-7,
-            )
-        if gap > 3:
-            assert gradient_of(ConcernLoss(concern_share=1.0), logits, target)[
-                0, 1
-            ] == pytest.approx(0.25)
-
-
 @given(
     seed=st.integers(0, 10**6),
-    scale=st.sampled_from([0.1, 1.0, 10.0, 40.0]),
+    scale=st.sampled_from([0.1, 1.0, 10.0, 40.0, 3000.0]),
     classes=st.sampled_from([2, 5, 80]),
     weighted=st.booleans(),
     share=st.sampled_from([0.2, 0.5, 1.0]),

@@ -84,17 +84,20 @@ def measured(
     concern: ConcernSpec, decision: Tensor, target: Tensor
 ) -> tuple[float, float, float, float]:
     """Return accuracy, the rate of dangerous errors, cost and the share referred, by loops over samples."""
-    costs, dangerous = concern.costs(), concern.dangerous_pairs()
-    pairs = list(zip(target.tolist(), decision.tolist(), strict=True))
-    errors = sum(bool(dangerous[true, made]) for true, made in pairs if made >= 0)
-    paid = sum(
-        float(costs[true, made])
-        for true, made in pairs
-        if made >= 0 or concern.refer is not None
+    costs, dangerous = concern.costs().tolist(), concern.dangerous_pairs().tolist()
+    right = errors = referred = 0
+    paid = 0.0
+    for true, made in zip(target.tolist(), decision.tolist(), strict=True):
+        right += made == true
+        referred += made < 0
+        errors += made >= 0 and dangerous[true][made]
+        paid += costs[true][made] if made >= 0 else concern.refer or 0.0
+    return (
+        right / len(target),
+        errors / len(target),
+        paid / len(target),
+        referred / len(target),
     )
-    right = sum(true == made for true, made in pairs)
-    referred = sum(made < 0 for _, made in pairs)
-    return right / len(pairs), errors / len(pairs), paid / len(pairs), referred / len(pairs)
 
 
 def values(step: Step) -> tuple[float, ...]:

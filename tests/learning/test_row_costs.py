@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, one_hot
+from torch.nn.functional import one_hot
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.errors import InvalidValueError
@@ -37,23 +37,25 @@ def matrices(costs: Tensor) -> np.ndarray:
     return plain - np.einsum("nii->ni", plain)[:, :, None]
 
 
-def by_hand(name: str, costs: Tensor, shares: np.ndarray) -> np.ndarray:
+def by_hand(
+    name: str, strength: float, costs: Tensor, shares: Tensor, smoothed: Tensor
+) -> np.ndarray:
     """Return the losses (N,) by the equations of the classes' docstrings, for true classes with ``shares`` (N, C)."""
-    of_rows, logits = matrices(costs), LOGITS.numpy()
+    of_rows, logits, true = matrices(costs), LOGITS.numpy(), smoothed.numpy()
     if name == "margin":
-        raised = logits + 2 * np.einsum("ni,nij->nj", shares, of_rows)
-        return np.log(np.exp(raised).sum(1)) - (shares * raised).sum(1)
+        raised = logits + strength * np.einsum("ni,nij->nj", shares.numpy(), of_rows)
+        return np.log(np.exp(raised).sum(1)) - (true * raised).sum(1)
     probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     total = of_rows.sum(2, keepdims=True)
     penalties = np.divide(of_rows, total, out=np.zeros_like(of_rows), where=total > 0)
-    wrong = np.einsum("ni,nij->nj", shares, penalties) * -np.log1p(-probs)
-    return 0.7 * -(shares * np.log(probs)).sum(1) + 0.3 * wrong.sum(1)
+    wrong = np.einsum("ni,nij->nj", true, penalties) * -np.log1p(-probs)
+    return (1 - strength) * -(true * np.log(probs)).sum(1) + strength * wrong.sum(1)
 
 
-def loss_of(name: str, **settings: Any) -> Any:
+def loss_of(name: str, strength: float = 0.3, **settings: Any) -> Any:
     if name == "margin":
-        return SoftmaxMarginLoss(CONCERN, margin=2, reduction="none", **settings)
-    return ConcernLoss(CONCERN, concern_share=0.3, reduction="none", **settings)
+        return SoftmaxMarginLoss(CONCERN, margin=strength, reduction="none", **settings)
+    return ConcernLoss(CONCERN, concern_share=strength, reduction="none", **settings)
 
 
 def test_amounts_if_wrong_are_costs_by_true_class() -> None:
@@ -75,31 +77,26 @@ def test_amounts_if_wrong_are_costs_by_true_class() -> None:
     )
 
 
-@pytest.mark.parametrize("costs", [IF_WRONG, NO_GAINS], ids=["if wrong", "by true class"])
+OF_CONCERN = CONCERN.costs().double().expand(ROWS, CLASSES, CLASSES)
+NONE = torch.zeros(ROWS, CLASSES, CLASSES)
+COSTS = {"of the concern": OF_CONCERN, "if wrong": IF_WRONG, "by class": NO_GAINS, "": NONE}
+
+
+@pytest.mark.parametrize("costs", COSTS)
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("strength", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("name", LOSSES)
-def test_losses_follow_their_equations(name: str, costs: Tensor) -> None:
-    ours = loss_of(name)(LOGITS, TARGET, costs=costs)
-    assert ours.tolist() == pytest.approx(by_hand(name, costs, one_hot(TARGET).numpy()))
-    soft = loss_of(name)(LOGITS, SHARES, costs=costs)
-    assert soft.tolist() == pytest.approx(by_hand(name, costs, SHARES.numpy()))
-
-
-def test_smoothed_labels_of_the_concern_loss_are_shares() -> None:
-    smooth = 0.8 * one_hot(TARGET).double() + 0.2 / CLASSES
-    ours = loss_of("concern", label_smoothing=0.2)(LOGITS, TARGET, costs=IF_WRONG)
-    assert ours.tolist() == pytest.approx(by_hand("concern", IF_WRONG, smooth.numpy()))
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_the_costs_of_the_concern_change_nothing(name: str) -> None:
-    costs = CONCERN.costs().expand(ROWS, CLASSES, CLASSES)
-    loss = loss_of(name)
-    assert loss(LOGITS, TARGET, costs=costs).tolist() == pytest.approx(
-        loss(LOGITS, TARGET).tolist(), rel=1e-6
-    )
-    assert loss(LOGITS, SHARES, costs=costs).tolist() == pytest.approx(
-        loss(LOGITS, SHARES).tolist(), rel=1e-6
-    )
+def test_losses_follow_their_equations(
+    name: str, strength: float, smoothing: float, costs: str
+) -> None:
+    loss = loss_of(name, strength, label_smoothing=smoothing)
+    given: dict[str, Tensor] = {"costs": COSTS[costs]}
+    for target, shares in ((TARGET, one_hot(TARGET).double()), (SHARES, SHARES)):
+        smoothed = (1 - smoothing) * shares + smoothing / CLASSES
+        expected = by_hand(name, strength, COSTS[costs], shares, smoothed)
+        assert loss(LOGITS, target, **given).tolist() == pytest.approx(expected, rel=1e-6)
+        if costs == "of the concern":
+            assert loss(LOGITS, target).tolist() == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -111,15 +108,6 @@ def test_pixels_and_single_samples_have_costs_of_their_shape(name: str) -> None:
     assert loss(logits, target, costs=costs).flatten().tolist() == of_rows.tolist()
     alone = loss(LOGITS[3], TARGET[3], costs=NO_GAINS[3])
     assert alone.item() == pytest.approx(of_rows[3].item())
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_rows_without_costs_have_cross_entropy_alone(name: str) -> None:
-    ours = loss_of(name)(LOGITS, TARGET, costs=torch.zeros(ROWS, CLASSES, CLASSES))
-    plain = cross_entropy(LOGITS, TARGET, reduction="none") * (
-        1 if name == "margin" else 0.7
-    )
-    assert ours.tolist() == pytest.approx(plain.tolist())
 
 
 @pytest.mark.parametrize("call", [*LOSSES, "rule"])
