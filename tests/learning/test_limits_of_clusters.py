@@ -82,19 +82,22 @@ def test_a_limit_that_is_just_broken_passes_in_five_of_a_hundred_at_most(
 ) -> None:
     """Large clusters have more errors, and the limit is the true rate; one far above it passes as a rule."""
     random, fits, passed = np.random.default_rng(0), 400, 0
-    sizes = np.array([1, 2, 5, 30])
-    rates = np.array([0.02, 0.05, 0.1, 0.2])
-    at_most = times * (rates.mean() if per_cluster else (sizes @ rates) / sizes.sum())
+    sizes, rates = np.array([1, 2, 5, 30]), np.array([0.02, 0.05, 0.1, 0.2])
+    true_rate = rates.mean() if per_cluster else np.average(rates, weights=sizes)
     for _ in range(fits):
         kind = random.integers(4, size=300)
         clusters = np.repeat(np.arange(300), sizes[kind])
         together, alone = random.random(300)[clusters], random.random(len(clusters))
-        loss = torch.from_numpy(np.where(shared, together, alone) < rates[kind[clusters]])[
-            :, None
-        ]
-        codes, every = torch.from_numpy(clusters), torch.ones_like(loss)
+        is_error = np.where(shared, together, alone) < rates[kind[clusters]]
+        loss, codes = torch.from_numpy(is_error)[:, None], torch.from_numpy(clusters)
         rate = LimitedRate(
-            "", at_most, 0.95, loss, every, clusters=codes, per_cluster=per_cluster
+            "",
+            times * true_rate,
+            0.95,
+            loss,
+            torch.ones_like(loss),
+            clusters=codes,
+            per_cluster=per_cluster,
         ).over_all()
         others, at_once = codes < 60, torch.zeros_like(codes)[:, None]
         bets = rate.at(others).bets_for(at_once[others], 1, times=4)

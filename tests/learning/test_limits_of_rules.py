@@ -38,36 +38,15 @@ def world(
     samples: int, generator: torch.Generator, size: int = 1
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Draw overconfident logits and labels of patients, each with images that share most of their noise."""
-    patients = samples // size
     target = FREQUENCIES.multinomial(
-        patients, replacement=True, generator=generator
+        samples // size, replacement=True, generator=generator
     ).repeat_interleave(size)
-    patient = torch.arange(patients).repeat_interleave(size)
-    shared = torch.randn(patients, 3, generator=generator)[patient] * (
-        0.9**0.5 if size > 1 else 0
-    )
-    noise = shared + torch.randn(samples, 3, generator=generator) * (
-        0.1**0.5 if size > 1 else 1
-    )
-    return (
-        1.7 * (1.3 * noise + 3 * torch.eye(3)[target] + FREQUENCIES.log()),
-        target,
-        patient,
-    )
-
-
-def test_images_of_a_patient_count_once() -> None:
-    preds, target, patients = world(1500, torch.Generator().manual_seed(0), 5)
-    limit = Limit(0.01, "any")
-    DecisionRule(SKIN, limit).fit(preds, target)
-    with pytest.raises(
-        UnattainableLimitError,
-        match=r"by 240 of 300 clusters with samples \(the rest calibrates the rule\), .* A limit of 0.01 needs 374 "
-        r"clusters with samples .*, with those that calibrate it\.",
-    ):
-        DecisionRule(SKIN, limit).fit(preds, target, clusters=patients)
-    with Refused("name_for_each", "clusters", 3, rows=1500):
-        DecisionRule(SKIN, limit).fit(preds, target, clusters=["a", "b", "c"])
+    patient = torch.arange(samples) // size
+    shared = torch.randn(samples // size, 3, generator=generator)[patient]
+    own = torch.randn(samples, 3, generator=generator)
+    noise = 0.9**0.5 * shared + 0.1**0.5 * own
+    logits = 1.3 * noise + 3 * torch.eye(3)[target] + FREQUENCIES.log()
+    return 1.7 * logits, target, patient
 
 
 def test_a_group_that_is_too_small_for_a_limit_is_named() -> None:
@@ -261,16 +240,6 @@ def test_a_huge_cluster_that_calibrates_counts_too() -> None:
                 rule.fit(preds, target, clusters=patients)
 
 
-def test_a_fit_that_refers_every_sample_says_so() -> None:
-    generator = torch.Generator().manual_seed(0)
-    preds, target, _ = world(1500, generator)
-    wrong = (target + torch.randint(1, 3, (1500,), generator=generator)) % 3
-    with pytest.warns(AllReferredWarning, match="all samples are referred"):
-        DecisionRule(SKIN, Limit(0.02, "any"), calibration=None).fit(
-            5 * torch.eye(3)[wrong] + 0 * preds, target
-        )
-
-
 @pytest.mark.parametrize("limits", [(), Limit(0.2, "any")], ids=["by costs", "by a limit"])
 def test_a_fit_to_columns_in_another_order_says_so(limits: tuple[()] | Limit) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -326,6 +295,6 @@ def test_decisions_that_no_limit_counts_are_never_referred() -> None:
         calibration=None,
     )
     assert (rule(logits) == -1).all(), "before the fit"
-    with pytest.warns(AllReferredWarning):
+    with pytest.warns(AllReferredWarning, match="all samples are referred"):
         rule.fit(logits, target)
     assert set(rule(logits).tolist()) == {-1, 1}

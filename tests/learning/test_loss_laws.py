@@ -197,9 +197,6 @@ def test_derivatives_of_every_kind(name: str) -> None:
     leaf = logits.clone().requires_grad_()
     assert torch.autograd.gradcheck(loss, (leaf,), check_forward_ad=True)
     assert torch.autograd.gradgradcheck(loss, (leaf,))
-    torch.testing.assert_close(
-        torch.func.hessian(loss)(logits), torch.autograd.functional.hessian(loss, logits)
-    )
     weights = torch.rand(6, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(
         lambda given: of_batch(logits, target, given), (weights,)
@@ -255,24 +252,3 @@ def test_a_weight_of_0_leaves_a_sample_out_whatever_its_loss(name: str) -> None:
     alone = gradient_of(loss, logits[1:], target[1:])
     torch.testing.assert_close(gradient[1:], alone)
     assert (gradient[0] == 0).all()
-
-
-def test_what_changes_before_a_second_derivative_is_told() -> None:
-    logits, target = torch.randn(3, 4, requires_grad=True), torch.tensor([0, 0, 0])
-    value = ConcernLoss(torch.rand(4, 4) + 0.1)(logits, target)
-    target.fill_(1)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        torch.autograd.grad(value, logits, create_graph=True)
-
-
-def test_transforms_of_other_tensors_and_negative_views_are_taken() -> None:
-    loss, target = ConcernLoss(torch.rand(4, 4) + 0.1), torch.tensor([0, 1, 2])
-    logits = torch.randn(3, 4)
-    expected = loss(logits, target)
-    scaled = torch.func.vmap(lambda scale: loss(logits, target) * scale)(torch.ones(2))
-    torch.testing.assert_close(scaled, expected.expand(2))
-    torch.testing.assert_close(
-        torch.func.functionalize(lambda given: loss(given, target))(logits), expected
-    )
-    negative = torch._neg_view(-logits)
-    torch.testing.assert_close(loss(negative, target), expected)

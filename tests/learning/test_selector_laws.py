@@ -58,50 +58,27 @@ numbers = st.one_of(
     ),
 )
 leaves = st.one_of(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**70), 2**70)
-    | st.floats()
-    | st.text(max_size=3)
-    | st.binary(max_size=3),
+    numbers,
+    st.text(max_size=3),
     st.sampled_from(
         [
-            torch.tensor(1),
             torch.zeros(2, 3, dtype=torch.bfloat16),
             torch.zeros(3, requires_grad=True),
-        ]
-    ),
-    st.sampled_from(
-        [
             torch.nn.Parameter(torch.ones(2)),
             torch.float64,
             torch.Size([2]),
             torch.device("cpu"),
             {1, 2},
-        ]
-    ),
-    st.sampled_from(
-        [
-            np.float64(0.5),
-            np.int64(3),
             np.arange(3),
             np.str_("a"),
             np.dtype("f8"),
             slice(3),
             range(3),
-            1j,
-        ]
-    ),
-    st.sampled_from(
-        [
             Path("a"),
             argparse.Namespace(lr=1),
-            object(),
-            object,
             threading.Lock(),
             lambda: 1,
             iter([1]),
-            Decimal(1),
         ]
     ),
 )
@@ -165,25 +142,25 @@ def test_what_is_accepted_can_be_resumed_and_loaded(
             assert CheckpointSelector.open(folder).load_best() == "better"
 
 
-limits = st.sampled_from(
-    [0.02, np.float32(0.02), np.float64(0.02), torch.tensor(0.02), 0, True, Fraction(1, 50)]
-)
-
-
-@given(within=limits, at_most=limits, at_least=limits)
-def test_limits_may_be_numbers_of_any_library(
-    within: Any, at_most: Any, at_least: Any
-) -> None:
-    rule = SelectionRule(
-        "mpcs",
-        {"mpcs": "min"},
-        within={"mpcs": within},
-        at_most={"mpcs": at_most},
-        at_least={"slope": at_least},
-    )
-    with TemporaryDirectory() as folder:
-        selector = CheckpointSelector(folder, rule, flush=False)
-        selector.update({}, epoch=0, mpcs=0.02, slope=0.9)
+def test_limits_may_be_numbers_of_any_library(tmp_path: Path) -> None:
+    limits = [
+        0.25,
+        np.float32(0.25),
+        np.float64(0.25),
+        torch.tensor(0.25),
+        Fraction(1, 4),
+        1,
+    ]
+    for number, limit in enumerate(limits):
+        folder = tmp_path / str(number)
+        rule = SelectionRule(
+            "mpcs",
+            {"mpcs": "min"},
+            within={"mpcs": limit},
+            at_most={"mpcs": limit},
+            at_least={"slope": limit},
+        )
+        CheckpointSelector(folder, rule).update({}, epoch=0, mpcs=0.02, slope=0.9)
         assert CheckpointSelector(folder, rule, resume=True).last_epoch == 0
         assert CheckpointSelector.open(folder).rule == rule
 
