@@ -216,6 +216,18 @@ def test_a_lost_best_checkpoint_is_reported_and_takes_no_place(tmp_path: Path) -
     assert resumed.load_best() == {"weight": torch.tensor(1)}
 
 
+def test_torch_failing_twice_is_one_oserror(tmp_path: Path) -> None:
+    def write(file: Any) -> None:
+        try:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        finally:
+            raise RuntimeError("unexpected pos")
+
+    with pytest.raises(OSError, match="No space left"):
+        files.create_file(tmp_path / "file", write)
+    assert not (tmp_path / "file").exists()
+
+
 def test_files_of_others_are_never_touched(tmp_path: Path) -> None:
     for name in ("epoch-00001.pt", ".gitkeep", ".epoch-notes.tmp", ".epoch-00002.pt.tmp"):
         (tmp_path / name).write_text("mine")
@@ -341,6 +353,7 @@ def test_an_update_that_could_not_be_loaded_again_is_refused(
 @pytest.mark.parametrize(
     ("settings", "refusal"),
     [
+        ({"folder": ""}, Refused("empty_path", "folder")),
         ({"patience": 2.5}, Refused("whole", "patience", 2.5)),
         ({"patience": "3"}, Refused("whole", "patience", "3")),
         ({"top_k": 1.5}, Refused("whole", "top_k", 1.5)),
@@ -371,4 +384,4 @@ def test_wrong_settings_are_refused(
     tmp_path: Path, settings: dict[str, Any], refusal: Refused
 ) -> None:
     with refusal:
-        CheckpointSelector(tmp_path, **{"rule": RULE, **settings})
+        CheckpointSelector(**{"folder": tmp_path, "rule": RULE, **settings})
