@@ -201,10 +201,8 @@ def test_costs_of_samples_choose_the_model_that_is_better_where_most_is_at_stake
     )
     choice = recipe.choose(logits, target, costs=costs)
     assert (choice.name, choice.factor, choice.effects) == ("careful", None, ())
-    most_probable = usual.argmax(dim=1)
-    assert choice.steps[0].cost == pytest.approx(
-        costs[torch.arange(3000), target, most_probable].mean().item()
-    )
+    paid_before = costs[torch.arange(3000), target, usual.argmax(dim=1)]
+    assert choice.steps[0].cost == pytest.approx(paid_before.mean().item())
     paid = [step.cost for step in choice.steps]
     assert paid == sorted(paid, reverse=True), "each step saves"
     with Refused("finite", "costs"):

@@ -102,10 +102,11 @@ def test_losses_follow_their_equations(
 @pytest.mark.parametrize("name", LOSSES)
 def test_pixels_and_single_samples_have_costs_of_their_shape(name: str) -> None:
     loss = loss_of(name)
-    logits, target = LOGITS.view(2, 4, 5, CLASSES).movedim(-1, 1), TARGET.view(2, 4, 5)
-    costs = NO_GAINS.view(2, 4, 5, CLASSES, CLASSES).movedim((-2, -1), (1, 2))
     of_rows = loss(LOGITS, TARGET, costs=NO_GAINS)
-    assert loss(logits, target, costs=costs).flatten().tolist() == of_rows.tolist()
+    logits = LOGITS.view(2, 20, CLASSES).movedim(-1, 1)
+    costs = NO_GAINS.view(2, 20, CLASSES, CLASSES).movedim(1, -1)
+    of_pixels = loss(logits, TARGET.view(2, 20), costs=costs)
+    assert of_pixels.flatten().tolist() == of_rows.tolist()
     alone = loss(LOGITS[3], TARGET[3], costs=NO_GAINS[3])
     assert alone.item() == pytest.approx(of_rows[3].item())
 
