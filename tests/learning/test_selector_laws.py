@@ -271,6 +271,10 @@ def test_the_limit_on_files_holds_and_the_lost_pick_is_named(tmp_path: Path) -> 
     assert (pick.number, pick.file) == (79, None)
     assert pick.values["loss"] < best.values["loss"] < pick.values["loss"] + 0.1
     assert selector.load_best() == {"epoch": best.number}
+    assert [row[:2] for row in selector.explain().rows[:2]] == [
+        ["the rule (its checkpoint is gone)", "79"],
+        ["the rule, with a checkpoint", str(best.number)],
+    ]
 
 
 def test_patience_is_counted_from_the_last_change_of_the_best(tmp_path: Path) -> None:
