@@ -50,23 +50,21 @@ def test_a_p_value_is_the_inverse_of_what_bets_gain(
     per_cluster: bool,
     has_weights: bool,
 ) -> None:
-    counted = torch.ones(len(rows), 2, dtype=torch.bool)
     weights = 1 + torch.arange(len(rows)) % 3 if has_weights else None
-    rate = LimitedRate(
+    given = LimitedRate(
         "",
         0.2,
         0.95,
         torch.tensor([row[3] for row in rows]),
-        counted,
+        torch.ones(len(rows), 2, dtype=torch.bool),
         of_decided,
+        clusters=torch.tensor([row[0] for row in rows]),
+        per_cluster=per_cluster,
         weights=weights,
     )
-    rate = rate._replace(
-        clusters=torch.tensor([row[0] for row in rows]), per_cluster=per_cluster
-    )
-    rate = rate.over_all()._replace(
-        clusters=rate.clusters, bets=torch.tensor([BET], dtype=torch.float64)
-    )
+    bets = torch.tensor([BET], dtype=torch.float64)
+    # Clusters of one sample each are clusters, too.
+    rate = given.over_all()._replace(clusters=given.clusters, bets=bets)
     p_values = rate.p_values(torch.tensor([row[1:3] for row in rows]), 5)
     assert p_values.tolist() == pytest.approx(
         [looped(rows, step, rate) for step in range(5)]

@@ -141,23 +141,33 @@ def test_sizes_that_differ_take_more_clusters_of_samples_but_not_per_cluster() -
     )
 
 
-def test_plans_say_what_to_collect() -> None:
-    plan = plan_limit(Limit(0.02), 0.005)
-    assert str(plan) == f"Collect {plan.given} samples."
-    plan = plan_limit(Limit(0.05, of="malignant", by="site"), 0.005, share=0.04)
-    assert plan.given > 1000 > plan.counted
-    samples = f"{plan.given // 1000} {plan.given % 1000:03} samples, {plan.counted} of them malignant"
-    assert str(plan) == f"Collect {samples} of the rarest site."
-    plan = plan_limit(Limit(0.05, by="site"), 0.005, share=0.2)
-    assert (
-        str(plan)
-        == f"Collect {plan.given} samples, {plan.counted} of them of the rarest site."
-    )
-    plan = plan_limit(Limit(0.05, of="malignant"), 0, share=0.1, cluster_size=4, shared=0.5)
-    assert (
-        str(plan)
-        == f"Collect {plan.given} clusters of 4 samples, {plan.counted} of them with malignant samples."
-    )
+@pytest.mark.parametrize(
+    ("limit", "arguments", "text"),
+    [
+        (Limit(0.02), {}, "{} samples."),
+        (
+            Limit(0.05, of="malignant", by="site"),
+            {"share": 0.04},
+            "{} samples, {} of them malignant of the rarest site.",
+        ),
+        (
+            Limit(0.05, by="site"),
+            {"share": 0.2},
+            "{} samples, {} of them of the rarest site.",
+        ),
+        (
+            Limit(0.05, of="malignant"),
+            {"share": 0.1, "cluster_size": 4, "shared": 0.5},
+            "{} clusters of 4 samples, {} of them with malignant samples.",
+        ),
+    ],
+)
+def test_plans_say_what_to_collect(
+    limit: Limit, arguments: dict[str, Any], text: str
+) -> None:
+    plan = plan_limit(limit, 0.005, **arguments)
+    numbers = [f"{n:_}".replace("_", " ") for n in (plan.given, plan.counted)]
+    assert str(plan) == f"Collect {text.format(*numbers)}"
 
 
 @pytest.mark.parametrize(
