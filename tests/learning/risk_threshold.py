@@ -1,21 +1,12 @@
 """A threshold on one estimated risk, by the parts from which decision rules make theirs, for tests against oracles."""
 
 from math import inf
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.learning.limited_rate import LimitedRate
 from mpcs_torch.learning.threshold_testing import ends_of_steps, last_step
-
-
-class RiskThreshold(NamedTuple):
-    """A threshold, the share of samples with a risk below it, and their sum of losses per sample."""
-
-    threshold: Tensor
-    coverage: Tensor
-    loss: Tensor
 
 
 def risk_threshold(
@@ -26,7 +17,7 @@ def risk_threshold(
     confidence: float | None = None,
     highest_loss: float = 1.0,
     clusters: Tensor | None = None,
-) -> RiskThreshold:
+) -> Tensor:
     """Choose the highest threshold on ``risk`` (N,) whose expected ``loss`` (N,) is at most ``max_loss``."""
     guarantee = (
         "in expectation" if confidence is None else f"with confidence {confidence:g}"
@@ -48,8 +39,4 @@ def risk_threshold(
     last = last_step(
         [rate], torch.bucketize(risk.double(), ends, right=True)[:, None], len(ends)
     )
-    threshold = (ends[last] if last >= 0 else torch.tensor(-inf)).to(risk.dtype)
-    decided = risk < threshold
-    return RiskThreshold(
-        threshold, decided.double().mean(), (loss.double() * decided).mean()
-    )
+    return (ends[last] if last >= 0 else torch.tensor(-inf)).to(risk.dtype)

@@ -32,7 +32,7 @@ def most_losses(samples: int, rate: float, confidence: float) -> int:
         )
     except UnattainableLimitError:
         return -1
-    return int((risk < found.threshold).sum())
+    return int((risk < found).sum())
 
 
 @given(st.integers(1, 5000), st.floats(0.001, 0.9), st.floats(0.1, 0.999))
@@ -100,7 +100,7 @@ def test_losses_that_meet_the_limit_in_expectation_exactly_are_within_it(
             risk_threshold(risk, loss, **settings)
         return
     decided = sum(total <= budget for total in accumulate(losses))
-    assert (risk < risk_threshold(risk, loss, **settings).threshold).sum() == decided
+    assert (risk < risk_threshold(risk, loss, **settings)).sum() == decided
 
 
 @given(
@@ -175,14 +175,8 @@ def test_the_threshold_is_the_highest_that_holds(
         found = risk_threshold(
             risk, loss, max_loss=max_loss, confidence=confidence, clusters=clusters
         )
-        assert torch.equal(risk < found.threshold, risk < expected)
-    assert not (risk == found.threshold)[risk.isfinite()].any(), (
-        "it is midway between two risks"
-    )
-    assert found.coverage.item() == pytest.approx((risk < expected).double().mean().item())
-    assert found.loss.item() == pytest.approx(
-        (loss & (risk < expected)).double().mean().item()
-    )
+        assert torch.equal(risk < found, risk < expected)
+    assert not (risk == found)[risk.isfinite()].any(), "it is midway between two risks"
 
 
 @given(st.integers(0, 600), st.sampled_from([None, 0.5, 0.95, 0.999]))
@@ -199,16 +193,10 @@ def test_the_limit_that_a_message_offers_can_be_guaranteed(
 
     with pytest.raises(UnattainableLimitError) as told:
         guarantee(0.001, samples)
-    offered = re.search(
-        r"They can guarantee ([0-9.e-]+)\. A limit of 0.001 needs (\d+) samples",
-        str(told.value),
-    )
+    offered = re.search(r"They can guarantee ([0-9.e-]+)\.", str(told.value))
     assert offered is not None
     if float(offered[1]) < 1:
         guarantee(float(offered[1]), samples)
-    guarantee(0.001, int(offered[2]))
-    with pytest.raises(UnattainableLimitError):
-        guarantee(0.001, int(offered[2]) - 1)
 
 
 def test_a_path_uses_all_limits_alike() -> None:
