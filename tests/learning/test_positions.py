@@ -41,7 +41,8 @@ def test_a_fit_to_images_is_a_fit_to_pixels_in_the_clusters_of_their_images(
         is_void = torch.rand(target.shape, generator=torch.Generator().manual_seed(1)) < 0.3
         is_void[::9] = True  # some images have no label at all
         target = target.masked_fill(is_void, -1)
-    image = torch.arange(400).repeat_interleave(SIDE**2)[target.flatten() >= 0]
+    kept = target.flatten() >= 0
+    image = torch.arange(400).repeat_interleave(SIDE**2)[kept]
     limit, costs, of_pixels = Limit(0.02), None, None
     given: dict[str, Any] = {}
     same: dict[str, Any] = {"clusters": image}
@@ -49,20 +50,15 @@ def test_a_fit_to_images_is_a_fit_to_pixels_in_the_clusters_of_their_images(
         limit = Limit(0.2, by="site")
         costs = costs_if_wrong(torch.rand(400, 2, SIDE, SIDE) + 0.1)
         of_pixels = costs.movedim((1, 2), (-2, -1)).reshape(-1, 2, 2)
-        sites, patients = np.array(["north", "south"] * 200), torch.arange(400) // 2
-        weights = torch.rand(400) + 0.5
-        given = {"groups": {"site": sites}, "clusters": patients, "weights": weights}
-        same = {
-            "groups": {"site": sites[image]},
-            "clusters": patients[image],
-            "weights": weights[image],
-            "costs": of_pixels[target.flatten() >= 0],
-        }
+        of_images = {"clusters": torch.arange(400) // 2, "weights": torch.rand(400) + 0.5}
+        site = torch.arange(400) % 2
+        given = {"groups": {"site": site}, **of_images}
+        same = {name: values[image] for name, values in of_images.items()}
+        same |= {"groups": {"site": site[image]}, "costs": of_pixels[kept]}
     by_image, by_pixel = (
         DecisionRule(SCENE, limit, calibration=calibration) for _ in range(2)
     )
     by_image.fit(logits, target, costs=costs, ignore_index=-1, **given)
-    kept = target.flatten() >= 0
     by_pixel.fit(flat(logits)[kept], target.flatten()[kept], **same)
     assert by_image.thresholds.tolist() == by_pixel.thresholds.tolist()
     assert by_image.report == by_pixel.report
@@ -144,22 +140,14 @@ def test_limits_hold_over_the_pixels_of_new_images_that_are_referred_as_a_whole(
     assert np.mean(decided) > 0.5
 
 
-@pytest.mark.parametrize(
-    ("given", "refusal"),
-    [
-        ({"preds": (30, 1, 4, 4)}, Refused("class_dimension", "preds", classes=2)),
-        ({"target": (30, 2, 4)}, Refused("shape", "target", shape=(30, 4, 4))),
-        ({"clusters": (480,)}, Refused("name_for_each", "clusters", 480, rows=30)),
-    ],
-)
-def test_what_does_not_fit_is_refused(
-    given: dict[str, tuple[int, ...]], refusal: Refused
-) -> None:
-    shapes = {"preds": (30, 2, 4, 4), "target": (30, 4, 4), "clusters": (30,), **given}
-    preds = torch.randn(shapes.pop("preds"), generator=torch.Generator().manual_seed(0))
-    labels = {name: torch.zeros(shape).long() for name, shape in shapes.items()}
-    with refusal:
-        DecisionRule(SCENE).fit(preds, **labels)
+def test_what_does_not_fit_is_refused() -> None:
+    logits, target = images(30, 0)
+    with Refused("shape", "preds", shape="(N, 2) or (N, 2, ...)"):
+        DecisionRule(SCENE, calibration=None)(logits.movedim(1, -1))
+    with Refused("shape", "target", shape=(30, 4, 4)):
+        DecisionRule(SCENE).fit(logits, target[:, :2])
+    with Refused("name_for_each", "clusters", 480, rows=30):
+        DecisionRule(SCENE).fit(logits, target, clusters=range(480))
 
 
 def test_coarse_answers_are_not_of_whole_images() -> None:
