@@ -317,24 +317,37 @@ def test_a_score_that_is_no_number_is_refused() -> None:
             MPCSLR(optimizer()).step(wrong)  # type: ignore[arg-type]
 
 
-def test_a_continued_scheduler_without_a_reference_says_that_it_begins_anew() -> None:
-    scheduler = MPCSLR(optimizer(), last_epoch=3)
-    with pytest.warns(
-        UserWarning,
-        match="the score 0.5 becomes the reference, because the optimizer has none",
-    ):
-        scheduler.step(0.5)
+ZERO = "the score 0 sets the learning rate to 0.* Pass lowest="
 
 
-@pytest.mark.parametrize("settings", [{}, {"sets_rates": False}, {"reference": 3.0}])
-def test_a_rate_of_0_is_told_once(settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("settings", "scores", "told"),
+    [
+        ({}, [7.0, 0.0], ZERO),
+        ({"sets_rates": False}, [7.0, 0.0], ZERO),
+        ({"reference": 3.0}, [7.0, 0.0], ZERO),
+        (
+            {"last_epoch": 3},
+            [0.5],
+            "the score 0.5 becomes the reference, because the optimizer has none",
+        ),
+        (
+            {},
+            [-0.3],
+            "the score -0.3 is below 0: MPCSLR needs scores where lower is better",
+        ),
+    ],
+)
+def test_what_looks_wrong_is_told_once(
+    settings: dict[str, Any], scores: list[float], told: str
+) -> None:
     scheduler = MPCSLR(optimizer(), **settings)
-    scheduler.step(7.0)
-    with pytest.warns(
-        UserWarning, match="the score 0 sets the learning rate to 0.* Pass lowest="
-    ):
-        scheduler.step(0.0)
-    scheduler.step(0.0)
+    *before, last = scores
+    for score in before:
+        scheduler.step(score)
+    with pytest.warns(UserWarning, match=told):
+        scheduler.step(last)
+    scheduler.step(last)
 
 
 @pytest.mark.parametrize("settings", [{"lowest": 0.1}, {"smoothing": 0.5}])
@@ -361,9 +374,11 @@ def test_a_warmup_of_torch_keeps_the_base_rate() -> None:
         assert CosineAnnealingLR(own, 10).base_lrs == [0.1]
 
 
-def test_a_rate_of_others_that_is_lost_is_told_once() -> None:
+def test_a_rate_of_others_that_is_lost_is_told_once_whatever_was_told_before() -> None:
     own = optimizer()
     scheduler = MPCSLR(own)
+    with pytest.warns(UserWarning, match="is below 0"):
+        scheduler.step(-0.3)
     scheduler.step(0.8)
     own.param_groups[0]["lr"] = 0.02
     with pytest.warns(
@@ -374,20 +389,6 @@ def test_a_rate_of_others_that_is_lost_is_told_once() -> None:
     own.param_groups[0]["lr"] = 0.02
     scheduler.step(0.4)
     assert own.param_groups[0]["lr"] == pytest.approx(0.05)
-
-
-def test_a_score_that_is_better_when_higher_is_told() -> None:
-    scheduler = MPCSLR(optimizer())
-    with pytest.warns(
-        UserWarning,
-        match="the score -0.3 is below 0: MPCSLR needs scores where lower is better",
-    ):
-        scheduler.step(-0.3)
-    scheduler.step(0.5)
-    scheduler.optimizer.param_groups[0]["lr"] = 0.02
-    # One warning does not hide another.
-    with pytest.warns(UserWarning, match="is overwritten"):
-        scheduler.step(0.5)
 
 
 def test_states_of_fewer_groups_load_but_no_others() -> None:
