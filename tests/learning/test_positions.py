@@ -63,6 +63,7 @@ def test_a_fit_to_images_is_a_fit_to_pixels_in_the_clusters_of_their_images(
     assert by_image.thresholds.tolist() == by_pixel.thresholds.tolist()
     assert by_image.report == by_pixel.report
     assert by_image.report is not None
+    assert by_image.report.is_clustered
     assert "in clusters: no interval" in str(by_image.report.by_class["person"])
     decided = by_image(logits, costs)
     assert decided.shape == (400, SIDE, SIDE)
