@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.files.tables import (
     to_number,
     unnamed,
 )
-from mpcs_torch.evaluation.files.words import is_column_name, target_or_not
+from mpcs_torch.evaluation.files.words import is_column_name, is_label, target_or_not
 from mpcs_torch.io.untrusted_files import MAX_COLUMNS, MAX_LINE_BYTES, FileRuleError
 
 BLOCK_BYTES = 2**20
@@ -108,6 +108,7 @@ def sniff(path: Path, content: bytes) -> Dialect:
     if comment.startswith("#") and len(_split([comment], delimiter)[0]) == len(rows[0]):
         comments -= 1  # the header begins with #
         rows.insert(0, _split([comment.lstrip("# ")], delimiter)[0])
+    _check_header_once(path, rows)
     has_names = has_header(rows, delimiter)
     decimal = _decimal_mark(rows[1:] if has_names else rows, delimiter)
     names = unnamed(len(rows[0]))
@@ -223,6 +224,15 @@ def _header_lines(lines: Sequence[str], delimiter: str) -> int:
         if row:  # the header: the reader counts the lines up to its end
             break
     return int(reader.line_num)
+
+
+def _check_header_once(path: Path, rows: Sequence[Sequence[str]]) -> None:
+    """Refuse a file in which a first row of usual names of columns occurs again, as in files that were appended."""
+    first = [*rows[0]]
+    are_usual = [is_column_name(name) or is_label(name) for name in first]
+    if sum(are_usual) > 1 and first in map(list, rows[1:]):
+        line = rows.index(rows[0], 1) + 1
+        raise PredictionsError(path, Rule("repeated_header", line=line))
 
 
 def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:

@@ -1,6 +1,7 @@
 """Open files as tables, with one function for each format."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -99,6 +100,10 @@ def check_names(path: Path, names: Sequence[str]) -> None:
         raise PredictionsError(path, Rule("different_columns", names=repeated))
 
 
+PRINTED_NUMBERS = re.compile(r"\s*\[+\s*[-+0-9.e]+\s+[-+0-9.]")
+"""The beginning of an array as numpy prints it: numbers in brackets, without commas."""
+
+
 def _content(path: Path, compression: str, *, is_whole: bool) -> bytes:
     """Return the decompressed bytes of a text file. Unless ``is_whole``, an unfinished last line is left out."""
     if compression:
@@ -160,6 +165,8 @@ def _json_table(path: Path, text: str, compression: str) -> FileTable:
     try:
         records = parse_records(json.loads(text))
     except json.JSONDecodeError as error:
+        if PRINTED_NUMBERS.match(text):
+            raise PredictionsError(path, Rule("printed_arrays")) from None
         if not error.msg.startswith("Extra data"):
             raise
         records = []

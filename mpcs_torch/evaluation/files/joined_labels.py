@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcs_torch.errors import Rule, listed, quoted
-from mpcs_torch.evaluation.files.facts import Facts, affixes
+from mpcs_torch.evaluation.files.facts import Facts, affixes, label_text
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
-from mpcs_torch.evaluation.files.label_columns import MAX_FAMILIES, label_candidates
+from mpcs_torch.evaluation.files.label_columns import MAX_FAMILIES, Labels, label_candidates
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.row_ids import (
     Ids,
@@ -41,7 +41,7 @@ def with_labels(
         return table, ()
     other = open_table(reading.labels)
     is_list = bool(scores)
-    labels = _labels_in(other, reading, () if scores else table.names, of_trials=is_list)
+    labels = _labels_in(other, reading, table, of_trials=is_list)
     groups = [
         name for name in reading.columns if name in other.names and name not in table.names
     ]
@@ -190,15 +190,11 @@ def best_match(
 
 
 def _labels_in(
-    other: FileTable,
-    reading: ReadOptions,
-    scores: Sequence[str],
-    *,
-    of_trials: bool = False,
+    other: FileTable, reading: ReadOptions, table: FileTable, *, of_trials: bool = False
 ) -> dict[str, str]:
     """Map "" to the column of labels in ``other``; without such a column, map each class to its column of soft labels.
 
-    The columns of soft labels are named as such, or as the classes of the columns of ``scores``.
+    The columns of soft labels are named as such, or as the classes of the columns of ``table``, except for trials.
     """
     other.check_columns([reading.label_column], "--label-column")
     taken = [*filter(is_index, other.names), *reading.columns]
@@ -208,6 +204,8 @@ def _labels_in(
     facts = Facts(other, options, None, taken, of_trials=of_trials)
     candidates = label_candidates(facts)
     named = [labels for labels in candidates if labels.is_named or of_trials]
+    if not named and reading.label_column is None:
+        named = _differing(facts, table)
     if len(named) > 1:
         columns = [name for labels in named for name in labels.columns]
         ways = choices("--label-column", columns[:2])
@@ -220,10 +218,25 @@ def _labels_in(
     if hard:
         column = hard[0]
         return {column if facts.kind(column) == "list" else "": column}
+    scores = () if of_trials else table.names
     truth = dict(named[0].truth) if named else _soft_labels(facts, scores)
     if not truth:
         raise facts.error(Rule("column_of_labels", columns=other.names_in_file))
     return truth
+
+
+def _differing(facts: Facts, table: FileTable) -> list[Labels]:
+    """Return the labels of a file with the columns of ``table``: the only column with other values than there."""
+    other = facts.table
+    if not (other.has_names and table.has_names) or {*other.names} != {*table.names}:
+        return []
+    theirs = table.peek()
+    differing = []
+    for name in other.names:
+        texts = [label_text(value) for value in theirs[name]]
+        if texts != facts.columns[name].labels:
+            differing.append(Labels(name))
+    return differing if len(differing) == 1 else []
 
 
 def _soft_labels(facts: Facts, scores: Sequence[str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 
 from mpcs_torch.errors import numbered_families
 from mpcs_torch.evaluation.files.facts import (
@@ -10,6 +11,7 @@ from mpcs_torch.evaluation.files.facts import (
     Facts,
     by_class,
     label_text,
+    nominal_sum,
 )
 from mpcs_torch.evaluation.files.words import (
     DECISIONS,
@@ -72,7 +74,7 @@ def label_candidates(facts: Facts) -> list[Labels]:
     free = [name for name in facts.free if name != facts.options.decision_column]
     free = [name for name in free if name not in facts.options.score_columns]
     named = _named(facts, free)
-    truth = {} if facts.of_trials else soft_labels(facts, free)
+    truth = {} if facts.of_trials else soft_labels(facts, free) or _one_hot(facts, free)
     if truth and (not named or {*named} & {*truth.values()}):
         return [Labels(truth=truth)]
     found = [Labels(name) for name in named or _paired(facts, free)]
@@ -217,6 +219,26 @@ def soft_labels(facts: Facts, free: Sequence[str]) -> dict[str, str]:
         elif is_numbered or any(True for _ in by_class(others, list(family))):
             kept.append(family)
     return max(kept, key=len, default=dict[str, str]())
+
+
+def _one_hot(facts: Facts, free: Sequence[str]) -> dict[str, str]:
+    """Map each of some columns of scores to that of its label, if as many columns of 0 and 1 stand beside them.
+
+    Both are neighbours, and the scores of each row sum to 1 or 100, the labels to 1. Two columns of labels may be
+    features.
+    """
+    blocks = [[*names] for _, names in groupby(free, key=facts.kind)]
+    for pair in pairwise(blocks):
+        by_kind = {facts.kind(names[0]): names for names in pair}
+        scores, labels = by_kind.get("number", []), by_kind.get("whole", [])
+        if len(scores) != len(labels) or len(labels) < 3:
+            continue
+        of_scores, of_labels = facts.matrix(scores), facts.matrix(labels)
+        are_labels = bool(((of_labels == 0) | (of_labels == 1)).all())
+        are_scores = nominal_sum(of_scores.sum(axis=1), len(scores)) is not None
+        if are_labels and are_scores and bool((of_labels.sum(axis=1) == 1).all()):
+            return dict(zip(scores, labels, strict=True))
+    return {}
 
 
 def split_truth(name: str) -> tuple[str, str] | None:

@@ -128,6 +128,9 @@ def _alike(
         if one.doubt is not None:
             of_doubt.setdefault(one.doubt.code, []).append(one)
     by_value = of_doubt.get("not_labels") or of_doubt.get("not_decisions") or []
+    # Where a name calls a column predicted labels, others with values of the labels are features.
+    if any(one.strength > UNNAMED and one.roles.form == "decisions" for one in ranked):
+        by_value = []
     alike = [*chosen] or by_value
     alike = [one for one in alike if one.roles.label == alike[0].roles.label]
     return [one for one in alike if not _is_of_score(facts, one, alike)]
@@ -262,6 +265,7 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         orders = [classes]
         if len(classes) == 2 and not signed:
             orders.append(classes[::-1])
+            orders.sort(key=lambda order: -_number_equal(facts, roles, order))
         for order in orders:
             yield given._replace(label_column=roles.label, classes=order)
     if code == "no_class" and roles.form == "columns" and not roles.is_numbered:
@@ -276,6 +280,16 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         if not are_signs and all(text.isalpha() for text in texts if is_gap(text)):
             # A word such as none may be a class.
             yield given._replace(classes=tuple(sorted(texts, key=number_or_text)))
+
+
+def _number_equal(facts: Facts, roles: Roles, classes: Sequence[str]) -> int:
+    """Return in how many of the first rows labels and predicted labels are equal, if words are called by numbers."""
+    number_of = {name: str(number) for number, name in enumerate(classes)}
+    columns = [facts.columns[name].labels for name in (roles.scores[0], str(roles.label))]
+    decisions, labels = [
+        [number_of.get(text, text) for text in column] for column in columns
+    ]
+    return sum(one == other for one, other in zip(decisions, labels, strict=True))
 
 
 def _begin_alike(classes: Sequence[str], columns: Sequence[str]) -> bool:

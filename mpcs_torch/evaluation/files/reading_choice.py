@@ -211,15 +211,25 @@ def _other_form(facts: Facts) -> Rule | None:
     if facts.options.label_column:
         return None
     lists = facts.by_kind(facts.free, "list")
-    if len(lists) < 2:
+    # The numbers of other libraries, as in [np.int64(0)], are texts.
+    texts = [
+        name for name in facts.by_kind(facts.free, "text") if _is_printed_list(facts, name)
+    ]
+    if len(lists) + len(texts) < 2:
         return None
-    for name in named_as(lists, LABELS):
+    for name in filter(is_label, lists):
         numbers = facts.columns[name].numbers
         has_lengths = np.isnan(numbers).any()
         is_whole = len(numbers) < numbers.shape[1] and (numbers % 1 == 0).all()
         if has_lengths or (is_whole and (numbers.sum(axis=1) != 1).any()):
-            return Rule("many_rows", column=name, columns=lists)
+            return Rule("many_rows", column=name, columns=[*lists, *texts])
     return None
+
+
+def _is_printed_list(facts: Facts, name: str) -> bool:
+    """Return whether each text of a column is in brackets."""
+    labels = [text for text in facts.columns[name].labels if text]
+    return bool(labels) and all(text[0] + text[-1] == "[]" for text in labels)
 
 
 def _is_confusion(facts: Facts) -> bool:

@@ -54,7 +54,7 @@ NO_DECISION = _words("correct incorrect wrong error errors changed agree agreeme
 NO_LABEL = _words("fold split seed partition")
 """Words with which the names of columns end that have no labels, unless another word says that they do."""
 TRUE = _words(
-    "true actual gold gt ground truth observed expected reference label class target"
+    "true actual real gold gt ground truth observed expected reference label labels class target targets"
 )
 """Words that may stand beside a name such as ``genre`` in that of the labels, as in ``true_genre``."""
 IN_PAIRS = TRUE | _words("y is has was will")

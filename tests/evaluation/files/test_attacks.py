@@ -35,6 +35,24 @@ def lines(*records: Any) -> str:
 CONCERN = ConcernSpec(["red", "yellow", "green"])
 SOLUTION = "id,target,Usage\n1,1,Public\n2,0,Private\n3,1,Public\n"
 READ: dict[str, tuple[str, dict[str, Any], float]] = {
+    "p.csv: a column of 0 and 1 for each column of scores": (
+        "p1,p2,p3,t1,t2,t3\n.7,.2,.1,1,0,0\n.2,.7,.1,0,0,1\n.1,.8,.1,0,1,0\n",
+        {},
+        0.667,
+    ),
+    "p.csv: the real label beside that of a model": (
+        "real_label,model_label,probability_0,probability_1\n1,1,.2,.8\n0,1,.3,.7\n0,0,.9,.1\n",
+        {},
+        0.667,
+    ),
+    "p.csv: labels in a file with the columns of predictions": (
+        "title,body,stance\nx,1,for\ny,2,against\nz,3,for\n",
+        {
+            "labels": "title,body,stance\nx,1,for\ny,2,for\nz,3,for\n",
+            "decision_column": "stance",
+        },
+        0.667,
+    ),
     "p.csv: names of scikit-learn": ("y_test,y_pred\n1,1\n0,1\n0,0\n", {}, 0.667),
     "p.csv: what is predicted": (
         "image,predict,true_label\na,1,1\nb,1,0\nc,0,0\n",
@@ -586,6 +604,20 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         {},
         [0.5, 0.5],
     ),
+    "predicted words beside features of 0 and 1": (
+        "urgent,root,predicted_label,label\n0,1,attack,1\n1,0,normal,0\n0,0,attack,0\n1,1,attack,1\n",
+        "disjoint",
+        {},
+        [0.75, 0.25],
+    ),
+    "lists of many samples, as numpy prints them": (
+        "model,Predictions,True Labels\n"
+        'a,"[np.int64(0), np.int64(1), np.int64(1)]","[0, 1, 0]"\n'
+        'b,"[np.int64(1), np.int64(1), np.int64(1)]","[1, 1, 0]"\n',
+        "many_rows",
+        {},
+        [],
+    ),
     "three models side by side": (
         "y,lr_prob,rf_prob,svm_prob\n1,.9,.2,.6\n0,.3,.4,.8\n1,.8,.9,.1\n",
         "several",
@@ -679,6 +711,21 @@ def test_names_and_values_together_tell_the_reading(name: str, tmp_path: Path) -
     content, expected = AS_ELSEWHERE[name]
     (tmp_path / "p.csv").write_text(content)
     assert accuracy(tmp_path / "p.csv") == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ("label,prediction\na,a\nb,a\nlabel,prediction\na,b\n", "repeated_header"),
+        ("[0.1  0.9][0 1]\n[0.8  0.2][1 0]\n", "printed_arrays"),
+    ],
+)
+def test_what_programs_leave_in_files_is_refused_by_its_name(
+    content: str, code: str, tmp_path: Path
+) -> None:
+    (tmp_path / "p.txt").write_text(content)
+    with refused_file(f"p.txt: {code}"):
+        accuracy(tmp_path / "p.txt")
 
 
 def test_a_file_of_labels_names_its_column(tmp_path: Path) -> None:
