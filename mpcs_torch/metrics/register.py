@@ -54,11 +54,13 @@ _soft_labels = partial(MetricEntry, takes="soft_labels", family="soft labels")
 _costs = partial(MetricEntry, takes="costs", family="costs of rows", in_group_tables=True)
 _trials = partial(MetricEntry, takes="trials", family="detectors")
 _of_torchmetrics = partial(MetricEntry, is_default=False, given_direction="max")
+OF_BINS = "it is computed from bins of probabilities, which leaving out rows would make noisier"
+"""The reason why a metric of bins has no interval."""
 _in_bins = partial(
     _calibration,
     of=ProbabilityAccuracy,
     settings={"cells": 20_000},
-    no_interval="it is computed from bins of probabilities, which leaving out rows would make noisier",
+    no_interval=OF_BINS,
 )
 
 
@@ -253,6 +255,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
         computes="expected calibration error of 15 bins, by torchmetrics",
         given_direction="min",
         family="calibration",
+        no_interval=OF_BINS,
     ),
     _probabilities(
         "auroc",
