@@ -54,7 +54,9 @@ _soft_labels = partial(MetricEntry, takes="soft_labels", family="soft labels")
 _costs = partial(MetricEntry, takes="costs", family="costs of rows", in_group_tables=True)
 _trials = partial(MetricEntry, takes="trials", family="detectors")
 _of_torchmetrics = partial(MetricEntry, is_default=False, given_direction="max")
-OF_BINS = "it is computed from bins of probabilities, which leaving out rows would make noisier"
+OF_BINS = (
+    "it is computed from bins of probabilities, which leaving out rows would make noisier"
+)
 """The reason why a metric of bins has no interval."""
 _in_bins = partial(
     _calibration,

@@ -95,25 +95,40 @@ def of_one_class(
         broken = Rule("unordered", column=name, decision=beside)
         yield Reading(roles, strength, broken=broken)
         return
-    named = facts.named_class(name, facts.called) + facts.named_class(name, roles.classes)
-    is_last_positive = [*map(is_positive, roles.classes)] == [False, True]
-    if named:
-        of_class = named[0]
-    elif len(shown) == 1:
-        of_class = shown[0]
-    elif facts.class_names is not None or is_last_positive:
-        of_class = 1
-    else:
+    of_class = _class_of(facts, roles, shown)
+    if of_class is None:
         doubt = doubt or Rule("which_class", column=name)
         for order in (roles.classes, roles.classes[::-1]):
             yield Reading(roles._replace(classes=tuple(order)), strength, doubt)
         return
-    is_shown = bool(named) or beside is not None
+    is_shown = beside is not None or bool(_named_classes(facts, roles))
     reading = Reading(roles._replace(of_class=of_class, is_shown=is_shown), strength, doubt)
     if facts.class_names is None:  # the classes are the labels
         yield reading
     else:
         yield from call_classes(facts, reading, labels.hard)
+
+
+def _class_of(facts: Facts, roles: Roles, shown: Sequence[int]) -> int | None:
+    """Return the index of the class that a single column has the probability of; None if nothing tells it.
+
+    The first of these tells it: the name of the column; the only class that is ``shown``, because predicted labels are
+    ordered by the column; and the last class, if the user named the classes, or if the other one is its negation, as 0
+    and 1 are.
+    """
+    named = _named_classes(facts, roles)
+    if named:
+        return named[0]
+    if len(shown) == 1:
+        return shown[0]
+    is_last_positive = [*map(is_positive, roles.classes)] == [False, True]
+    return 1 if facts.class_names is not None or is_last_positive else None
+
+
+def _named_classes(facts: Facts, roles: Roles) -> list[int]:
+    """Return the indices of the classes in the name of a single column of scores."""
+    name = roles.scores[0]
+    return facts.named_class(name, facts.called) + facts.named_class(name, roles.classes)
 
 
 def name_strength(facts: Facts, labels: Labels, name: str) -> int:
