@@ -155,7 +155,7 @@ def test_errors_that_cost_nothing_leave_mpcs_out(
     printed = capsys.readouterr()
     values = json.loads(printed.out)["metrics"]
     assert printed.err.splitlines()[-1] == (
-        "warning: mpcs is left out: it divides by weights, and the concern has weights of 0"
+        "mpcs: warning: mpcs is left out: it divides by weights, and the concern has weights of 0"
     )
     assert "mpcs" not in values
     assert (

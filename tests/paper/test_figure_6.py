@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.paper.experiments import (
-    COLUMNS,
+    FIGURE_6_COLUMNS,
     comparison_configs,
     ratios,
     ratios_table,
@@ -18,9 +18,15 @@ from tests.paper.test_run_tables import toy_run
 
 
 def test_ratios_are_of_sums_over_epochs() -> None:
-    plain = [dict.fromkeys(COLUMNS.values(), 1.0), dict.fromkeys(COLUMNS.values(), 3.0)]
-    other = [dict.fromkeys(COLUMNS.values(), 2.0), dict.fromkeys(COLUMNS.values(), 1.0)]
-    assert ratios(plain, other) == dict.fromkeys(COLUMNS, 0.75)
+    plain = [
+        dict.fromkeys(FIGURE_6_COLUMNS.values(), 1.0),
+        dict.fromkeys(FIGURE_6_COLUMNS.values(), 3.0),
+    ]
+    other = [
+        dict.fromkeys(FIGURE_6_COLUMNS.values(), 2.0),
+        dict.fromkeys(FIGURE_6_COLUMNS.values(), 1.0),
+    ]
+    assert ratios(plain, other) == dict.fromkeys(FIGURE_6_COLUMNS, 0.75)
     assert ratios_table(ratios(plain, other)).rows[2] == [
         "mpcs",
         "0.7500",
@@ -31,9 +37,9 @@ def test_ratios_are_of_sums_over_epochs() -> None:
 
 def test_seeds_that_speak_for_mpcs_are_counted_by_direction() -> None:
     seeds = [
-        dict.fromkeys(COLUMNS, 0.9),
-        dict.fromkeys(COLUMNS, 1.1),
-        dict.fromkeys(COLUMNS, 0.8),
+        dict.fromkeys(FIGURE_6_COLUMNS, 0.9),
+        dict.fromkeys(FIGURE_6_COLUMNS, 1.1),
+        dict.fromkeys(FIGURE_6_COLUMNS, 0.8),
     ]
     better = {row[0]: row[-1] for row in seeds_table(seeds).rows}
     assert better == {

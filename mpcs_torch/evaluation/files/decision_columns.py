@@ -1,7 +1,7 @@
 """Find the columns with predicted labels, and the classes of these."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from mpcs_torch.concern.checks import REFERRAL
@@ -68,7 +68,10 @@ def decision_columns(
     if not named and label is not None:
         # What the names of scores say beside words such as score: lr of lr_score.
         of_scores = {*map(predicted_thing, names)}
-        named = [name for name in columns if _is_scored(facts, name, label, of_scores)]
+        worded = [name for name in columns if _is_of_model(facts, name, label)]
+        # One score is enough to say that the others are labels of models, too.
+        if any(stem(name, TRUE) in of_scores for name in worded):
+            named = worded
     found = [(name, DECIDED) for name in named]
     if label is None or len(facts.labels(label)) < 2:
         return found
@@ -99,14 +102,11 @@ def _may_be_equal(facts: Facts, name: str, label: str) -> bool:
     return are_recoded or not texts.isdisjoint(others)
 
 
-def _is_scored(
-    facts: Facts, name: str, label: str, of_scores: Collection[tuple[str, ...]]
-) -> bool:
-    """Return whether a column is named as the label of a score, as lr_label beside lr_score, and has true labels."""
+def _is_of_model(facts: Facts, name: str, label: str) -> bool:
+    """Return whether a column is called label of something, as lr_label, and has true labels."""
     own = stem(name, TRUE)
     is_worded = own == stem(name, CLASS) not in ((), stem(name), stem(label, TRUE))
-    has_labels = not facts.texts(name).isdisjoint(facts.texts(label))
-    return is_worded and own in of_scores and has_labels
+    return is_worded and not facts.texts(name).isdisjoint(facts.texts(label))
 
 
 def _is_alike(facts: Facts, name: str, label: str) -> bool:

@@ -116,7 +116,11 @@ def offered(
         for options in _options_for(facts, reading):
             for offer in tried(facts, options, measure):
                 found.setdefault(offer.words, (reading, offer))
-    return [*found.values()][:MAX_OFFERS], 0
+    offers = [*found.values()][:MAX_OFFERS]
+    targets = {offer.options.target_label for _, offer in offers}
+    if facts.of_trials and len(targets) == 1:  # scores of the other class seem to be chance
+        offers.sort(key=lambda pair: min(pair[1].measured.values.values()) >= 0.5)
+    return offers, 0
 
 
 def _alike(

@@ -58,10 +58,8 @@ def find_readings(facts: Facts) -> list[Reading]:
     candidates = label_candidates(facts)
     of_things = _by_thing(facts, candidates)
     for labels in candidates:
-        of_others = set[str]()
-        if any(labels.column in columns for columns in of_things.values()):
-            others = [names for names in of_things.values() if labels.column not in names]
-            of_others.update(*others)
+        others = [names for names in of_things.values() if labels.column not in names]
+        of_others = set[str]().union(*others)
         for reading in _of_labels(facts, labels, of_others):
             roles = reading.roles._replace(label=labels.column)
             labelled = reading._replace(roles=roles)

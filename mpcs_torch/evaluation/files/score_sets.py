@@ -13,6 +13,7 @@ from mpcs_torch.evaluation.files.facts import (
     SEPARATOR,
     Facts,
     by_class,
+    named_class,
     nominal_sum,
     shared_start,
 )
@@ -278,6 +279,10 @@ def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
     """Return the class of each column in ``names``: its name without a shared first or last word such as ``prob``."""
     if labels and labels <= {*names}:
         return tuple(names)
+    in_order = sorted(labels)
+    named = [place for name in names for place in named_class(name, in_order)]
+    if sorted(named) == [*range(len(names))] and len(names) == len(labels):
+        return tuple(in_order[place] for place in named)
     for place in (0, -1):
         words = {SEPARATOR.split(name)[place] for name in names}
         if len(words) > 1:

@@ -53,6 +53,11 @@ READ: dict[str, tuple[str, dict[str, Any], float]] = {
         },
         0.667,
     ),
+    "p.csv: columns of which each names one label": (
+        "dir_true,p_stable,p_buff_dir,p_nerf_dir\nstable,.7,.2,.1\nbuff,.2,.7,.1\nnerf,.1,.6,.3\n",
+        {},
+        0.667,
+    ),
     "p.csv: names of scikit-learn": ("y_test,y_pred\n1,1\n0,1\n0,0\n", {}, 0.667),
     "p.csv: what is predicted": (
         "image,predict,true_label\na,1,1\nb,1,0\nc,0,0\n",
@@ -617,6 +622,12 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         "many_rows",
         {},
         [],
+    ),
+    "labels of two models, one of which says how sure it is": (
+        "true_label,big_label,big_confidence,small_label\nok,ok,.9,bad\nbad,bad,.8,bad\nok,bad,.6,ok\n",
+        "several",
+        {},
+        [0.667, 0.667, 0.667, 0.667],
     ),
     "three models side by side": (
         "y,lr_prob,rf_prob,svm_prob\n1,.9,.2,.6\n0,.3,.4,.8\n1,.8,.9,.1\n",

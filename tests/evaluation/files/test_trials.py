@@ -525,6 +525,11 @@ UNCLEAR: dict[str, tuple[str, str, list[str]]] = {
         "stacked",
         ["--by system"],
     ),
+    "a score of the other class": (
+        "label,prob_real,prob_fake\n1,.1,.9\n0,.8,.2\n0,.6,.4\n",
+        "several",
+        ["--score-columns prob_fake", "--score-columns prob_real"],
+    ),
     "features": (
         "V1,V2,V3,Class\n-1.2,.1,2.7,0\n-.9,1.4,1.7,1\n",
         "no_trial_scores",
