@@ -249,6 +249,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
         "probabilities",
         computes="area under the precision-recall curve, mean over classes, by torchmetrics",
         family="probabilities",
+        no_interval="few rows that are ranked wrongly decide it, and none of them may be in the sample",
     ),
     _of_torchmetrics(
         "ece",
