@@ -44,6 +44,7 @@ class SavedEpoch(Epoch):
     @property
     def key(self) -> tuple[object, ...]:
         """The number and the metric values of the epoch, to compare it with other epochs; NaN values are equal."""
+        # As text, NaN equals NaN; adding 0 makes 0 of -0.
         return self.number, *sorted(
             (name, str(value + 0.0)) for name, value in self.values.items()
         )
@@ -76,7 +77,9 @@ class Manifest:
         """Read ``manifest.json`` in ``folder``; raise a ValueError if its content is invalid."""
         path = folder / MANIFEST
         try:
-            first, *lines = read_limited(path, MAX_BYTES).split(b"\n")[:-1] or [b""]
+            # What follows the last end of a line is not complete.
+            complete = read_limited(path, MAX_BYTES).split(b"\n")[:-1]
+            first, *lines = complete or [b""]
             updates = [_update(line, number) for number, line in enumerate(lines, start=2)]
             size = len(first) + 1 + sum(len(line) + 1 for line in lines)
             if updates and _is_unfinished(folder, updates[-1].epoch):

@@ -43,7 +43,7 @@ from mpcs_torch.learning.rule_fit import (
     class_frequencies,
     split_rows,
 )
-from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
+from mpcs_torch.learning.rule_limit import PER_CLUSTER, Limit, RuleReport, report_on
 from mpcs_torch.tables import in_percent
 
 KIND = "mpcs_torch decision rule 3"
@@ -403,7 +403,7 @@ class DecisionRule(nn.Module):
             _, cluster_codes = codes_of_rows.unique(return_inverse=True)  # type: ignore[no-untyped-call]
         if weights is not None:
             weights = row_weights(weights, number)[sample]
-        per_cluster = [str(limit) for limit in self.limits if limit.per == CLUSTER]
+        per_cluster = [str(limit) for limit in self.limits if limit.per == PER_CLUSTER]
         is_valid = not per_cluster or clusters is not None
         require(is_valid, "clusters_of_limits", "clusters", limits=per_cluster)
         before = {name: value.clone() for name, value in self.state_dict().items()}

@@ -16,7 +16,7 @@ from mpcs_torch.functional.inputs.groups import Groups, valid_values
 from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 from mpcs_torch.learning.limited_rate import LimitedRate, UnattainableLimitError
-from mpcs_torch.learning.rule_limit import CLUSTER, Limit
+from mpcs_torch.learning.rule_limit import PER_CLUSTER, Limit
 from mpcs_torch.learning.threshold_testing import (
     RiskPath,
     ends_of_steps,
@@ -86,7 +86,10 @@ def choose_thresholds(
         [limit.counted(samples.target, answers, concern) for limit in limits], dim=2
     )
     highest = [float(limit.losses(concern).max()) for limit in limits]
-    path, places = None, risk[..., 0]
+    path = None
+    places = risk[
+        ..., 0
+    ]  # without a path, there is one limit, whose risk orders the samples
     if needs_path(limits, concern):
         cheapest_risk = risk[calibration_rows, 0]
         path = _path(limits, highest, cheapest_risk, counted[calibration_rows, 0])
@@ -153,7 +156,7 @@ def _rates(
                 samples.clusters,
                 unit=unit,
                 scale=highest[number],
-                per_cluster=limit.per == CLUSTER,
+                per_cluster=limit.per == PER_CLUSTER,
                 weights=samples.weights,
             )
             rates.append(rate.over_all())
@@ -269,6 +272,7 @@ def draw_calibration_units(total: int, seed: int) -> Tensor:
 
 def total_units(judging: int) -> int:
     """Return how many samples or clusters to collect so that ``judging`` of them remain to choose the thresholds."""
+    # The search begins a little below the result.
     total = max(judging, int(judging / (1 - CALIBRATION_SHARE)) - 3)
     while total - calibration_units(total) < judging:
         total += 1

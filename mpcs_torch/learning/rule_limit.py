@@ -23,13 +23,13 @@ from mpcs_torch.functional.inputs.decisions import is_class
 from mpcs_torch.functional.inputs.groups import costs_by_label
 from mpcs_torch.tables import Table, in_table
 
-SAMPLES = "samples"
+ALL_SAMPLES = "samples"
 """The value of `Limit.of` for all samples."""
 DECIDED = "decided"
 """The value of `Limit.of` for samples that are not referred."""
-SAMPLE = "sample"
+PER_SAMPLE = "sample"
 """The value of `Limit.per` for the rate over all samples."""
-CLUSTER = "cluster"
+PER_CLUSTER = "cluster"
 """The value of `Limit.per` for the mean of the rates of clusters."""
 TEXT = re.compile(
     r"(?P<errors>\S.*?)\s*<=\s*(?P<at_most>[^\s%]+)(?P<percent>\s*%)?(?:\s+of\s+(?P<of>.+?))?"
@@ -72,10 +72,10 @@ class Limit:
 
     at_most: float
     errors: str | tuple[tuple[str, str], ...] = "dangerous"
-    of: str = SAMPLES
+    of: str = ALL_SAMPLES
     by: str | None = None
     confidence: float | None = CONFIDENCE
-    per: str = SAMPLE
+    per: str = PER_SAMPLE
 
     def __post_init__(self) -> None:
         require(isinstance(self.at_most, Real), "number", "at_most", self.at_most)
@@ -102,11 +102,11 @@ class Limit:
         are_texts = isinstance(self.of, str) and isinstance(self.by, str | None)
         require(are_texts, "text", "of and by", [self.of, self.by])
         require(
-            self.per in (SAMPLE, CLUSTER),
+            self.per in (PER_SAMPLE, PER_CLUSTER),
             "one_of",
             "per",
             self.per,
-            choices=[SAMPLE, CLUSTER],
+            choices=[PER_SAMPLE, PER_CLUSTER],
         )
         if self.errors == "cost" and self.confidence is not None:
             raise InvalidValueError("none_for_costs", "confidence", self.confidence)
@@ -122,7 +122,7 @@ class Limit:
         sure = "in expectation"
         if self.confidence is not None:
             sure = f"with confidence {self.confidence:.12g}"
-        per = " per cluster" if self.per == CLUSTER else ""
+        per = " per cluster" if self.per == PER_CLUSTER else ""
         return f"{errors} <= {self.at_most:.12g} of {self.of}{per}{by} {sure}"
 
     @classmethod
@@ -149,9 +149,9 @@ class Limit:
                     confidence /= 100
             elif match["mean"] or errors == "cost":
                 confidence = None
-            per = CLUSTER if match["per"] else SAMPLE
+            per = PER_CLUSTER if match["per"] else PER_SAMPLE
             return cls(
-                at_most, errors, match["of"] or SAMPLES, match["by"], confidence, per
+                at_most, errors, match["of"] or ALL_SAMPLES, match["by"], confidence, per
             )
         except ValueError as error:
             raise InvalidValueError("limit_as_text", text=text, error=error) from None
@@ -164,7 +164,7 @@ class Limit:
     @property
     def is_of_true_class(self) -> bool:
         """Whether only samples whose true class is ``of``, or is in the group ``of``, count."""
-        return self.of != SAMPLES and not self.is_of_decided
+        return self.of != ALL_SAMPLES and not self.is_of_decided
 
     def is_of_one_class(self, concern: ConcernSpec) -> bool:
         """Return whether only samples of one true class count."""
@@ -176,7 +176,7 @@ class Limit:
         """The samples that count in the rate, as text for messages."""
         if self.is_of_true_class:
             return f"samples of {self.of}"
-        return SAMPLES if self.of == SAMPLES else f"{self.of} samples"
+        return ALL_SAMPLES if self.of == ALL_SAMPLES else f"{self.of} samples"
 
     def limited_classes(self, concern: ConcernSpec) -> tuple[int, ...] | None:
         """Return the indices of the classes that ``of`` names; None if it names none (``"samples"`` or ``"decided"``).
@@ -186,12 +186,12 @@ class Limit:
         """
         members = _labels_by_name(concern)
         name = self.of.removeprefix(f"{DECIDED} ") if self.is_of_decided else self.of
-        if self.of in members and (self.of == SAMPLES or self.is_of_decided):
+        if self.of in members and (self.of == ALL_SAMPLES or self.is_of_decided):
             raise InvalidValueError("name_of_class", "of", self.of)
-        if self.of in (SAMPLES, DECIDED):
+        if self.of in (ALL_SAMPLES, DECIDED):
             return None
         if name not in members:
-            known = [SAMPLES, DECIDED, *members]
+            known = [ALL_SAMPLES, DECIDED, *members]
             raise InvalidValueError(
                 "limited_samples", "of", self.of, choices=known, decided=DECIDED
             )

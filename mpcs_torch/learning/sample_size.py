@@ -13,7 +13,7 @@ from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.inputs.confidence import check_confidence
 from mpcs_torch.learning.limited_rate import BETS, ENOUGH, LimitedRate
 from mpcs_torch.learning.rule_fit import calibration_units, total_units
-from mpcs_torch.learning.rule_limit import CLUSTER, SAMPLES, Limit
+from mpcs_torch.learning.rule_limit import ALL_SAMPLES, PER_CLUSTER, Limit
 
 Array = NDArray[np.float64]
 START = 2**10
@@ -62,8 +62,8 @@ class LimitPlan:
             sizes = f"{high}" if low == high else f"{low} to {high}"
             text = f"clusters of {sizes} samples"
         group = "" if self.limit.by is None else f" of the rarest {self.limit.by}"
-        if of != SAMPLES or group:
-            kind = "" if of == SAMPLES else f" {of}"
+        if of != ALL_SAMPLES or group:
+            kind = "" if of == ALL_SAMPLES else f" {of}"
             if high > 1 and kind:
                 kind = f" with {of} samples"
             text += f", {_grouped(self.counted)} of them{kind}{group}"
@@ -154,7 +154,7 @@ def plan_limit(
 
 def _rate(limit: Limit, sizes: Tensor) -> LimitedRate:
     """Return the rate of ``limit``, without samples, for clusters of the given sizes."""
-    per_cluster, empty = limit.per == CLUSTER, torch.empty(0, 1)
+    per_cluster, empty = limit.per == PER_CLUSTER, torch.empty(0, 1)
     largest = 1.0 if per_cluster else float(sizes.max())
     return LimitedRate(
         str(limit),
@@ -237,7 +237,7 @@ def _check(
     )
     check_confidence(chance, "chance")
     require(0 < share <= 1, "above_at_most", "share", share, minimum=0, maximum=1)
-    is_of_all = limit.of == SAMPLES and limit.by is None
+    is_of_all = limit.of == ALL_SAMPLES and limit.by is None
     require(not is_of_all or share == 1, "share_of_all", "share", share)
     are_sizes = len(sizes) > 0 and bool(((sizes >= 1) & (sizes == sizes.round())).all())
     require(are_sizes, "sizes", "cluster_size", sizes.tolist())

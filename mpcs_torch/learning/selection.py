@@ -309,6 +309,8 @@ class Contenders:
         if pick is not None:
             loss, _, _ = min(contender.rank for contender in added.contenders)
         # If other limits have become stricter, the pick may be worse than before; then waiting begins anew, too.
+        # Progress is another pick with another loss, unless it is better by less than min_delta; and an epoch that is
+        # measured while none is within the limits.
         is_other = pick != self.pick and loss != self.progress_loss
         is_too_small = self.progress_loss - self.min_delta <= loss < self.progress_loss
         is_before_first = pick is None and not isnan(epoch.values[self.rule.by])

@@ -19,7 +19,7 @@ from mpcs_torch.functional.inputs.decisions import (
 from mpcs_torch.functional.inputs.faults import Fault, outside
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.functional.inputs.labels import value_rules
-from mpcs_torch.learning.rule_limit import CLUSTER, Limit
+from mpcs_torch.learning.rule_limit import PER_CLUSTER, Limit
 from mpcs_torch.monitoring.alarm import MARGIN, Batch, Mean, Monitor, Values, exact
 
 CHANCE_RULE = Rule("chance", "chance")
@@ -450,7 +450,7 @@ class DriftMonitor(Monitor):
 def _checked_limits(limits: list[Limit]) -> list[Limit]:
     are_limits = limits and all(isinstance(limit, Limit) for limit in limits)
     require(are_limits, "some_limits", "limits", limits)
-    by_cluster = next((str(limit) for limit in limits if limit.per == CLUSTER), None)
+    by_cluster = next((str(limit) for limit in limits if limit.per == PER_CLUSTER), None)
     require(by_cluster is None, "per_sample", "limits", by_cluster)
     return limits
 

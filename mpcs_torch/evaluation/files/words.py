@@ -75,7 +75,7 @@ MODELS = _words(
 SPLITS = _words("train training val valid validation test testing dev eval holdout")
 """The usual names of the parts of a dataset, one of which a file of predictions should have."""
 MISSING = _words("na nan n/a null none nil - . #n/a <na> ? 1:?")
-"""Words that mean a missing value, unless a class has this name."""
+"""Words that mean a missing value, unless a class has this name; 1:? is Weka's."""
 CLASS_NAMES = _words("classes classnames labelnames labelsnames targetnames names")
 """The usual names of an array of class names."""
 TRUTH = _words(
