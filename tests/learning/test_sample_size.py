@@ -146,9 +146,9 @@ def test_sizes_that_differ_take_more_clusters_of_samples_but_not_per_cluster() -
     [
         (Limit(0.02), {}, "{} samples."),
         (
-            Limit(0.05, of="malignant", by="site"),
+            Limit(0.05, of="skin_cancer", by="site"),
             {"share": 0.04},
-            "{} samples, {} of them malignant of the rarest site.",
+            "{} samples, {} of them skin_cancer of the rarest site.",
         ),
         (
             Limit(0.05, by="site"),
