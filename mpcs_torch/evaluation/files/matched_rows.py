@@ -123,9 +123,8 @@ class MatchedRows:
         if ids:
             return ids[0]
         frequencies = self._numbers.get("frequencies")
-        if (
-            frequencies is not None
-        ):  # the first of the ids that the copies of a row will get
+        if frequencies is not None:
+            # The first of the ids that the copies of a row will get.
             return frequencies.cumsum(0) - frequencies
         return torch.arange(rows)
 

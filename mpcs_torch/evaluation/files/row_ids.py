@@ -178,8 +178,7 @@ def trial_ids(
     pairs = list(combinations(others[:MAX_PAIRED], 2))
     if is_matched:
         return [*pairs, *singles]
-    if (
-        len(pairs) == 1
-    ):  # two columns without names: the first may name the trials, or both together
+    if len(pairs) == 1:
+        # Of two columns without names, the first may name the trials, or both together.
         return [*singles[:1], *pairs]
     return singles

@@ -66,9 +66,11 @@ def _groupings(
     Models have equally many rows.
     """
     groups = {name: read.groups(name, "") for name in columns}
-    sets: list[tuple[str, ...]] = [(name,) for name in columns]
+    # Later rows may have more names than the first ones.
+    few = [name for name in columns if len(groups[name].names) <= MAX_MODELS]
+    sets: list[tuple[str, ...]] = [(name,) for name in few]
     if is_paired:
-        sets += combinations(columns[:MAX_PAIRED], 2)
+        sets += combinations(few[:MAX_PAIRED], 2)
     for names in sets:
         codes = groups[names[0]].codes
         texts = [[label_text(name)] for name in groups[names[0]].names]
