@@ -41,16 +41,18 @@ def equal_error_ends(
     last = len(counts.thresholds) - 1
 
     @cache
-    def end_of_rate(place: int, kind: int, end: int) -> float:
-        return errors_at(rates.thresholds[place].item())[kind].end(end, CONFIDENCE)
+    def end_of_rate(place: int, kind: int, is_upper: bool) -> float:
+        return errors_at(rates.thresholds[place].item())[kind].end(
+            CONFIDENCE, is_upper=is_upper
+        )
 
-    def crossing(end: int, *, shifts_misses: bool, shifts_alarms: bool) -> float:
+    def crossing(is_upper: bool, *, shifts_misses: bool, shifts_alarms: bool) -> float:
         def rates_at(place: int) -> tuple[float, float]:
             miss, alarm = rates.p_miss[place].item(), rates.p_fa[place].item()
             if shifts_misses:
-                miss = end_of_rate(place, 0, end)
+                miss = end_of_rate(place, 0, is_upper)
             if shifts_alarms:
-                alarm = end_of_rate(place, 1, end)
+                alarm = end_of_rate(place, 1, is_upper)
             return miss, alarm
 
         def is_crossed(place: int) -> bool:
@@ -69,9 +71,18 @@ def equal_error_ends(
             return miss_before
         return miss_before + gap_before / span * (miss - miss_before)
 
-    of_miss = [crossing(end, shifts_misses=True, shifts_alarms=False) for end in (0, 1)]
-    of_alarm = [crossing(end, shifts_misses=False, shifts_alarms=True) for end in (0, 1)]
-    of_both = [crossing(end, shifts_misses=True, shifts_alarms=True) for end in (0, 1)]
+    of_miss = [
+        crossing(is_upper, shifts_misses=True, shifts_alarms=False)
+        for is_upper in (False, True)
+    ]
+    of_alarm = [
+        crossing(is_upper, shifts_misses=False, shifts_alarms=True)
+        for is_upper in (False, True)
+    ]
+    of_both = [
+        crossing(is_upper, shifts_misses=True, shifts_alarms=True)
+        for is_upper in (False, True)
+    ]
     below = hypot(rate - of_miss[0], rate - of_alarm[0])
     above = hypot(rate - of_miss[1], rate - of_alarm[1])
     slopes = list[float]()

@@ -32,7 +32,7 @@ from mpcs_torch.evaluation.influence import (
 from mpcs_torch.evaluation.reasons import NO_RANGE, NO_VALUE, NOT_FINITE, Reason
 from mpcs_torch.functional.comparison.confidence_intervals import (
     MIN_UNITS,
-    bounded_mean_bound,
+    bounded_mean_end,
     clopper_pearson_ends,
 )
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
@@ -265,7 +265,7 @@ class MergedUnits(NamedTuple):
     def end(self, possible: Sequence[Pair], confidence: float, *, is_upper: bool) -> float:
         """Return an end of the mean, valid if the pairs ``possible``, which need not occur, bound each unit."""
         numerators, denominators = torch.tensor(possible, dtype=torch.float64).unbind(1)
-        return bounded_mean_bound(
+        return bounded_mean_end(
             torch.cat([self.numerators, numerators]),
             torch.cat([self.counts, torch.zeros_like(numerators)]),
             per=torch.cat([self.denominators, denominators]),

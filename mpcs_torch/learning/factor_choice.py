@@ -165,8 +165,12 @@ def choose_factor(
     for effect in sorted(effects, key=lambda effect: effect.harm):
         decision = decide(probs, harm, effect.factor)
         is_right, harmed = by_decision[:, rows, decision] - by_decision[:, rows, before]
-        highest_right = estimate_mean(is_right, CHANGES, clusters).end(1, CONFIDENCE)
-        lowest_harm = estimate_mean(harmed, CHANGES, clusters).end(0, CONFIDENCE)
+        highest_right = estimate_mean(is_right, CHANGES, clusters).end(
+            CONFIDENCE, is_upper=True
+        )
+        lowest_harm = estimate_mean(harmed, CHANGES, clusters).end(
+            CONFIDENCE, is_upper=False
+        )
         if highest_right >= -max_accuracy_loss and lowest_harm <= 0:
             return effect.factor
     return None

@@ -23,7 +23,7 @@ def clopper_pearson(
 
     .. math:: B^{-1}(\alpha / 2; e, n - e + 1), \quad B^{-1}(1 - \alpha / 2; e + 1, n - e)
 
-    If no trial is an error, the lower bound is 0; if all trials are errors, the upper bound is 1. If the trials are
+    If no trial is an error, the lower end is 0; if all trials are errors, the upper end is 1. If the trials are
     independent, the interval contains the true rate with a probability of at least ``confidence``. Trials of one
     patient are not independent. Needs scipy.
 
@@ -33,7 +33,7 @@ def clopper_pearson(
         confidence: In (0, 1).
 
     Returns:
-        The lower and the upper bound.
+        The lower and the upper end.
 
     Raises:
         ValueError: If a setting breaks its rule above.
@@ -95,13 +95,13 @@ def bounded_mean_interval(
 ) -> tuple[float, float]:
     r"""Compute Gaffke's confidence interval of a mean, or of a ratio of means, over independent samples.
 
-    Unlike a bootstrap, this interval accounts for costly errors that did not occur. For the upper bound, one more
-    sample with the largest possible value is added. The bound is then the quantile of :math:`\sum_i D_i x_i` at
-    (1 + ``confidence``) / 2; the random weights D are uniform on the simplex. The lower bound is minus the upper bound
+    Unlike a bootstrap, this interval accounts for costly errors that did not occur. For the upper end, one more
+    sample with the largest possible value is added. It is then the quantile of :math:`\sum_i D_i x_i` at
+    (1 + ``confidence``) / 2; the random weights D are uniform on the simplex. The lower end is minus the upper end
     for -x. If all values are 0 or 1, this is `clopper_pearson`. No distribution is known for which the coverage is too
     low; if large values are rare, the interval is wider than needed.
 
-    For the ratio of the means of x and y, the upper bound is the v for which the mean of x - v y has the upper bound 0.
+    For the ratio of the means of x and y, the upper end is the v for which the mean of x - v y has the upper end 0.
 
     Args:
         values: ``(K,)`` values x: all that occur, and also the smallest and the largest possible value.
@@ -110,7 +110,7 @@ def bounded_mean_interval(
         confidence: In (0, 1).
 
     Returns:
-        The lower and the upper bound; -inf and inf if ``per`` is 0 for all samples.
+        The lower and the upper end; -inf and inf if ``per`` is 0 for all samples.
 
     Raises:
         ValueError: If an argument breaks its rule above.
@@ -128,15 +128,15 @@ def bounded_mean_interval(
         >>> print(f"{low:.3f} {high:.3f}")
         0.024 0.963
     """
-    low = bounded_mean_bound(values, counts, per=per, confidence=confidence, is_upper=False)
-    high = bounded_mean_bound(values, counts, per=per, confidence=confidence, is_upper=True)
+    low = bounded_mean_end(values, counts, per=per, confidence=confidence, is_upper=False)
+    high = bounded_mean_end(values, counts, per=per, confidence=confidence, is_upper=True)
     return low, high
 
 
-def bounded_mean_bound(
+def bounded_mean_end(
     values: Tensor, counts: Tensor, *, per: Tensor | None, confidence: float, is_upper: bool
 ) -> float:
-    """Return the upper bound of `bounded_mean_interval` if ``is_upper``, else the lower bound."""
+    """Return the upper end of `bounded_mean_interval` if ``is_upper``, else the lower end."""
     check_confidence(confidence)
     x, n, y = checked_values(values, counts, per)
     if not (n @ y > 0):

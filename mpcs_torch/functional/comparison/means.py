@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mpcs_torch.errors import InvalidValueError, Rule, require
 from mpcs_torch.functional.comparison.confidence_intervals import (
-    bounded_mean_bound,
+    bounded_mean_end,
     bounded_mean_interval,
     clopper_pearson,
 )
@@ -43,20 +43,23 @@ class Mean(NamedTuple):
         return ((self.values @ self.counts) / (self.per @ self.counts)).item()
 
     def interval(self, confidence: float) -> Interval:
-        """Return the bounds of the confidence interval of the mean, clipped to the range of possible values."""
-        return self.end(0, confidence), self.end(1, confidence)
+        """Return the ends of the confidence interval of the mean, clipped to the range of possible values."""
+        low = self.end(confidence, is_upper=False)
+        high = self.end(confidence, is_upper=True)
+        return low, high
 
-    def end(self, end: int, confidence: float) -> float:
-        """Return the lower bound (if ``end`` is 0) or the upper bound (if it is 1) of the confidence interval."""
+    def end(self, confidence: float, *, is_upper: bool) -> float:
+        """Return the upper end of the confidence interval if ``is_upper``, else the lower end."""
         possible: list[float] = (self.values[-2:] / self.per[-2:]).tolist()
         low, high = possible
         if self.is_rate and high > low:
             trials = round(self.counts.sum().item())
             largest = round((self.value - low) / (high - low) * trials)
-            rate = clopper_pearson(largest, trials, confidence=confidence)[end]
+            ends = clopper_pearson(largest, trials, confidence=confidence)
+            rate = ends[1] if is_upper else ends[0]
             return low + (high - low) * rate
-        bound = bounded_mean_bound(
-            self.values, self.counts, per=self.per, confidence=confidence, is_upper=end == 1
+        bound = bounded_mean_end(
+            self.values, self.counts, per=self.per, confidence=confidence, is_upper=is_upper
         )
         return min(max(bound, low), high)
 

@@ -33,7 +33,7 @@ AT_ONCE = 64
 
 
 class AnytimeInterval(NamedTuple):
-    """The lower and the upper bound of the mean loss, from all losses so far."""
+    """The lower and the upper end of the interval of the mean loss, from all losses so far."""
 
     low: Tensor
     high: Tensor
@@ -185,7 +185,7 @@ def anytime_interval(
         confidence: The probability that the intervals at all times contain the mean, above 0 and below 1.
 
     Returns:
-        The lower and the upper bound, ``(...)`` each, float64. They are 0 and 1 if there are no samples.
+        The lower and the upper end, ``(...)`` each, float64. They are 0 and 1 if there are no samples.
 
     Raises:
         ValueError: If an argument breaks its rule.

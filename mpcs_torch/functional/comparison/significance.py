@@ -198,7 +198,7 @@ class PairedDifference(NamedTuple):
     difference: float
     """``second`` minus ``first``; NaN if both are infinite."""
     low: float
-    """The lower bound of the interval of the difference."""
+    """The lower end of the interval of the difference."""
     high: float
     """The upper end of the interval of the difference."""
     p_value: float

@@ -62,7 +62,7 @@ class Labels(NamedTuple):
     """The weight of each sample, 0 for ignored samples: (M,), float64 (float32 on MPS)."""
     ignored: Tensor | None = None
     """The mask of ignored samples: (M,), bool; None if no label is ignored."""
-    counts_rows: bool = False
+    has_unit_weights: bool = False
     """Whether every weight is 1."""
 
     @property
@@ -78,7 +78,7 @@ class Labels(NamedTuple):
 
     def weighted(self, values: Tensor) -> Tensor:
         """Multiply ``values`` (M,) by the sample weights, in float64 (float32 on MPS); infinity times 0 gives 0."""
-        if self.counts_rows:
+        if self.has_unit_weights:
             return widened(values)
         if values.dtype == torch.bool:
             return torch.where(values, self.weight, 0.0)
@@ -109,7 +109,7 @@ class Labels(NamedTuple):
             broken = broken & ~self.ignored
         label_fault = Fault(label_rule(self.num_classes), self.raw, bad_labels)
         weight_fault = Fault(WEIGHT_RULE, self.weight, None)  # weights of 1 are valid
-        if not self.counts_rows:
+        if not self.has_unit_weights:
             weight_fault = find_bad_weights(self.weight)
         return label_fault, Fault(rule, preds, broken), weight_fault
 
@@ -134,9 +134,9 @@ def flatten_labels(
     if ignore_index is not None:
         ignored = raw == ignore_index
         weight = torch.where(ignored, 0.0, weight)
-    counts_rows = sample_weight is None and ignored is None
+    has_unit_weights = sample_weight is None and ignored is None
     target = raw.clamp(0, num_classes - 1)
-    return Labels(target, raw, num_classes, weight, ignored, counts_rows)
+    return Labels(target, raw, num_classes, weight, ignored, has_unit_weights)
 
 
 def flatten_weight(
