@@ -272,6 +272,9 @@ def test_columns_of_a_data_frame_are_classes_by_name() -> None:
         assert found.first.values == values(probs, target, metrics=["accuracy"])
     plain = evaluate(pd.DataFrame(probs.numpy()), pd.Series(target.numpy()))
     assert plain.first.values == values(probs, target)
+    # Names that are neither texts nor numbers are no classes: columns count by place.
+    mixed = pd.DataFrame(probs.numpy(), columns=["a", ("b", 1), ("c", 2)])
+    assert evaluate(mixed, target).first.values == values(probs, target)
     soft = evaluate(frame, frame[::-1], class_names=names).first.values
     assert soft == values(probs, probs.flip(0), class_names=names)
     with Refused("column_for_each_class", "preds"):

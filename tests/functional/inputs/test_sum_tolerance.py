@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.functional import brier_score, shift_priors
+from mpcs_torch.functional.inputs.faults import look_like_probabilities
 from tests.refused import Refused, refused_file
 
 
@@ -61,3 +62,12 @@ def test_files_and_priors_accept_the_same_sums(
                 priors=priors,
             )
     assert is_accepted([333, 333, last], torch.float32) == is_fine
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(1, False), (2, True)])
+def test_several_rows_that_sum_to_1_look_like_probabilities(
+    rows: int, expected: bool
+) -> None:
+    logits = torch.tensor([[0.25, 0.75]]).repeat(rows, 1)
+    assert look_like_probabilities(logits) == expected
+    assert not look_like_probabilities(-logits)
