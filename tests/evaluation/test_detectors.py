@@ -501,6 +501,22 @@ def test_whole_numbers_are_scores_too() -> None:
     assert evaluate_detectors([1, 2, 3, 4], [0, 0, 1, 1]).value(AREA) == 1
 
 
+def test_arrays_in_any_order_are_scores() -> None:
+    scores, labels = np.arange(4.0), np.array([1, 1, 0, 0])
+    for array in (scores[::-1], np.broadcast_to(scores[::-1], (2, 4))[1]):
+        assert evaluate_detectors(array, labels).value(AREA) == 1
+
+
+@pytest.mark.parametrize("separated", [True, False])
+def test_scores_without_any_error_are_doubted(separated: bool) -> None:
+    labels = torch.arange(40) >= 20
+    scores = torch.arange(40.0)
+    if not separated:
+        scores[[0, 39]] = scores[[39, 0]]
+    remarks = " ".join(evaluate_detectors(scores, labels).all_notes())
+    assert ("without any error" in remarks) == separated
+
+
 def test_reversed_scores_give_a_warning() -> None:
     with pytest.warns(functional.ReversedScoresWarning, match="below 1/2"):
         evaluate_detectors(

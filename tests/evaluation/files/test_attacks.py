@@ -761,9 +761,11 @@ def test_labels_with_ids_of_another_name_are_matched_by_their_values(
         accuracy(tmp_path / "p.csv", labels="file,label\ny,dog\nz,cat\n")
     with refused_file("ids_of_both", ids=["file"]):
         accuracy(tmp_path / "p.csv", labels="file,label\na,dog\nz,cat\n")
-    (tmp_path / "p.csv").write_text("id,image,cat,dog\n0,x,.7,.3\n1,y,.2,.8\n")
-    with refused_file("ids_of_both", ids=["index", "file"]):  # orders differ
-        accuracy(tmp_path / "p.csv", labels="index,file,label\n0,y,dog\n1,x,cat\n")
+    content = "id,image,cat,dog\n0,x,.7,.3\n1,y,.2,.8\n2,z,.2,.8\n"
+    (tmp_path / "p.csv").write_text(content)
+    labels = "index,file,label\n0,y,dog\n1,x,cat\n2,z,dog\n"
+    with refused_file("ids_of_both", ids=["index", "file"]):  # orders differ in two rows
+        accuracy(tmp_path / "p.csv", labels=labels)
 
 
 def test_labels_are_not_scored_against_themselves(tmp_path: Path) -> None:

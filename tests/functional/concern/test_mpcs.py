@@ -31,6 +31,15 @@ def concern_of(case: dict[str, Any]) -> Tensor:
     return concern
 
 
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_what_is_no_probability_is_refused_by_every_reduction(reduction: Any) -> None:
+    preds = torch.tensor([[torch.nan, 0.5], [0.5, 0.5]])
+    target = torch.tensor([0, 1])
+    settings = {"num_classes": 2, "from_logits": False, "reduction": reduction}
+    with Refused("probabilities", "preds"):
+        meta_pattern_concern_score(preds, target, **settings)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_score_equals_exact_arithmetic(case: dict[str, Any], dtype: torch.dtype) -> None:
