@@ -224,8 +224,8 @@ def soft_labels(facts: Facts, free: Sequence[str]) -> dict[str, str]:
 def _one_hot(facts: Facts, free: Sequence[str]) -> dict[str, str]:
     """Map each of some columns of scores to that of its label, if as many columns of 0 and 1 stand beside them.
 
-    Both are neighbours, and the scores of each row sum to 1 or 100, the labels to 1. Two columns of labels may be
-    features.
+    Both are neighbours, and the scores of each row sum to 1 or 100, the labels to 1. They are matched by place without
+    a header, and with one only if their names are numbered alike. Two columns of labels may be features.
     """
     blocks = [[*names] for _, names in groupby(free, key=facts.kind)]
     for pair in pairwise(blocks):
@@ -233,12 +233,26 @@ def _one_hot(facts: Facts, free: Sequence[str]) -> dict[str, str]:
         scores, labels = by_kind.get("number", []), by_kind.get("whole", [])
         if len(scores) != len(labels) or len(labels) < 3:
             continue
+        if facts.table.has_names and not _are_numbered_alike(scores, labels):
+            continue
         of_scores, of_labels = facts.matrix(scores), facts.matrix(labels)
         are_labels = bool(((of_labels == 0) | (of_labels == 1)).all())
         are_scores = nominal_sum(of_scores.sum(axis=1), len(scores)) is not None
         if are_labels and are_scores and bool((of_labels.sum(axis=1) == 1).all()):
             return dict(zip(scores, labels, strict=True))
     return {}
+
+
+def _are_numbered_alike(names: Sequence[str], others: Sequence[str]) -> bool:
+    """Return whether the names of two sets of columns differ in numbers alone, which are the same in the same order."""
+    one = [*numbered_families(names)]
+    other = [*numbered_families(others)]
+    if len(one) != 1 or len(other) != 1:
+        return False
+    in_order, numbers = one[0]
+    others_in_order, other_numbers = other[0]
+    are_in_order = in_order == tuple(names) and others_in_order == tuple(others)
+    return are_in_order and numbers == other_numbers
 
 
 def split_truth(name: str) -> tuple[str, str] | None:

@@ -609,6 +609,12 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], list[float]]] = {
         {},
         [0.5, 0.5],
     ),
+    "columns of labels in another order than those of scores": (
+        "target_cat,target_dog,target_owl,Scorecat,Scoreowl,Scoredog\n0,1,0,.31,.69,.0\n1,0,0,.23,.59,.18\n",
+        "which_number",
+        {},
+        [0.5, 0.5, 0.0],
+    ),
     "predicted words beside features of 0 and 1": (
         "urgent,root,predicted_label,label\n0,1,attack,1\n1,0,normal,0\n0,0,attack,0\n1,1,attack,1\n",
         "disjoint",
