@@ -335,7 +335,7 @@ RULES: Mapping[str, str] = {
     "sample has several labels, a column of 0 and 1 for each of them",
     "printed_arrays": "has numbers in brackets without commas, as numpy prints arrays: write a row for each sample, "
     "with commas between the numbers and without brackets",
-    "repeated_header": "has its header again in line {line}: remove such lines",
+    "repeated_header": "has its header again among its rows: remove such lines",
     "many_rows": "{column!r} has the labels of several rows in each cell: write a row for each, as pandas' explode "
     "does for {columns!t}",
     "not_labels": "no name says that {column!r} has labels",

@@ -287,7 +287,7 @@ class LimitedRate(NamedTuple):
         running = change.cumsum(dim=1)
         first_place = torch.searchsorted(cluster, cluster)
         before_cluster = (running - change)[:, first_place]
-        after = initial[:, cluster] + running - before_cluster
+        after = running + (initial[:, cluster] - before_cluster)
         gained = value_of(after) - value_of(after - change)
         at_first = value_of(initial).sum(dim=-1, keepdim=True)
         return at_first + _cumulated(step, gained, steps)

@@ -87,9 +87,8 @@ def choose_thresholds(
     )
     highest = [float(limit.losses(concern).max()) for limit in limits]
     path = None
-    places = risk[
-        ..., 0
-    ]  # without a path, there is one limit, whose risk orders the samples
+    # Without a path, there is one limit, whose risk orders the samples.
+    places = risk[..., 0]
     if needs_path(limits, concern):
         cheapest_risk = risk[calibration_rows, 0]
         path = _path(limits, highest, cheapest_risk, counted[calibration_rows, 0])

@@ -231,8 +231,7 @@ def _check_header_once(path: Path, rows: Sequence[Sequence[str]]) -> None:
     first = [*rows[0]]
     are_usual = [is_column_name(name) or is_label(name) for name in first]
     if sum(are_usual) > 1 and first in map(list, rows[1:]):
-        line = rows.index(rows[0], 1) + 1
-        raise PredictionsError(path, Rule("repeated_header", line=line))
+        raise PredictionsError(path, Rule("repeated_header"))
 
 
 def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
