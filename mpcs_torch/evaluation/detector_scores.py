@@ -16,8 +16,8 @@ from mpcs_torch.evaluation.fixed_thresholds import (
     limiting_thresholds,
     point_key,
 )
-from mpcs_torch.evaluation.influence import IndependentUnits, Influences
-from mpcs_torch.evaluation.intervals_and_bounds import RARELY, interval
+from mpcs_torch.evaluation.influence import RARELY, IndependentUnits, Influences
+from mpcs_torch.evaluation.intervals_and_bounds import interval
 from mpcs_torch.evaluation.ranks import influences_on_areas
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.rows import MIN_UNLIKELY

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.influence import (
+    RARELY,
     RATE,
     Estimate,
     IndependentUnits,
@@ -37,12 +38,6 @@ from mpcs_torch.functional.comparison.confidence_intervals import (
 )
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
-
-RARELY = 1 / 3
-"""The share of the way from the mean to its limit at which a further row is, if hardly any row is at the limit: so for
-areas and for means such as MPCS, to which a surely wrong row adds 20 times as much as a usual row. With a row at the
-limit, intervals of 300 rows would be up to four times as wide as those of a bootstrap."""
-
 
 MAX_BIAS = 0.1
 """The maximum bias of an average over classes, divided by the width of its interval."""

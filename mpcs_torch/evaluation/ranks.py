@@ -7,8 +7,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.influence import Estimate, IndependentUnits, Influences, Unknown
-from mpcs_torch.evaluation.intervals_and_bounds import RARELY
+from mpcs_torch.evaluation.influence import (
+    RARELY,
+    Estimate,
+    IndependentUnits,
+    Influences,
+    Unknown,
+)
 from mpcs_torch.evaluation.reasons import NO_VALUE
 from mpcs_torch.evaluation.unit_sums import places_by_code
 from mpcs_torch.functional.quality.roc_area import RankedGroup, RankedRows, RocArea, Shares

@@ -284,6 +284,35 @@ def test_a_mean_allows_for_a_further_row_that_is_a_third_of_the_way_to_the_worst
         ), name
 
 
+@pytest.mark.parametrize("name", ["hard_f1_macro", "soft_f1_macro"])
+def test_soft_labels_allow_for_a_further_row_in_one_class(name: str) -> None:
+    """A rare class without any hit would otherwise look as if it never had one."""
+    preds, target = PROBS.clone(), OTHER.clone()
+    preds[:, 3] = torch.where(target[:, 3] > 0.5, 0.1, preds[:, 3])
+    interval = evaluate(preds, target, class_names=4, metrics=[name]).first.intervals[name]
+    degrees = (preds, target)
+    if name == "hard_f1_macro":
+        degrees = ((preds > 0.5).double(), (target > 0.5).double())
+    shared, predicted, actual = torch.minimum(*degrees), *degrees
+
+    def value(*changes: float) -> Tensor:
+        """Return the macro F1 with numbers added to the sums of each class alone: (C,)."""
+        sums = [part.sum(0) for part in (shared, predicted, actual)]
+        same = 2 * sums[0] / (sums[1] + sums[2])
+        sums = [total + change for total, change in zip(sums, changes, strict=True)]
+        return same.mean() + (2 * sums[0] / (sums[1] + sums[2]) - same) / 4
+
+    mean, step, number = value(0, 0, 0), 1e-6, len(preds)
+    slopes = [(value(*change) - mean) / step for change in torch.eye(3).mul(step).tolist()]
+    parts = zip((shared, predicted, actual), slopes, strict=True)
+    pseudo_values = mean[0] + number * sum(part @ slope for part, slope in parts)
+    cells = torch.stack([slopes[1], slopes[2], sum(slopes)])
+    further = mean[0] + number / 3 * torch.stack([cells.min(), cells.max()])
+    values = torch.cat([pseudo_values, further])
+    counts = torch.cat([torch.ones(number), torch.zeros(2)])
+    assert interval == pytest.approx(bounded_mean_interval(values, counts), abs=1e-4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("design", "metric"),
