@@ -12,9 +12,7 @@ from torch import Tensor
 
 from mpcs_torch.errors import require
 from mpcs_torch.evaluation.reasons import NO_RANGE, NO_VALUE, Reason
-from mpcs_torch.functional.measure import Measure
-from mpcs_torch.functional.quality.scores import ClassCounts, PairCounts
-from mpcs_torch.functional.soft.scores import SoftSums
+from mpcs_torch.functional.measure import DecisionMeasure, Measure
 
 Pair = tuple[float, float]
 """The numbers that a row or a unit adds to the numerator and to the denominator of a ratio."""
@@ -217,48 +215,25 @@ def of_sums(measure: Measure, sums: Any, units: IndependentUnits) -> Estimate:
         has_bound=measure.has_range,
         bias=0.0 if by_class is None else bias(measure, sums, units),
     )
-    if isinstance(slopes, SoftSums):
-        of_rows = _soft_row_limits(slopes)
-        if not bool(of_rows.any()):
-            return Unknown(value, Reason("by_convention"), measure.has_range)
-        return influences._replace(
-            of_rows=of_rows,
-            class_sizes=units.usual(sums.elements),
-            further_share=RARELY,
-        )
-    # (T, D): the influence of a row of weight 1, by its true class and its decision.
-    if isinstance(slopes, PairCounts):
-        cells = slopes.confusion
-        of_class = sums.confusion.sum(-1)
-    elif isinstance(slopes, ClassCounts):
-        if len(slopes.true) > MAX_SEARCHED_CLASSES:
-            return Unknown(value, Reason("many_classes", number=MAX_SEARCHED_CLASSES))
-        cells = slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag()
-        of_class = sums.true
-    else:
+    decides = isinstance(measure, DecisionMeasure)
+    if decides and measure.num_classes > MAX_SEARCHED_CLASSES:
+        return Unknown(value, Reason("many_classes", number=MAX_SEARCHED_CLASSES))
+    cells = measure.row_influences(slopes)
+    if cells is None:
         return influences
     # A value that no row changes is one by convention, such as an MCC of 0 if all decisions are of one class. A further
     # row would change it much more than to first order.
     if not bool(cells.any()):
-        return Unknown(value, Reason("by_convention"))
+        return Unknown(value, Reason("by_convention"), measure.has_range)
+    influences = influences._replace(
+        of_rows=torch.stack([cells.amin(1), cells.amax(1)], 1),
+        class_sizes=units.usual(measure.kinds(sums)),
+    )
+    if not decides:
+        return influences._replace(further_share=RARELY)
     right = cells.diagonal()
     wrong = (cells.sum(1) - right) / max(1, len(cells) - 1)
-    return influences._replace(
-        of_rows=torch.stack([cells.amin(1), cells.amax(1)], 1),
-        usual_error=torch.stack([right, wrong], 1),
-        class_sizes=units.usual(of_class),
-    )
-
-
-def _soft_row_limits(slopes: SoftSums) -> Tensor:
-    """Return the lowest and the highest influence of a row whose degrees are 0 or 1 in one class: (C, 2).
-
-    In its other classes, a usual row changes the value little. In all of them at once, it may add more than that.
-    """
-    neither = torch.zeros_like(slopes.shared)
-    both = slopes.shared + slopes.predicted + slopes.actual
-    influences = torch.stack([neither, slopes.predicted, slopes.actual, both], 1)
-    return torch.stack([influences.amin(1), influences.amax(1)], 1)
+    return influences._replace(usual_error=torch.stack([right, wrong], 1))
 
 
 def _of_ratio(

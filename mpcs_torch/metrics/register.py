@@ -192,10 +192,8 @@ ENTRIES: tuple[MetricEntry, ...] = (
     ),
     _redundant(
         "quadratic_weighted_kappa",
-        "torchmetrics.classification:MulticlassCohenKappa",
-        computes="Cohen's kappa with quadratic weights, by torchmetrics",
-        given_direction="max",
-        settings={"weights": "quadratic"},
+        quality.QuadraticWeightedKappa,
+        computes="Cohen's kappa with quadratic weights",
         compared_as="quadratic weighted kappa",
     ),
     _onedal(
@@ -228,12 +226,10 @@ ENTRIES: tuple[MetricEntry, ...] = (
         quality.ErrorRate,
         computes="2 / C times the share of wrong decisions",
     ),
-    _of_torchmetrics(
+    _redundant(
         "weighted_f1",
-        "torchmetrics.classification:MulticlassF1Score",
-        "decisions",
-        computes="mean F1 over classes, weighted by their samples, by torchmetrics",
-        settings={"average": "weighted"},
+        quality.WeightedF1,
+        computes="mean F1 over classes, weighted by their samples",
     ),
     _of_torchmetrics(
         "top_k_accuracy",

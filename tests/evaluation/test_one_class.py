@@ -242,13 +242,3 @@ def test_what_cannot_be_scoresis_refused(
 ) -> None:
     with refusal:
         measured(metrics=[name], **arguments)
-
-
-KAPPA = "quadratic_weighted_kappa"
-
-
-def test_kappa_is_refused_for_more_classes_than_a_matrix_has_room_for() -> None:
-    with pytest.raises(
-        ValueError, match="quadratic_weighted_kappa must have at most 10000"
-    ):
-        evaluate(TARGET, TARGET, class_names=10_001, metrics=[KAPPA])

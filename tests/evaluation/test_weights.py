@@ -60,6 +60,9 @@ def measured(**arguments: Any) -> Any:
 WEIGHTED: dict[str, Any] = {
     "accuracy": lambda y, p, w: accuracy_score(y, p.argmax(1), sample_weight=w),
     "macro_f1": lambda y, p, w: f1_score(y, p.argmax(1), average="macro", sample_weight=w),
+    "weighted_f1": lambda y, p, w: f1_score(
+        y, p.argmax(1), average="weighted", sample_weight=w
+    ),
     "mcc": lambda y, p, w: matthews_corrcoef(y, p.argmax(1), sample_weight=w),
     "cross_entropy": lambda y, p, w: log_loss(y, p, sample_weight=w),
     "quadratic_weighted_kappa": lambda y, p, w: cohen_kappa_score(

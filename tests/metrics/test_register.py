@@ -17,7 +17,11 @@ from mpcs_torch.functional.concern.risk_gap import RiskGap
 from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.functional.quality.roc_area import RocArea
-from mpcs_torch.functional.quality.scores import ClassErrorRates
+from mpcs_torch.functional.quality.scores import (
+    ClassErrorRates,
+    QuadraticWeightedKappa,
+    WeightedF1,
+)
 from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 from mpcs_torch.metrics.metric_entry import OF_CURVES, MetricEntry, Takes
@@ -33,8 +37,9 @@ NO_SCALAR = {
     metrics.SoftFBeta,
 }
 """A value for each class, a curve, what ten entries give one by one, and a metric whose beta has no default."""
+OF_TORCHMETRICS = {RocArea, QuadraticWeightedKappa, WeightedF1}
+"""Measures of what torchmetrics has as Metrics; with these measures, they also have intervals and bounds."""
 CALIBRATION = "torchmetrics.classification:MulticlassCalibrationError"
-KAPPA = "torchmetrics.classification:MulticlassCohenKappa"
 CONCERN = ConcernSpec(3, releases=[[0, 1]], factor=0.5)
 LOGITS = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
 TARGET = torch.arange(50) % 3
@@ -52,7 +57,7 @@ def test_names_are_unique_and_every_public_metric_is_registered() -> None:
         ProbabilityAccuracy: "mpcs_torch.metrics:ProbabilityAccuracy"
     }  # the Metric also keeps all scores
     ours |= {OF_CLASS["net_benefit"].of}
-    assert {by_cells.get(measure, measure) for measure in ours - {RocArea}} == defined
+    assert {by_cells.get(measure, measure) for measure in ours - OF_TORCHMETRICS} == defined
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
@@ -176,8 +181,6 @@ def test_many_classes_take_little_memory_or_are_refused(
     entry: MetricEntry, classes: int
 ) -> None:
     refused = Refused("matrix_too_large", "num_classes", limit=2.0)
-    if entry.of == KAPPA:
-        pytest.skip("it holds a matrix, and is measured for up to 10 000 classes alone")
     is_of_pairs = entry.of in OF_CURVES or (
         not isinstance(entry.of, str) and issubclass(entry.of, OF_PAIRS)
     )

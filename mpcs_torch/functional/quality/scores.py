@@ -36,6 +36,17 @@ class PairCounts(NamedTuple):
     """(..., C, C): one row for each true class, one column for each decision."""
 
 
+class DistanceCounts(NamedTuple):
+    """Weighted numbers for each class, where classes are in an order: (..., C) each."""
+
+    squared_distances: Tensor
+    """The sum over the samples of the class of the squared number of classes from it to the decision."""
+    true: Tensor
+    """The number of samples of the class."""
+    predicted: Tensor
+    """The number of decisions for the class."""
+
+
 @dataclass(eq=False)
 class ConfusionMatrix(DecisionMeasure):
     """The measure of `confusion_matrix`."""
@@ -60,6 +71,14 @@ class ConfusionMatrix(DecisionMeasure):
     def value(self, sums: PairCounts) -> Tensor:
         """Return the matrix."""
         return sums.confusion
+
+    def row_influences(self, slopes: PairCounts) -> Tensor:
+        """Return the influence of a sample by its class and its decision."""
+        return slopes.confusion
+
+    def kinds(self, sums: PairCounts) -> Tensor:
+        """Return the number of samples of each class."""
+        return sums.confusion.sum(-1)
 
 
 @dataclass(eq=False)
@@ -87,6 +106,14 @@ class ClassCountMeasure(DecisionMeasure):
 
     def averaged_classes(self, sums: ClassCounts) -> Tensor | None:
         """Return the number of samples of each class; most subclasses are averages over classes."""
+        return sums.true
+
+    def row_influences(self, slopes: ClassCounts) -> Tensor:
+        """Return the influence of a sample by its class and its decision."""
+        return slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag()
+
+    def kinds(self, sums: ClassCounts) -> Tensor:
+        """Return the number of samples of each class."""
         return sums.true
 
 
@@ -121,6 +148,20 @@ class MacroF1(ClassCountMeasure):
 
 
 @dataclass(eq=False)
+class WeightedF1(ClassCountMeasure):
+    """The mean F1 over classes, weighted by their samples, as ``MulticlassF1Score(average="weighted")``."""
+
+    def value(self, sums: ClassCounts) -> Tensor:
+        """Return the mean F1; NaN without samples."""
+        occurrences = sums.true + sums.predicted
+        per_class = 2 * sums.right / torch.where(occurrences > 0, occurrences, 1)
+        return (sums.true * per_class).sum(-1) / sums.true.sum(-1)
+
+    def averaged_classes(self, sums: ClassCounts) -> None:
+        """Return None, because a class without samples has no weight."""
+
+
+@dataclass(eq=False)
 class MatthewsCorrelation(ClassCountMeasure):
     """The measure of `matthews_correlation`."""
 
@@ -140,6 +181,49 @@ class MatthewsCorrelation(ClassCountMeasure):
 
     def averaged_classes(self, sums: ClassCounts) -> None:
         """Return None, because the value is not an average over classes."""
+
+
+@dataclass(eq=False)
+class QuadraticWeightedKappa(DecisionMeasure):
+    """Cohen's kappa of classes in an order, as ``MulticlassCohenKappa(weights="quadratic")``."""
+
+    sums_type = DistanceCounts
+    limits = (-1.0, 1.0)
+    direction = "max"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the sums."""
+        return (self.num_classes,)
+
+    def terms(self, rows: Decisions) -> Sequence[Term]:
+        """Return the squared distance at the true class, 1 at the true class, and 1 at the decision."""
+        true = rows.labels.target
+        distance = (rows.predicted - true).square()
+        return Term(true, distance), Term(true), Term(rows.predicted)
+
+    def value(self, sums: DistanceCounts) -> Tensor:
+        """Return 1 minus the sum of squared distances, divided by that of independent decisions and labels."""
+        distances, true, predicted = sums
+        classes = torch.arange(self.num_classes).to(true)
+        total = true.sum(-1)
+        # This is the sum of n_i m_j (i - j)^2 / N over the classes i and j, without a matrix of them.
+        means = (true @ classes / total, predicted @ classes / total)
+        of_true = true @ classes.square() / total - means[0].square()
+        of_decisions = predicted @ classes.square() / total - means[1].square()
+        by_chance = of_true + of_decisions + (means[0] - means[1]).square()
+        return 1 - distances.sum(-1) / (total * by_chance)
+
+    def row_influences(self, slopes: DistanceCounts) -> Tensor:
+        """Return the influence of a sample by its class and its decision."""
+        classes = torch.arange(self.num_classes).to(slopes.true)
+        distances = (classes.unsqueeze(1) - classes).square()
+        of_distances = slopes.squared_distances.unsqueeze(1) * distances
+        return slopes.true.unsqueeze(1) + slopes.predicted + of_distances
+
+    def kinds(self, sums: DistanceCounts) -> Tensor:
+        """Return the number of samples of each class."""
+        return sums.true
 
 
 @dataclass(eq=False)
