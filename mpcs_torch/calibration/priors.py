@@ -39,7 +39,7 @@ class LabelShiftWarning(UserWarning):
     """A warning that samples differ from validation in more than class frequencies, so the estimate is invalid."""
 
 
-class Share(NamedTuple):
+class ClassPrior(NamedTuple):
     """The joint frequency ``prior`` of some classes, and its interval; ``low`` and ``high`` are NaN if it has none."""
 
     prior: float
@@ -88,9 +88,9 @@ class PriorEstimate(NamedTuple):
     """``(C,)``: the class frequencies of the validation samples."""
     p_value: float
     """The p-value of the test that samples of each class look as in validation; below 0.05, discard the estimate."""
-    class_groups: Mapping[str, Share]
+    class_groups: Mapping[str, ClassPrior]
     """The joint frequency of each requested group of classes, by name."""
-    told_apart: Mapping[tuple[int, ...], Share]
+    told_apart: Mapping[tuple[int, ...], ClassPrior]
     """Joint frequencies by tuple of class indices: single classes, or merged classes if intervals were too wide."""
 
     def problem(self, names: Sequence[str]) -> str:
@@ -115,10 +115,10 @@ class PriorEstimate(NamedTuple):
         return f"intervals are wider than their estimates: {', '.join(wide)}; these samples {usable}"
 
 
-def _single_shares(priors: Tensor, low: Tensor, high: Tensor) -> list[Share]:
+def _single_shares(priors: Tensor, low: Tensor, high: Tensor) -> list[ClassPrior]:
     """Return the share of each class, from estimates (C,) and the ends (C,) of their intervals."""
     columns = torch.stack([priors, low, high], dim=1)
-    return [Share(*row) for row in columns.tolist()]
+    return [ClassPrior(*row) for row in columns.tolist()]
 
 
 def estimate_priors(
@@ -211,7 +211,7 @@ def estimate_priors(
     mixture = _mixture(known @ inverse, unknown @ inverse, design)
     priors = mixture.priors
     singletons = torch.eye(classes).to(priors)  # row c is the group of class c alone
-    groups = dict[str, Share]()
+    groups = dict[str, ClassPrior]()
     for name, members in (class_groups or {}).items():
         groups[name] = mixture.share(_part(name, members, singletons), confidence)
     low, high = mixture.intervals(singletons, priors, confidence)
@@ -379,18 +379,18 @@ class _Mixture(NamedTuple):
     errors: Tensor
     """(N + M, C): the contribution of each sample to the error of ``priors`` (delta method)."""
 
-    def share(self, part: Tensor, confidence: float) -> Share:
+    def share(self, part: Tensor, confidence: float) -> ClassPrior:
         """Return the joint frequency, with its interval, of the classes for which ``part`` (C,) is 1."""
         if part.all():
-            return Share(1.0, 1.0, 1.0)
+            return ClassPrior(1.0, 1.0, 1.0)
         prior = self.unknown.mean(dim=0) @ part
         centre = _above_0(torch.stack([prior, 1 - prior]), len(self.unknown))[:1]
         low, high = self.intervals(part.unsqueeze(0), centre, confidence)
-        return Share(centre.item(), low.item(), high.item())
+        return ClassPrior(centre.item(), low.item(), high.item())
 
     def usable_partition(
-        self, shares: Sequence[Share], confidence: float
-    ) -> dict[tuple[int, ...], Share]:
+        self, shares: Sequence[ClassPrior], confidence: float
+    ) -> dict[tuple[int, ...], ClassPrior]:
         """Merge classes until all intervals are narrow enough; return the joint frequency of each group of classes.
 
         The keys of the result are tuples of class indices; ``shares`` are the frequencies of single classes. In each
@@ -417,7 +417,7 @@ class _Mixture(NamedTuple):
             joined = order.index(min(order))
             parts[joined] = parts[joined] + part
             shares[joined] = self.share(parts[joined], confidence)
-        partition = dict[tuple[int, ...], Share]()
+        partition = dict[tuple[int, ...], ClassPrior]()
         for part, share in zip(parts, shares, strict=True):
             partition[tuple(part.nonzero().flatten().tolist())] = share
         return partition

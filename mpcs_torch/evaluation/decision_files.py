@@ -40,7 +40,7 @@ from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.decisions import REFERRED, is_class
 from mpcs_torch.functional.inputs.groups import Groups, costs_by_label, valid_values
 from mpcs_torch.functional.inputs.probabilities import MIN_PROBABILITY
-from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
+from mpcs_torch.learning import DecisionRule, RuleEstimate, estimate_decisions
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
 from mpcs_torch.learning.rule_fit import check_row_costs
 
@@ -75,7 +75,7 @@ class FileDecisions(NamedTuple):
     """The evaluation of the decisions for rows with labels, as by `mpcs score`; None if no row has a label."""
     units: str = ""
     """A sentence on how rows were combined into units of decision; empty if they were not."""
-    estimates: Sequence[Estimate] = ()
+    estimates: Sequence[RuleEstimate] = ()
     """The estimated rate of dangerous errors and mean cost of all rows, and the difference of labels from them."""
 
 

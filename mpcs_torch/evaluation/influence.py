@@ -215,8 +215,7 @@ def of_sums(measure: Measure, sums: Any, units: IndependentUnits) -> Estimate:
         has_bound=measure.has_range,
         bias=0.0 if by_class is None else bias(measure, sums, units),
     )
-    decides = isinstance(measure, DecisionMeasure)
-    if decides and measure.num_classes > MAX_SEARCHED_CLASSES:
+    if isinstance(measure, DecisionMeasure) and measure.num_classes > MAX_SEARCHED_CLASSES:
         return Unknown(value, Reason("many_classes", number=MAX_SEARCHED_CLASSES))
     cells = measure.row_influences(slopes)
     if cells is None:
@@ -229,7 +228,7 @@ def of_sums(measure: Measure, sums: Any, units: IndependentUnits) -> Estimate:
         of_rows=torch.stack([cells.amin(1), cells.amax(1)], 1),
         class_sizes=units.usual(measure.kinds(sums)),
     )
-    if not decides:
+    if not isinstance(measure, DecisionMeasure):
         return influences._replace(further_share=RARELY)
     right = cells.diagonal()
     wrong = (cells.sum(1) - right) / max(1, len(cells) - 1)

@@ -20,7 +20,7 @@ from mpcs_torch.learning.recommended import Recipe as Recipe
 from mpcs_torch.learning.recommended import Recommendation as Recommendation
 from mpcs_torch.learning.recommended import average_logits as average_logits
 from mpcs_torch.learning.recommended import recommended as recommended
-from mpcs_torch.learning.rule_estimate import Estimate as Estimate
+from mpcs_torch.learning.rule_estimate import RuleEstimate as RuleEstimate
 from mpcs_torch.learning.rule_estimate import estimate_decisions as estimate_decisions
 from mpcs_torch.learning.rule_limit import Limit as Limit
 from mpcs_torch.learning.rule_limit import RuleReport as RuleReport

@@ -21,7 +21,7 @@ ABOUT_ESTIMATES = "Estimated from the probabilities, which is right only while t
 DANGEROUS, COST = "dangerous errors per sample", "cost per sample"
 
 
-class Estimate(NamedTuple):
+class RuleEstimate(NamedTuple):
     """A mean over samples that probabilities estimate, and, once labels come, how far it is from the measured mean."""
 
     name: str
@@ -58,7 +58,7 @@ class Estimate(NamedTuple):
         )
 
 
-def estimate_lines(estimates: Sequence[Estimate]) -> list[str]:
+def estimate_lines(estimates: Sequence[RuleEstimate]) -> list[str]:
     """Return a line for each estimate, after a line that says when they are right; an empty list without estimates."""
     return (
         [ABOUT_ESTIMATES, *(f"- {estimate}" for estimate in estimates)] if estimates else []
@@ -71,7 +71,7 @@ def estimate_decisions(
     target: Tensor | None = None,
     *,
     clusters: Sequence[object] | Tensor | None = None,
-) -> list[Estimate]:
+) -> list[RuleEstimate]:
     r"""Estimate the rate of dangerous errors and the mean cost of decisions before labels come.
 
     The estimates are the means of the estimated risks and expected costs of decisions. A referral is no error and has
@@ -89,8 +89,8 @@ def estimate_decisions(
             samples with several positions, each sample is a cluster.
 
     Returns:
-        Two `Estimate`, of dangerous errors and of costs, with 95 % intervals of differences. They are for one look: a
-        deployment that is looked at again and again needs `mpcs monitor`.
+        Two `RuleEstimate`, of dangerous errors and of costs, with 95 % intervals of differences. They are for one look:
+        a deployment that is looked at again and again needs `mpcs monitor`.
 
     Raises:
         ValueError: If a shape is wrong.
@@ -134,12 +134,12 @@ def estimate_decisions(
         else group_codes("clusters", clusters, number).codes
     )
     codes = codes.repeat_interleave(prod(positions))
-    estimates = list[Estimate]()
+    estimates = list[RuleEstimate]()
     for name, limit, expected, gaps in zip(
         (DANGEROUS, COST), highest, estimated, measured - estimated, strict=True
     ):
         known = int(expected.isfinite().sum())
-        estimate = Estimate(
+        estimate = RuleEstimate(
             name, expected.nanmean().item(), known, without=len(expected) - known
         )
         is_known = gaps.isfinite()

@@ -25,7 +25,7 @@ MARGIN = 1e-12
 """The smallest distance of a limit from 0 and from 1."""
 
 
-class Reading(NamedTuple):
+class MonitorResult(NamedTuple):
     """The K means of a monitor, with their evidence: tensors (K,), in the order of ``names``; scalars if K is 1."""
 
     rate: Tensor
@@ -43,7 +43,7 @@ class Reading(NamedTuple):
     """Scalar: the mean evidence. It is at least the monitor's ``threshold`` where an alarm is raised."""
 
 
-class Mean(NamedTuple):
+class WatchedMean(NamedTuple):
     """A mean that is monitored."""
 
     name: str
@@ -93,7 +93,7 @@ class Monitor(SumMetric):
     """(K,), float64: the loss that a value of 1 stands for."""
 
     def __init__(
-        self, arguments: Mapping[str, Any], *, watched: Sequence[Mean], **rules: Any
+        self, arguments: Mapping[str, Any], *, watched: Sequence[WatchedMean], **rules: Any
     ) -> None:
         """Initialize as `SumMetric`, with limits from the K means ``watched`` or from ``arguments["reference"]``."""
         confidence = arguments["confidence"]
@@ -280,17 +280,17 @@ class Monitor(SumMetric):
         self.raised = torch.where(means, 0, self.raised)
         self.past = torch.where(means, torch.stack([self.loss, self.samples]), self.past)
 
-    def compute(self) -> Reading:
+    def compute(self) -> MonitorResult:
         """Return the means so far with their intervals, evidence and alarms."""
         self.check_computable()
         return self.reading()
 
-    def reading(self) -> Reading:
+    def reading(self) -> MonitorResult:
         """Return the value of `compute`, also if there was no batch."""
         low, high = anytime_interval(self.loss, self.samples, confidence=self.confidence)
         evidence = self.evidence_now()
         rate = self.scales * (self.loss / self.samples)
-        return Reading(
+        return MonitorResult(
             rate,
             self.scales * low,
             self.scales * high,
@@ -321,14 +321,14 @@ class Monitor(SumMetric):
         return [MonitoredMean(*row) for row in rows]
 
     def _plot(self, val: Any = None, ax: Any = None) -> Any:
-        readings = [val] if isinstance(val, Reading) else val
+        readings = [val] if isinstance(val, MonitorResult) else val
         rates = [
             dict(zip(self.names, reading.rate.reshape(-1), strict=True))
             for reading in readings
         ]
         return super()._plot(rates, ax)
 
-    def _draw(self, title: str, value: Reading, on: Any) -> Any:  # noqa: ARG002  # `shown_means` has all of it
+    def _draw(self, title: str, value: MonitorResult, on: Any) -> Any:  # noqa: ARG002  # `shown_means` has all of it
         from mpcs_torch.plots.forest import watched_means
 
         return watched_means(self.shown_means(), title, on=on)

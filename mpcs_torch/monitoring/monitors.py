@@ -20,7 +20,7 @@ from mpcs_torch.functional.inputs.faults import Fault, outside
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.functional.inputs.labels import value_rules
 from mpcs_torch.learning.rule_limit import PER_CLUSTER, Limit
-from mpcs_torch.monitoring.alarm import MARGIN, Batch, Mean, Monitor, Values, exact
+from mpcs_torch.monitoring.alarm import MARGIN, Batch, Monitor, Values, WatchedMean, exact
 
 CHANCE_RULE = Rule("chance", "chance")
 RISK_RULE = Rule("risk_or_unknown", "risk")
@@ -35,8 +35,8 @@ class RiskMonitor(Monitor):
     r"""Test whether rates of errors are above their limits, however often you look; false alarms are rare.
 
     A limit is a `Limit` as in `DecisionRule`: it bounds the error rate of all samples, of a class or of decided
-    samples, or a mean cost. With ``by``, there is one rate for each group. `compute` returns a `Reading`: the K rates,
-    intervals that contain the true rates at all times, the evidence that rates are above their limits
+    samples, or a mean cost. With ``by``, there is one rate for each group. `compute` returns a `MonitorResult`: the K
+    rates, intervals that contain the true rates at all times, the evidence that rates are above their limits
     (`functional.anytime_evidence`), and alarms. If all rates keep their limits, the probability that there is ever an
     alarm is at most 1 - ``confidence``, for all K rates together. If some rates exceed their limits, the expected share
     of false alarms among all alarms has the same bound.
@@ -410,7 +410,7 @@ class DriftMonitor(Monitor):
         # All local variables become attributes of the Metric, as settings.
         super().__init__(
             locals(),
-            watched=[Mean(name, is_counted=name != "mean risk") for name in rates],
+            watched=[WatchedMean(name, is_counted=name != "mean risk") for name in rates],
             value_rules=[
                 Rule("decisions", "preds", decisions=decision_range(decisions, 1)),
                 RISK_RULE,
@@ -457,7 +457,7 @@ def _checked_limits(limits: list[Limit]) -> list[Limit]:
 
 def _group_means(
     limit: Limit, concern: ConcernSpec, groups: Mapping[str, Sequence[str]]
-) -> list[Mean]:
+) -> list[WatchedMean]:
     """Return the mean that ``limit`` bounds; if ``limit.by`` is a column, return one mean for each of its groups."""
     names = [] if limit.by is None else groups.get(limit.by, ())
     require(
@@ -478,7 +478,9 @@ def _group_means(
     )
     errors, _, _ = str(limit).partition(" <= ")
     title = f"{IN_WORDS.get(errors, errors)} of {limit.of}"
-    mean = Mean(title, limit.at_most / scale, scale, is_counted=limit.errors != "cost")
+    mean = WatchedMean(
+        title, limit.at_most / scale, scale, is_counted=limit.errors != "cost"
+    )
     return [mean._replace(name=f"{title}, {limit.by} {group}") for group in names] or [mean]
 
 
@@ -494,7 +496,7 @@ def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:
 
 
 def _loss_tables(
-    limits: Sequence[Limit], concern: ConcernSpec, means: Sequence[Sequence[Mean]]
+    limits: Sequence[Limit], concern: ConcernSpec, means: Sequence[Sequence[WatchedMean]]
 ) -> Tensor:
     """Return the loss of each decision by true class, as a share of the scale: (J, C, C + A + 1), 0 for referrals."""
     tables = [

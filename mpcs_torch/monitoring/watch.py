@@ -34,7 +34,7 @@ from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.rule_estimate import (
     COST,
     DANGEROUS,
-    Estimate,
+    RuleEstimate,
     estimated_and_measured,
 )
 from mpcs_torch.learning.rule_limit import Limit
@@ -302,19 +302,19 @@ class Watch:
         )
         self.sums += torch.stack(of_rows, dim=1).nansum(dim=2)
 
-    def estimates(self) -> list[Estimate]:
+    def estimates(self) -> list[RuleEstimate]:
         """Return the estimates of all rows, and the difference of labels from them; empty if no log has estimates.
 
         With the confidence of the settings, each interval is right at all times, however often one looks.
         """
         sure = self.settings.confidence
-        estimates = list[Estimate]()
+        estimates = list[RuleEstimate]()
         highest = (1.0, float(self.concern.costs().max()))
         for name, scale, sums in zip((DANGEROUS, COST), highest, self.sums, strict=True):
             rows, estimated, labelled, weight, measured, compared = sums.tolist()
             if not rows:
                 continue
-            estimate = Estimate(
+            estimate = RuleEstimate(
                 name, estimated / rows, int(rows), without=self.rows - int(rows)
             )
             if name == COST and self.settings.has_row_costs:

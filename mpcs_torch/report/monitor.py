@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.outcomes import number_text
-from mpcs_torch.learning.rule_estimate import Estimate, estimate_lines
+from mpcs_torch.learning.rule_estimate import RuleEstimate, estimate_lines
 from mpcs_torch.monitoring.watch import CHANGE, RISK, Alarm, Watch
 from mpcs_torch.plots.forest import MonitoredMean, watched_means
 from mpcs_torch.report.render import draw, render
@@ -141,7 +141,7 @@ def _tested_anew(watch: Watch) -> tuple[list[str], list[MonitoredMean]]:
 
 
 def write_monitor_report(
-    watch: Watch, path: Path, estimates: Sequence[Estimate] = (), *, command: str = ""
+    watch: Watch, path: Path, estimates: Sequence[RuleEstimate] = (), *, command: str = ""
 ) -> None:
     """Write an HTML page to ``path`` with the verdict, a figure of the rates, all tables, and the ``estimates``."""
     means, title = watch.monitors[RISK].shown_means(), "Rates against their limits"

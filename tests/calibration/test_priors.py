@@ -17,7 +17,7 @@ from mpcs_torch.calibration import (
     VectorScaling,
     estimate_priors,
 )
-from mpcs_torch.calibration.priors import MAX_WIDTH, PriorMethod, Share
+from mpcs_torch.calibration.priors import MAX_WIDTH, ClassPrior, PriorMethod
 from mpcs_torch.functional import shift_priors
 from mpcs_torch.learning import DecisionRule, Limit
 from tests.refused import Refused
@@ -304,7 +304,9 @@ def test_an_estimate_that_can_be_used_has_no_problem() -> None:
     estimate = estimate_priors(*draw(EVEN, 2000, 0), draw(EVEN, 2000, 1)[0])
     assert estimate.problem(["a", "b", "c"]) == ""
     assert [*estimate.told_apart] == [(0,), (1,), (2,)]
-    assert estimate.told_apart[0,] == Share(*(values[0].item() for values in estimate[:3]))
+    assert estimate.told_apart[0,] == ClassPrior(
+        *(values[0].item() for values in estimate[:3])
+    )
 
 
 def test_a_class_in_few_clusters_has_no_interval() -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.functional import costs_if_wrong
-from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
+from mpcs_torch.learning import DecisionRule, RuleEstimate, estimate_decisions
 from mpcs_torch.learning.rule_estimate import estimate_lines
 from tests.refused import Refused
 
@@ -142,7 +142,7 @@ def test_the_gaps_of_evaluate_are_those_of_most_probable_classes() -> None:
 
 
 def test_lines_say_when_estimates_are_right_and_what_an_alarm_means() -> None:
-    sure = Estimate("cost per sample", 0.5, 900, 800, 0.25, 0.1, 0.4)
+    sure = RuleEstimate("cost per sample", 0.5, 900, 800, 0.25, 0.1, 0.4)
     assert estimate_lines([sure]) == [
         "Estimated from the probabilities, which is right only while they are calibrated, and is no limit:",
         "- cost per sample: 0.5 (of 900); measured minus estimated: +0.25 (95 %: 0.1 to 0.4; 800 labels). "

@@ -145,7 +145,7 @@ def priors(
     Args:
         unlabelled: Predictions of the deployment.
     """
-    from mpcs_torch.calibration.priors import Share
+    from mpcs_torch.calibration.priors import ClassPrior
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.calibration_files import (
         estimate_file_priors,
@@ -167,8 +167,8 @@ def priors(
     rows = list[list[str]]()
     for place, name in enumerate(known.class_names):
         prior = plain["priors"][place]
-        alone = Share(prior, plain["low"][place], plain["high"][place])
-        joint = Share(prior, plain["joint_low"][place], plain["joint_high"][place])
+        alone = ClassPrior(prior, plain["low"][place], plain["high"][place])
+        joint = ClassPrior(prior, plain["joint_low"][place], plain["joint_high"][place])
         in_validation = f"{plain['validation_priors'][place]:.3g}"
         rows.append([name, in_validation, str(alone), joint.interval])
     for name, share in estimate.class_groups.items():

@@ -8,7 +8,7 @@ from mpcs_torch.concern.checks import REFERRAL
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text
-from mpcs_torch.evaluation.files.label_columns import Labels
+from mpcs_torch.evaluation.files.label_columns import LabelColumns
 from mpcs_torch.evaluation.files.roles import DECIDED, UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.files.words import (
@@ -38,7 +38,7 @@ MAX_ALIKE = 20
 
 
 def decision_columns(
-    facts: Facts, labels: Labels, names: Sequence[str]
+    facts: Facts, labels: LabelColumns, names: Sequence[str]
 ) -> list[tuple[str, int]]:
     """Return the columns that may have predicted labels, with their strength: by name, or only by their values.
 
@@ -144,7 +144,7 @@ def _are_often_equal(facts: Facts, name: str, label: str, equal: int) -> bool:
 
 
 def decided(
-    facts: Facts, labels: Labels, decision: str, strength: int
+    facts: Facts, labels: LabelColumns, decision: str, strength: int
 ) -> Iterator[Reading]:
     """Yield the readings of a column of predicted labels. Without known classes, all labels are classes."""
     doubt = None if strength > UNNAMED else Rule("not_decisions", column=decision)

@@ -11,7 +11,11 @@ from mpcs_torch.errors import Rule, listed, quoted
 from mpcs_torch.evaluation.files.facts import Facts, affixes, label_text
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
-from mpcs_torch.evaluation.files.label_columns import MAX_FAMILIES, Labels, label_candidates
+from mpcs_torch.evaluation.files.label_columns import (
+    MAX_FAMILIES,
+    LabelColumns,
+    label_candidates,
+)
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.row_ids import (
     Ids,
@@ -225,7 +229,7 @@ def _labels_in(
     return truth
 
 
-def _differing(facts: Facts, table: FileTable) -> list[Labels]:
+def _differing(facts: Facts, table: FileTable) -> list[LabelColumns]:
     """Return the labels of a file with the columns of ``table``: the only column with other values than there."""
     other = facts.table
     if not (other.has_names and table.has_names) or {*other.names} != {*table.names}:
@@ -235,7 +239,7 @@ def _differing(facts: Facts, table: FileTable) -> list[Labels]:
     for name in other.names:
         texts = [label_text(value) for value in theirs[name]]
         if texts != facts.columns[name].labels:
-            differing.append(Labels(name))
+            differing.append(LabelColumns(name))
     return differing if len(differing) == 1 else []
 
 

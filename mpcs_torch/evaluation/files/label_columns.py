@@ -44,7 +44,7 @@ MAX_FAMILIES = 10
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelColumns:
     """The columns that may have the labels."""
 
     column: str | None = None
@@ -64,30 +64,30 @@ class Labels:
         return [] if self.column is None else [self.column]
 
 
-def label_candidates(facts: Facts) -> list[Labels]:
+def label_candidates(facts: Facts) -> list[LabelColumns]:
     """Return the columns that may have the labels, all of them by the strongest sign that the file has."""
     given = facts.table.label or facts.options.label_column
     if given is not None:
-        return [Labels(given)]
+        return [LabelColumns(given)]
     if facts.table.truth:
-        return [Labels(truth=facts.table.truth)]
+        return [LabelColumns(truth=facts.table.truth)]
     free = [name for name in facts.free if name != facts.options.decision_column]
     free = [name for name in free if name not in facts.options.score_columns]
     named = _named(facts, free)
     truth = {} if facts.of_trials else soft_labels(facts, free) or _one_hot(facts, free)
     if truth and (not named or {*named} & {*truth.values()}):
-        return [Labels(truth=truth)]
-    found = [Labels(name) for name in named or _paired(facts, free)]
+        return [LabelColumns(truth=truth)]
+    found = [LabelColumns(name) for name in named or _paired(facts, free)]
     if not facts.needs_labels and not facts.table.has_names:
         found = []  # the only other column may be anything, so its values must tell
     unnamed = [
-        Labels(name, is_named=False) for name in _by_value(facts, free)[:MAX_UNNAMED]
+        LabelColumns(name, is_named=False) for name in _by_value(facts, free)[:MAX_UNNAMED]
     ]
     if not found and not facts.needs_labels:
         empty = facts.by_kind(named_as(free, LABELS), "empty")
-        return [Labels(name) for name in empty[:1]] or [*unnamed, Labels()]
+        return [LabelColumns(name) for name in empty[:1]] or [*unnamed, LabelColumns()]
     # A column that only its name calls labels: reading its rows says what is wrong with its values.
-    return found or [Labels(name) for name in filter(is_label, free)] or unnamed
+    return found or [LabelColumns(name) for name in filter(is_label, free)] or unnamed
 
 
 def _named(facts: Facts, free: Sequence[str]) -> list[str]:

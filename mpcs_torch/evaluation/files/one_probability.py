@@ -9,7 +9,7 @@ from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
 from mpcs_torch.evaluation.files.facts import Facts, label_text, number_or_text
-from mpcs_torch.evaluation.files.label_columns import Labels
+from mpcs_torch.evaluation.files.label_columns import LabelColumns
 from mpcs_torch.evaluation.files.roles import (
     PROBABILITY,
     UNNAMED,
@@ -34,7 +34,7 @@ from mpcs_torch.evaluation.files.words import (
 
 
 def probabilities(
-    facts: Facts, labels: Labels, names: Sequence[str], decisions: Sequence[str]
+    facts: Facts, labels: LabelColumns, names: Sequence[str], decisions: Sequence[str]
 ) -> Iterator[Reading]:
     """Yield the readings of each column in ``names`` that may have the probability of one of two classes.
 
@@ -61,7 +61,7 @@ def probabilities(
 
 
 def of_one_class(
-    facts: Facts, labels: Labels, name: str, strength: int, decisions: Sequence[str]
+    facts: Facts, labels: LabelColumns, name: str, strength: int, decisions: Sequence[str]
 ) -> Iterator[Reading]:
     """Yield readings of ``name`` as the probability of one class: the class in its name, or that predicted labels say.
 
@@ -131,7 +131,7 @@ def _named_classes(facts: Facts, roles: Roles) -> list[int]:
     return facts.named_class(name, facts.called) + facts.named_class(name, roles.classes)
 
 
-def name_strength(facts: Facts, labels: Labels, name: str) -> int:
+def name_strength(facts: Facts, labels: LabelColumns, name: str) -> int:
     """Return how strongly the name of a column says that it has the probability of one class."""
     words = {*split_words(name)}
     label = labels.column

@@ -9,7 +9,7 @@ from mpcs_torch.errors import Rule, listed
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
 from mpcs_torch.evaluation.files.facts import Facts, nominal_sum
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
-from mpcs_torch.evaluation.files.label_columns import Labels, label_candidates
+from mpcs_torch.evaluation.files.label_columns import LabelColumns, label_candidates
 from mpcs_torch.evaluation.files.offers import Measure, UnclearFileError, offered
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
@@ -136,7 +136,7 @@ def _problem(facts: Facts, ranked: Sequence[Reading]) -> Rule:
         return named[0].broken
     if facts.of_trials and MATRIX in facts.table.dialect:
         return Rule("labels_of_matrix")
-    labels = label_candidates(facts) if facts.needs_labels else [Labels()]
+    labels = label_candidates(facts) if facts.needs_labels else [LabelColumns()]
     codes = ("no_labels", "no_scores")
     if facts.of_trials:
         codes = ("no_trial_labels", "no_trial_scores")

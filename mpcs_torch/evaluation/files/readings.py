@@ -11,7 +11,11 @@ from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.decision_columns import CLASS, decided, decision_columns
 from mpcs_torch.evaluation.files.facts import Facts
-from mpcs_torch.evaluation.files.label_columns import Labels, label_candidates, split_truth
+from mpcs_torch.evaluation.files.label_columns import (
+    LabelColumns,
+    label_candidates,
+    split_truth,
+)
 from mpcs_torch.evaluation.files.one_probability import (
     is_saturated,
     of_one_class,
@@ -51,7 +55,7 @@ def find_readings(facts: Facts) -> list[Reading]:
     """Return all ways to read a file, also those that are doubted, or that fail a test on the first rows."""
     readings: list[Reading] = []
     if facts.of_trials:
-        of_trials = label_candidates(facts) if facts.needs_labels else [Labels()]
+        of_trials = label_candidates(facts) if facts.needs_labels else [LabelColumns()]
         for labels in of_trials:
             readings += trial_readings(facts, labels)
         return readings
@@ -71,7 +75,7 @@ def find_readings(facts: Facts) -> list[Reading]:
 
 
 def _by_thing(
-    facts: Facts, candidates: Sequence[Labels]
+    facts: Facts, candidates: Sequence[LabelColumns]
 ) -> dict[tuple[str, ...], set[str]]:
     """Return the columns of each thing that has labels and predictions, such as ``reef_true`` and ``reef_prob``."""
     predicted = defaultdict[tuple[str, ...], set[str]](set)
@@ -97,7 +101,9 @@ def _turned(facts: Facts, readings: Sequence[Reading]) -> list[Reading]:
         return []  # another word says what the labels are
     return [
         turned._replace(roles=turned.roles._replace(label=roles.scores[0]))
-        for turned in decided(facts, Labels(roles.scores[0]), str(roles.label), UNNAMED)
+        for turned in decided(
+            facts, LabelColumns(roles.scores[0]), str(roles.label), UNNAMED
+        )
     ]
 
 
@@ -133,7 +139,7 @@ def meaning(roles: Roles) -> tuple[Any, ...]:
 
 
 def _of_labels(
-    facts: Facts, labels: Labels, of_others: Collection[str]
+    facts: Facts, labels: LabelColumns, of_others: Collection[str]
 ) -> Iterator[Reading]:
     """Yield the readings with these labels; the columns ``of_others`` have labels or predictions of other things."""
     options = facts.options
@@ -180,7 +186,7 @@ def _of_labels(
 
 
 def _chosen(
-    facts: Facts, labels: Labels, free: Sequence[str], decisions: Sequence[str]
+    facts: Facts, labels: LabelColumns, free: Sequence[str], decisions: Sequence[str]
 ) -> Iterator[Reading]:
     """Yield the readings of the columns that ``--score-columns`` names, and of predicted labels beside them."""
     names = chosen_columns(facts, free)
@@ -204,7 +210,7 @@ def _chosen(
             yield from decided(facts, labels, name, DECIDED)
 
 
-def _covers(facts: Facts, roles: Roles, labels: Labels) -> bool:
+def _covers(facts: Facts, roles: Roles, labels: LabelColumns) -> bool:
     """Return whether the columns of ``roles`` are named after the labels, even if they do not sum to 1."""
     return labels.column is not None and facts.labels(labels.column) <= {*roles.classes}
 
@@ -231,7 +237,7 @@ def _with_truth(facts: Facts, reading: Reading, truth: Mapping[str, str]) -> Rea
     return reading._replace(roles=roles._replace(truth=in_order))
 
 
-def _doubted(facts: Facts, reading: Reading, labels: Labels) -> Reading:
+def _doubted(facts: Facts, reading: Reading, labels: LabelColumns) -> Reading:
     """Return ``reading``; doubt it if only its values say that a column has the labels."""
     label = labels.column
     roles = reading.roles

@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.files.facts import (
     nominal_sum,
     shared_start,
 )
-from mpcs_torch.evaluation.files.label_columns import Labels
+from mpcs_torch.evaluation.files.label_columns import LabelColumns
 from mpcs_torch.evaluation.files.roles import CLASS_SCORES, Reading, Roles
 from mpcs_torch.evaluation.files.tables import to_number, to_text
 from mpcs_torch.evaluation.files.words import POSITIVE, ROW_NAMES, plain, split_words
@@ -36,7 +36,7 @@ MIN_FALLING = 20
 
 
 def score_sets(
-    facts: Facts, labels: Labels, names: Sequence[str], *, is_decided: bool
+    facts: Facts, labels: LabelColumns, names: Sequence[str], *, is_decided: bool
 ) -> list[Reading]:
     """Return the readings of the best sets of columns in ``names`` with a score of each class.
 
@@ -77,7 +77,7 @@ def score_sets(
 
 
 def _are_named(
-    facts: Facts, roles: Roles, labels: Labels, names: Sequence[str] = ()
+    facts: Facts, roles: Roles, labels: LabelColumns, names: Sequence[str] = ()
 ) -> bool:
     """Return whether names tell that columns have scores, as sums do not; or they are all the numbers in ``names``."""
     words = label_words(facts, labels.column)
@@ -88,7 +88,7 @@ def _are_named(
     return (roles.is_numbered or are_all) and _are_used(facts, roles, labels)
 
 
-def _are_used(facts: Facts, roles: Roles, labels: Labels) -> bool:
+def _are_used(facts: Facts, roles: Roles, labels: LabelColumns) -> bool:
     """Return whether the labels use at least half of the classes; else the columns may be features.
 
     Columns that are called 0, 1 and so on, without another word, are no features.
@@ -103,7 +103,9 @@ def _tested(roles: Roles, broken: Rule | None) -> Reading:
     return Reading(roles, CLASS_SCORES, broken=broken)
 
 
-def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[Reading]:
+def score_lists(
+    facts: Facts, labels: LabelColumns, names: Sequence[str]
+) -> Iterator[Reading]:
     """Yield the reading of each column of lists in ``names``. Unknown classes are numbered."""
     for name in names:
         size = facts.width(name)
@@ -134,7 +136,7 @@ def chosen_columns(facts: Facts, free: Sequence[str]) -> list[str]:
     return names
 
 
-def chosen_set(facts: Facts, labels: Labels, names: Sequence[str]) -> Roles:
+def chosen_set(facts: Facts, labels: LabelColumns, names: Sequence[str]) -> Roles:
     """Return the roles of several columns that the user named: their classes are known, or are in their names."""
     classes = facts.class_names
     if classes is not None:
@@ -172,7 +174,9 @@ def is_in_unit(facts: Facts, name: str) -> bool:
     return bool(numbers.size) and numbers.min() >= 0 and numbers.max() <= 1
 
 
-def _column_sets(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[Roles]:
+def _column_sets(
+    facts: Facts, labels: LabelColumns, names: Sequence[str]
+) -> Iterator[Roles]:
     """Yield each set of columns that names, or a common range of values, mark as the scores of the classes."""
     no_scores = {"distance", "dist", "loss"}
     names = [
@@ -210,7 +214,10 @@ def _column_sets(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator
 
 
 def _sets_by_names(
-    facts: Facts, labels: Labels, numeric: Sequence[str], families: Sequence[Sequence[str]]
+    facts: Facts,
+    labels: LabelColumns,
+    numeric: Sequence[str],
+    families: Sequence[Sequence[str]],
 ) -> Iterator[Roles]:
     """Yield the columns named after the labels; all columns of a kind; and those whose names share a word."""
     words = label_words(facts, labels.column)

@@ -6,7 +6,7 @@ from typing import Any
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.decision_columns import decision_columns
 from mpcs_torch.evaluation.files.facts import Facts, label_text, number_or_text
-from mpcs_torch.evaluation.files.label_columns import Labels, has_two_words
+from mpcs_torch.evaluation.files.label_columns import LabelColumns, has_two_words
 from mpcs_torch.evaluation.files.one_probability import name_strength
 from mpcs_torch.evaluation.files.roles import DECIDED, PROBABILITY, UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.score_sets import chosen_columns
@@ -23,7 +23,7 @@ from mpcs_torch.evaluation.files.words import (
 )
 
 
-def trial_readings(facts: Facts, labels: Labels) -> Iterator[Reading]:
+def trial_readings(facts: Facts, labels: LabelColumns) -> Iterator[Reading]:
     """Yield the readings of each column that may have scores, with each label that may be that of targets.
 
     Scores have a usual name for these, or are the only column of numbers; any numbers may be scores.
@@ -42,7 +42,7 @@ def trial_readings(facts: Facts, labels: Labels) -> Iterator[Reading]:
         yield from [reading] if labels.column is None else _of_targets(facts, reading)
 
 
-def _scores(facts: Facts, labels: Labels) -> list[tuple[str, int]]:
+def _scores(facts: Facts, labels: LabelColumns) -> list[tuple[str, int]]:
     """Return the columns that may have the scores, with the strength of the signs for it."""
     names = [name for name in facts.free if name not in labels.columns]
     if facts.options.score_columns:
@@ -83,7 +83,7 @@ def _unnamed(names: Sequence[str]) -> list[tuple[str, int]]:
     return [(name, DECIDED if len(names) == 1 else UNNAMED) for name in names]
 
 
-def _is_doubted(facts: Facts, labels: Labels) -> bool:
+def _is_doubted(facts: Facts, labels: LabelColumns) -> bool:
     """Return whether numbers alone say that a column has labels, and another column has two words or digits, too."""
     column = labels.column
     if column is None or labels.is_named or facts.options.target_label is not None:
