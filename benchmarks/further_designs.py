@@ -24,7 +24,7 @@ TRUTH = 400_000
 CONCERN = ConcernSpec(
     ["other", "benign", "tumour"], weights=[[0, 1, 1], [1, 0, 1], [9, 9, 0]]
 )
-FURTHER = ["mean_severity", "generalized_risk_coverage_area", "dangerous_gap", "cost_gap"]
+FURTHER = ["mean_severity", "dangerous_gap", "cost_gap"]
 
 
 class Sample(NamedTuple):

@@ -30,6 +30,7 @@ from mpcs_torch.functional.probability.scores import (
     GeometricAccuracy,
     Overconfidence,
     Robustness,
+    TopKAccuracy,
 )
 from mpcs_torch.functional.quality import scores as quality
 from mpcs_torch.functional.quality.roc_area import RocArea
@@ -58,6 +59,10 @@ OF_BINS = (
     "it is computed from bins of probabilities, which leaving out rows would make noisier"
 )
 """The reason why a metric of bins has no interval."""
+FEW_WRONG = (
+    "few rows that are ranked wrongly decide it, and none of them may be in the sample"
+)
+"""The reason why an area has no interval if leaving out rows does not show how much it varies."""
 _in_bins = partial(
     _calibration,
     of=ProbabilityAccuracy,
@@ -231,13 +236,11 @@ ENTRIES: tuple[MetricEntry, ...] = (
         quality.WeightedF1,
         computes="mean F1 over classes, weighted by their samples",
     ),
-    _of_torchmetrics(
+    _probabilities(
         "top_k_accuracy",
-        "torchmetrics.classification:MulticlassAccuracy",
-        "probabilities",
-        computes="share of samples whose class is among the 2 most probable, by torchmetrics",
-        settings={"top_k": 2, "average": "micro"},
-        family="probabilities",
+        TopKAccuracy,
+        computes="share of samples whose class is among the 2 most probable",
+        is_default=False,
     ),
     _of_torchmetrics(
         "average_precision",
@@ -245,7 +248,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
         "probabilities",
         computes="area under the precision-recall curve, mean over classes, by torchmetrics",
         family="probabilities",
-        no_interval="few rows that are ranked wrongly decide it, and none of them may be in the sample",
+        no_interval=FEW_WRONG,
     ),
     _of_torchmetrics(
         "ece",
@@ -331,6 +334,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
         computes="area under the curve of decided dangerous errors, as a share of all, against coverage",
         given_direction="min",
         is_default=False,
+        no_interval=FEW_WRONG,
     ),
     _probabilities(
         "risk_at_coverage",

@@ -22,7 +22,7 @@ from torchmetrics.classification import (
 )
 from torchmetrics.regression import MeanSquaredError, PearsonCorrCoef, R2Score
 
-from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
+from mpcs_torch import Evaluation, WithInterval, evaluate
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.metrics import (
     MetaPatternConcernScore,
@@ -132,20 +132,6 @@ def test_intervals_of_predictions_by_chance_contain_0(kind: Any) -> None:
         assert low < found.value("chance") < high
         contained.append(low < 0 < high)
     assert sum(contained) >= 17
-
-
-def test_an_interval_lies_within_the_limits_of_its_metric() -> None:
-    """The symmetric interval of 8 errors in 400 rows would begin below 0."""
-    missed = [["severe", "well"], ["severe", "mild"]]
-    concern = ConcernSpec(["well", "mild", "severe"], dangerous=missed)
-    generator = torch.Generator().manual_seed(0)
-    shares = torch.tensor([0.6, 0.3, 0.1])
-    target = torch.multinomial(shares, 400, replacement=True, generator=generator)
-    logits = 1.5 * torch.eye(3)[target] + torch.randn(400, 3, generator=generator)
-    name = "generalized_risk_coverage_area"
-    found = evaluate(logits.softmax(1), target, concern=concern, metrics=[name])
-    low, high = found.first.intervals[name]
-    assert low == 0 < found.value(name) < high
 
 
 @pytest.mark.parametrize(

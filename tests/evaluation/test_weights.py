@@ -20,6 +20,7 @@ from sklearn.metrics import (
     precision_score,
     recall_score,
     roc_auc_score,
+    top_k_accuracy_score,
 )
 from torchmetrics.classification import (
     MulticlassAUROC,
@@ -63,6 +64,7 @@ WEIGHTED: dict[str, Any] = {
     "weighted_f1": lambda y, p, w: f1_score(
         y, p.argmax(1), average="weighted", sample_weight=w
     ),
+    "top_k_accuracy": lambda y, p, w: top_k_accuracy_score(y, p, k=2, sample_weight=w),
     "mcc": lambda y, p, w: matthews_corrcoef(y, p.argmax(1), sample_weight=w),
     "cross_entropy": lambda y, p, w: log_loss(y, p, sample_weight=w),
     "quadratic_weighted_kappa": lambda y, p, w: cohen_kappa_score(

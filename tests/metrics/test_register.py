@@ -16,6 +16,7 @@ from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.functional.concern.risk_gap import RiskGap
 from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
+from mpcs_torch.functional.probability.scores import TopKAccuracy
 from mpcs_torch.functional.quality.roc_area import RocArea
 from mpcs_torch.functional.quality.scores import (
     ClassErrorRates,
@@ -37,7 +38,7 @@ NO_SCALAR = {
     metrics.SoftFBeta,
 }
 """A value for each class, a curve, what ten entries give one by one, and a metric whose beta has no default."""
-OF_TORCHMETRICS = {RocArea, QuadraticWeightedKappa, WeightedF1}
+OF_TORCHMETRICS = {RocArea, QuadraticWeightedKappa, TopKAccuracy, WeightedF1}
 """Measures of what torchmetrics has as Metrics; with these measures, they also have intervals and bounds."""
 CALIBRATION = "torchmetrics.classification:MulticlassCalibrationError"
 CONCERN = ConcernSpec(3, releases=[[0, 1]], factor=0.5)

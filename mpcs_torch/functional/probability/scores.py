@@ -335,6 +335,29 @@ def brier_score(
 
 
 @dataclass(eq=False)
+class TopKAccuracy(ProbabilityMeasure):
+    """The share of samples whose class is among the ``top_k`` highest scores; ties go to the lower class index."""
+
+    top_k: int = 2
+
+    sums_settings: ClassVar[tuple[str, ...]] = (*ProbabilityMeasure.sums_settings, "top_k")
+    direction = "max"
+    limits = (0.0, 1.0)
+    interval_rule = "bounded"
+    row_limits = (0, 1)
+
+    def term(self, samples: Samples) -> Tensor:
+        """Return whether fewer than ``top_k`` classes are before the true class: (M,)."""
+        target = samples.labels.target.unsqueeze(1)
+        of_target = samples.scores.gather(1, target)
+        is_lower_index = torch.arange(self.num_classes, device=target.device) < target
+        is_before = (samples.scores > of_target) | (
+            (samples.scores == of_target) & is_lower_index
+        )
+        return (is_before.sum(1) < self.top_k).double()
+
+
+@dataclass(eq=False)
 class BrierScore(ProbabilityMeasure):
     """The measure of `brier_score`."""
 
