@@ -16,7 +16,7 @@ from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.evaluation import Result, evaluate_detectors
 from mpcs_torch.evaluation.fixed_thresholds import given_threshold
 from mpcs_torch.functional import OperatingPoint
-from mpcs_torch.metrics.register import ENTRIES
+from mpcs_torch.metrics.named_metrics import ENTRIES
 from mpcs_torch.tables import Table
 
 TRUTH = 400_000

@@ -32,7 +32,7 @@ from benchmarks.held_out import HeldOut, digits, mnist
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.learning import DecisionRule, Limit, UnattainableLimitError
-from mpcs_torch.learning.limited_rate import LimitedRate
+from mpcs_torch.learning.guaranteed_limits import LimitedRate
 
 FITS = 500
 CONFIDENCE = 0.95

@@ -12,7 +12,7 @@ from torchmetrics import Metric
 from torchmetrics.classification import MulticlassAccuracy
 
 from mpcs_torch.metrics.metric_entry import MetricEntry
-from mpcs_torch.metrics.register import ENTRIES
+from mpcs_torch.metrics.named_metrics import ENTRIES
 from mpcs_torch.tables import Table
 
 CLASSES = (2, 1000, 10_000, 50_257)

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from enum import IntEnum
 from itertools import islice
 from pathlib import PurePath
 from string import Formatter
 from typing import Any
 
-from mpcs_torch.messages import HINTS, RULES
+from mpcs_torch.error_sentences import HINTS, RULES
+from mpcs_torch.exit_statuses import ExitStatus
 
 MAX_QUOTED = 100
 """The maximum number of characters of a value in an error message."""
@@ -20,29 +20,6 @@ MAX_QUOTED_NUMBERS = 10
 """The maximum number of values of a row in an error message."""
 MAX_QUOTED_CAUSE = 200
 """The maximum number of characters of an error of other code, in a message about what it caused."""
-
-
-class ExitStatus(IntEnum):
-    """The exit statuses of ``mpcs`` commands, each with its one meaning."""
-
-    DONE = 0
-    """It has done its work; what it prints may hold cautions."""
-    FAULT = 1
-    """It failed by an error of this package."""
-    REFUSED = 2
-    """It refused its input: an option, a file, a value, or what is missing on this machine."""
-    NOT_MET = 3
-    """It measured that a requirement is not met."""
-    ALARM = 4
-    """It monitors limits, and an alarm is not acknowledged."""
-    NO_PROMISE = 5
-    """It monitors limits, and there is no alarm; but too few labels count for a limit to support this."""
-    DIVERGED = 6
-    """It trained a model that gives NaN or infinite logits."""
-    INTERRUPTED = 130
-    """It was stopped by Ctrl-C."""
-    TERMINATED = 143
-    """It was stopped by SIGTERM."""
 
 
 class MpcsError(Exception):
@@ -67,7 +44,7 @@ class Rule:
     """
 
     code: str
-    """The key of the rule in `mpcs_torch.messages`."""
+    """The key of the rule in `mpcs_torch.error_sentences`."""
     argument: str
     fields: Mapping[str, Any]
     """Numbers, texts, other arguments, other rules, or the error that is the cause, which the rule names."""
@@ -87,7 +64,7 @@ class CodedError(MpcsError):
     """An error as data: the code of a rule that is broken, and what it names. Its sentence is made when it is printed.
 
     Args:
-        code: The key of the rule in `mpcs_torch.messages`.
+        code: The key of the rule in `mpcs_torch.error_sentences`.
         argument: The name of the argument, key or file, with which the sentence begins; empty where the rule is of a
             file that the caller names.
         value: The value; `...` if the message quotes none.

@@ -13,18 +13,19 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 
-LIGHT = {"errors", "io", "processes", "public_names", "tables"}
+LIGHT = {"errors", "exit_statuses", "io", "processes", "public_names", "tables"}
 TRAINER = {"concern", "functional", "metrics", "calibration", "learning", "trainer"} | LIGHT
 MAY_IMPORT = {
     "__main__": {"cli"},
-    "errors": {"messages"},
-    "messages": set(),
+    "errors": {"error_sentences", "exit_statuses"},
+    "exit_statuses": set(),
+    "error_sentences": set(),
     "io": {"errors"},
     "processes": {"errors"},
     "public_names": set(),
     "tables": {"errors"},
-    "concern": {"errors", "io", "messages", "tables"},
-    "functional": {"errors", "messages"},
+    "concern": {"errors", "io", "error_sentences", "tables"},
+    "functional": {"errors", "error_sentences"},
     "metrics": {"concern", "functional", "errors", "io", "plots", "public_names"},
     "calibration": {"functional", "errors"},
     "plots": {"errors", "functional"},
@@ -45,7 +46,8 @@ MAY_IMPORT = {
         "metrics",
         "plots",
     },
-    "cli": TRAINER | {"plots", "evaluation", "messages", "monitoring", "paper", "report"},
+    "cli": TRAINER
+    | {"plots", "evaluation", "error_sentences", "monitoring", "paper", "report"},
 }
 """Part by part; each may import itself."""
 FAMILIES = {"concern", "quality", "soft", "probability", "detection"}
@@ -144,7 +146,7 @@ ROWS = "torch.eye(3).repeat(20, 1).add(1).div(4), torch.arange(60) % 3"
         "from mpcs_torch import evaluate",
         f"import torch; from mpcs_torch import evaluate; str(evaluate({ROWS}))",
         f"import torch; from mpcs_torch import ConcernSpec, evaluate; evaluate({ROWS}, concern=ConcernSpec(3))",
-        "import mpcs_torch.metrics.register",
+        "import mpcs_torch.metrics.named_metrics",
         "import mpcs_torch.metrics",
         "from mpcs_torch.functional import *",
         "from mpcs_torch.learning import *",

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from mpcs_torch.errors import ExistsError
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.io.atomic_files import FolderInUseError, locked
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule
 from mpcs_torch.monitoring.watch import Settings, Watch, watch_logs

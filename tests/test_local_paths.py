@@ -28,7 +28,7 @@ from mpcs_torch.evaluation.calibration_files import (
 )
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
 from mpcs_torch.evaluation.files.write import write_trials
 from mpcs_torch.functional.inputs.groups import Groups

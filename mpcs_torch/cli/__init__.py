@@ -2,7 +2,7 @@
 
 import sys
 
-from mpcs_torch.errors import ExitStatus
+from mpcs_torch.exit_statuses import ExitStatus
 
 
 def main() -> None:

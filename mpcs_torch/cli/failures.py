@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 import typer
 
-from mpcs_torch.errors import ExitStatus, MpcsError, printable
+from mpcs_torch.errors import MpcsError, printable
+from mpcs_torch.exit_statuses import ExitStatus
 
 EXTRA_OF = {
     **dict.fromkeys(("jinja2", "matplotlib", "pyarrow", "pydantic", "rich", "yaml"), "cli"),

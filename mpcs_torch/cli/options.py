@@ -14,8 +14,9 @@ import typer
 from typer.models import ArgumentInfo, ParameterInfo
 
 from mpcs_torch.cli.console import COMMAND_LINE
+from mpcs_torch.error_sentences import WARNINGS
 from mpcs_torch.errors import InvalidValueError, Rule, printable
-from mpcs_torch.evaluation.files.reading import Missing, ReadOptions
+from mpcs_torch.evaluation.files.read_options import Missing, ReadOptions
 from mpcs_torch.io.atomic_files import output_path
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.packaged import (
@@ -24,7 +25,6 @@ from mpcs_torch.io.packaged import (
     packaged_file,
     packaged_names,
 )
-from mpcs_torch.messages import WARNINGS
 
 
 def file_argument(metavar: str, text: str | None = None) -> Any:

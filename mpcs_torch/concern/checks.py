@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Self, TypeGuard
 
 import numpy as np
 
+from mpcs_torch.error_sentences import CONCERN_PROBLEMS, MAX_CONCESSION, MIN_CONCESSION
 from mpcs_torch.errors import MpcsError, did_you_mean, has_control, quoted, shown
-from mpcs_torch.messages import CONCERN_PROBLEMS, MAX_CONCESSION, MIN_CONCESSION
 
 OR = " or "
 """The separator of class names in a coarse answer (a decision for a set of classes), such as "red or yellow"."""
@@ -103,7 +103,7 @@ def without_arrays(value: Any) -> Any:
 
 
 def problem(code: str, *path: str | int, value: object = None, **fields: object) -> Problem:
-    """Return the problem at ``path`` whose sentence has the key ``code`` in `messages.CONCERN_PROBLEMS`.
+    """Return the problem at ``path`` whose sentence has the key ``code`` in `error_sentences.CONCERN_PROBLEMS`.
 
     The sentence quotes ``value``; the other fields are filled in as they are.
     """

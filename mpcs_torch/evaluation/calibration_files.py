@@ -25,7 +25,7 @@ from mpcs_torch.errors import (
 from mpcs_torch.evaluation.cautions import shared, unread_units
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import (
+from mpcs_torch.evaluation.files.read_options import (
     Advance,
     PredictionsError,
     ReadOptions,

@@ -21,7 +21,7 @@ from mpcs_torch.functional.inputs.decisions import flatten_decisions, highest_cl
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
 from mpcs_torch.metrics.metric_entry import FAMILIES, MetricEntry, Takes
-from mpcs_torch.metrics.register import ENTRIES, counts_classes, is_registered
+from mpcs_torch.metrics.named_metrics import ENTRIES, counts_classes, is_registered
 from mpcs_torch.metrics.shared_sums import SharedSums, shared_sums
 
 Metrics = Sequence[Any] | Mapping[str, Any]

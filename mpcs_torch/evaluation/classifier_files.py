@@ -24,7 +24,7 @@ from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.models import split_models
 from mpcs_torch.evaluation.files.offers import UnclearFileError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import (
+from mpcs_torch.evaluation.files.read_options import (
     Advance,
     PredictionsError,
     ReadOptions,

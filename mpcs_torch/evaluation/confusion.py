@@ -18,7 +18,7 @@ from mpcs_torch.evaluation.classifier_values import scores_of
 from mpcs_torch.evaluation.evaluation import MODEL
 from mpcs_torch.evaluation.files.facts import SEPARATOR
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.reading import PredictionsError
+from mpcs_torch.evaluation.files.read_options import PredictionsError
 from mpcs_torch.evaluation.files.tables import to_number, to_text
 from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, TOTAL_NAMES, plain
 from mpcs_torch.evaluation.outcomes import OverCosts

@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.metrics.metric_entry import MetricEntry
-from mpcs_torch.metrics.register import OF_CLASS
+from mpcs_torch.metrics.named_metrics import OF_CLASS
 from mpcs_torch.tables import in_digits
 
 THRESHOLDS = 13

@@ -23,7 +23,7 @@ from mpcs_torch.evaluation.files.predictions import (
     PredictedRows,
     Predictions,
 )
-from mpcs_torch.evaluation.files.reading import (
+from mpcs_torch.evaluation.files.read_options import (
     Advance,
     PredictionsError,
     ReadOptions,

@@ -20,7 +20,7 @@ from mpcs_torch.evaluation.cautions import reversed_scores, shared, units_in_tab
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import evaluate_detectors
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.reading import (
+from mpcs_torch.evaluation.files.read_options import (
     Advance,
     PredictionsError,
     ReadOptions,

@@ -57,7 +57,7 @@ from mpcs_torch.functional.inputs.groups import (
     row_names,
     row_weights,
 )
-from mpcs_torch.metrics.register import ENTRIES
+from mpcs_torch.metrics.named_metrics import ENTRIES
 
 MODEL = "model"
 """The name of the model if there is only one."""

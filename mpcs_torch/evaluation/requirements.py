@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import Any, NamedTuple, Self
 
-from mpcs_torch.errors import ExitStatus, InvalidValueError, MpcsError, printable, quoted
+from mpcs_torch.errors import InvalidValueError, MpcsError, printable, quoted
 from mpcs_torch.evaluation.reasons import NO_INTERVAL, Reason
+from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.tables import Table, in_digits
 
 SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}

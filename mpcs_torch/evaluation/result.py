@@ -167,7 +167,10 @@ class Result(Generic[ScoresT]):
 
     def _way_to(self, metric: str) -> str | None:
         """Return a sentence on how to request ``metric``; None if it is not a registered metric."""
-        from mpcs_torch.metrics.register import BY_NAME, OF_CLASS  # takes seconds to import
+        from mpcs_torch.metrics.named_metrics import (  # takes seconds to import
+            BY_NAME,
+            OF_CLASS,
+        )
 
         if metric not in BY_NAME and metric not in OF_CLASS:
             return None

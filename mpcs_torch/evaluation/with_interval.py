@@ -33,7 +33,7 @@ from mpcs_torch.functional.measure import fingerprint
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 from mpcs_torch.metrics.metric_entry import identity_of
-from mpcs_torch.metrics.register import WITHOUT_INTERVAL
+from mpcs_torch.metrics.named_metrics import WITHOUT_INTERVAL
 
 NO_CLUSTER = -1
 PARTS = 2**BITS

@@ -8,7 +8,7 @@ from mpcs_torch.learning.decision_rule import AllReferredWarning as AllReferredW
 from mpcs_torch.learning.decision_rule import Assessment as Assessment
 from mpcs_torch.learning.decision_rule import DecisionRule as DecisionRule
 from mpcs_torch.learning.decision_rule import UnfittedRuleWarning as UnfittedRuleWarning
-from mpcs_torch.learning.limited_rate import (
+from mpcs_torch.learning.guaranteed_limits import (
     UnattainableLimitError as UnattainableLimitError,
 )
 from mpcs_torch.learning.loss_modules import ConcernLoss as ConcernLoss

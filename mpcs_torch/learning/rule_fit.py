@@ -15,7 +15,7 @@ from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import Groups, valid_values
 from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
-from mpcs_torch.learning.limited_rate import LimitedRate, UnattainableLimitError
+from mpcs_torch.learning.guaranteed_limits import LimitedRate, UnattainableLimitError
 from mpcs_torch.learning.rule_limit import PER_CLUSTER, Limit
 from mpcs_torch.learning.threshold_testing import (
     RiskPath,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.inputs.confidence import check_confidence
-from mpcs_torch.learning.limited_rate import BETS, ENOUGH, LimitedRate
+from mpcs_torch.learning.guaranteed_limits import BETS, ENOUGH, LimitedRate
 from mpcs_torch.learning.rule_fit import calibration_units, total_units
 from mpcs_torch.learning.rule_limit import ALL_SAMPLES, PER_CLUSTER, Limit
 

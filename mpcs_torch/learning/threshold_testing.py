@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from mpcs_torch.learning.limited_rate import LimitedRate
+from mpcs_torch.learning.guaranteed_limits import LimitedRate
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mpcs_torch.errors import InvalidValueError, did_you_mean
 from mpcs_torch.io.packaged import import_attribute
 from mpcs_torch.metrics.metric_entry import MetricEntry, Takes, identity_of
-from mpcs_torch.metrics.register import (
+from mpcs_torch.metrics.named_metrics import (
     BY_NAME,
     OF_CLASS,
     PUBLISHED,

@@ -15,7 +15,7 @@ from mpcs_torch.errors import InvalidValueError, Rule, quoted, require
 from mpcs_torch.evaluation.decision_numbers import CHANCE, decision_numbers
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
-from mpcs_torch.evaluation.files.reading import (
+from mpcs_torch.evaluation.files.read_options import (
     NO_GROUP,
     NoRowsError,
     PredictionsError,

@@ -16,7 +16,7 @@ from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.learning.selection import Epoch
-from mpcs_torch.metrics.register import COLUMNS as METRICS
+from mpcs_torch.metrics.named_metrics import COLUMNS as METRICS
 from mpcs_torch.paper.published_values import (
     BENCHMARKS,
     CASE_STUDY_ERRORS,

@@ -24,7 +24,7 @@ from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.learning.checkpoint_files import MANIFEST, Manifest, SavedEpoch, damaged
 from mpcs_torch.learning.selection import count_metrics, explain
-from mpcs_torch.metrics.register import COLUMNS
+from mpcs_torch.metrics.named_metrics import COLUMNS
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.parts import TEST
 from mpcs_torch.trainer.config.sections import SelectorConfig

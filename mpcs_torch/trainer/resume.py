@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from mpcs_torch.errors import CodedError, ExitStatus, shown
+from mpcs_torch.errors import CodedError, shown
+from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.io.atomic_files import flush_paths, replace_file, replace_text
 from mpcs_torch.io.untrusted_files import load_tensors, read_text
 from mpcs_torch.trainer.config.load import changed_keys, dump_config

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.errors import ExitStatus
+from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.report.demo import write_demo_report
 from mpcs_torch.report.demonstration import WAYS, Demonstration, SeedResult
 from tests.cli.selector_folders import train

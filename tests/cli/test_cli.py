@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.cli.app import run_app
-from mpcs_torch.errors import ExitStatus
-from mpcs_torch.metrics.register import ENTRIES, OF_CLASS
+from mpcs_torch.exit_statuses import ExitStatus
+from mpcs_torch.metrics.named_metrics import ENTRIES, OF_CLASS
 from mpcs_torch.trainer.result import read_records
 from tests.cli.printed import printed_tables
 from tests.processes.in_this_process import in_this_process

@@ -16,14 +16,9 @@ import mpcs_torch
 from mpcs_torch.cli.failures import reported_errors
 from mpcs_torch.concern import ConcernError
 from mpcs_torch.concern.checks import Problem
-from mpcs_torch.errors import (
-    DataError,
-    ExistsError,
-    ExitStatus,
-    InvalidValueError,
-    MpcsError,
-)
-from mpcs_torch.evaluation.files.reading import PredictionsError
+from mpcs_torch.errors import DataError, ExistsError, InvalidValueError, MpcsError
+from mpcs_torch.evaluation.files.read_options import PredictionsError
+from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.io.yaml_files import YamlError
 from mpcs_torch.trainer.config.sections import ConfigError
 from tests.cli.test_cli import run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.errors import ExitStatus
+from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.trainer.loop import MeasuredEpoch
 from tests.cli.test_cli import IRIS, run
 

@@ -14,9 +14,9 @@ from torchmetrics.classification import MulticlassCohenKappa
 from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.calibration import LogisticCalibration, LogisticFusion
 from mpcs_torch.concern import save_concern
-from mpcs_torch.errors import ExitStatus
 from mpcs_torch.evaluation import Result, evaluate_detectors
 from mpcs_torch.evaluation.fixed_thresholds import given_threshold, learned_thresholds
+from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.functional import OperatingPoint, costs_if_wrong, detection_curve
 from tests.cli.test_cli import run
 from tests.evaluation.alike import assert_alike

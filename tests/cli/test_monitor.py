@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.errors import ExitStatus
+from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.tables import in_percent
 from tests.cli.printed import printed_tables

@@ -18,7 +18,7 @@ from mpcs_torch.evaluation.decision_files import apply_rule, open_to_decide
 from mpcs_torch.evaluation.decision_numbers import decision_numbers
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import FileTable
 from mpcs_torch.evaluation.files.words import WRITTEN
 from mpcs_torch.learning import DecisionRule

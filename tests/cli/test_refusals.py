@@ -14,7 +14,7 @@ import pytest
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.cli.app import VERBS
-from mpcs_torch.errors import ExitStatus
+from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.learning import DecisionRule
 from tests.cli.test_cli import one_line, run
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.errors import ExitStatus
+from mpcs_torch.exit_statuses import ExitStatus
 from tests.cli.test_cli import one_line, run
 from tests.cli.test_score_models import CONCERN, write
 

@@ -1,6 +1,6 @@
 """The metrics whose intervals allow for one more row, as bad as can be."""
 
-from mpcs_torch.metrics.register import ENTRIES
+from mpcs_torch.metrics.named_metrics import ENTRIES
 
 MEANS = {
     entry.name

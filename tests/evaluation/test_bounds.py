@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.influence import IndependentUnits, Influences, of_sum
 from mpcs_torch.evaluation.intervals_and_bounds import End
 from mpcs_torch.evaluation.reasons import NO_RANGE, ONE_LOOK, Reason
 from mpcs_torch.functional.inputs.labels import Bins
-from mpcs_torch.metrics.register import BY_NAME, ENTRIES
+from mpcs_torch.metrics.named_metrics import BY_NAME, ENTRIES
 from tests.refused import Refused
 
 SPEC = ConcernSpec(

@@ -16,7 +16,7 @@ from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.evaluation import EvaluationWarning, cautions, evaluate_confusion
 from mpcs_torch.evaluation.cautions import independence
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.functional.inputs.evaluation_warnings import hash_rows
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.selection import warn_of_pick

@@ -23,7 +23,7 @@ from mpcs_torch.evaluation.chosen import as_entries
 from mpcs_torch.evaluation.metric_states import takes_weights
 from mpcs_torch.metrics.find_entry import find_entry
 from mpcs_torch.metrics.metric_entry import MetricEntry
-from mpcs_torch.metrics.register import ENTRIES
+from mpcs_torch.metrics.named_metrics import ENTRIES
 from tests.evaluation.alike import (
     ROUNDING,
     assert_alike,

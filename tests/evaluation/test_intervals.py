@@ -17,7 +17,7 @@ from mpcs_torch.evaluation import evaluate_confusion
 from mpcs_torch.functional import bounded_mean_interval, meta_pattern_concern_score
 from mpcs_torch.functional.comparison.means import MAX_DISTINCT, distinct_pairs
 from mpcs_torch.metrics.find_entry import find_entry
-from mpcs_torch.metrics.register import ENTRIES
+from mpcs_torch.metrics.named_metrics import ENTRIES
 from tests.metrics.batches import random_batch
 
 LOGITS, TARGET = random_batch(150, seed=2)

@@ -10,7 +10,7 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.chosen import choose_metrics, inputs_from_probs
 from mpcs_torch.evaluation.unit_sums import UnitSums, ids_of_names, in_bits
 from mpcs_torch.functional.inputs.labels import Bins
-from mpcs_torch.metrics.register import ENTRIES
+from mpcs_torch.metrics.named_metrics import ENTRIES
 from tests.metrics.batches import random_batch
 from tests.refused import Refused
 

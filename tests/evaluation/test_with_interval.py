@@ -12,7 +12,7 @@ from torchmetrics.classification import MulticlassCohenKappa
 from mpcs_torch import ConcernSpec, WithInterval, evaluate, metrics
 from mpcs_torch.evaluation import with_interval
 from mpcs_torch.metrics.measure_metric import MeasureMetric
-from mpcs_torch.metrics.register import BY_NAME
+from mpcs_torch.metrics.named_metrics import BY_NAME
 from tests.evaluation.test_sums import ADDITIVE
 from tests.metrics.batches import random_batch
 from tests.refused import Refused

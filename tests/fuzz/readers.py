@@ -25,7 +25,7 @@ from mpcs_torch.evaluation.calibration_files import (
 )
 from mpcs_torch.evaluation.files.changed_trials import rewrite_scores
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.checkpoint_files import Manifest, delete_checkpoints

@@ -21,7 +21,7 @@ from mpcs_torch.integrations.sklearn import (
     concern_scorer,
 )
 from mpcs_torch.metrics import Accuracy
-from mpcs_torch.metrics.register import BY_NAME
+from mpcs_torch.metrics.named_metrics import BY_NAME
 from tests.integrations import plain_loop as plain
 from tests.refused import Refused
 

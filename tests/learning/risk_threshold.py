@@ -5,7 +5,7 @@ from math import inf
 import torch
 from torch import Tensor
 
-from mpcs_torch.learning.limited_rate import LimitedRate
+from mpcs_torch.learning.guaranteed_limits import LimitedRate
 from mpcs_torch.learning.threshold_testing import ends_of_steps, last_step
 
 

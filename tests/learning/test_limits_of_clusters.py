@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpcs_torch.learning import UnattainableLimitError
-from mpcs_torch.learning.limited_rate import LimitedRate
+from mpcs_torch.learning.guaranteed_limits import LimitedRate
 
 ROW = st.tuples(
     st.integers(0, 3),

@@ -15,7 +15,7 @@ from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import DecisionRule, Limit, average_logits, recommended
 from mpcs_torch.learning.factor_choice import harm_matrix
-from mpcs_torch.learning.limited_rate import UnattainableLimitError
+from mpcs_torch.learning.guaranteed_limits import UnattainableLimitError
 from mpcs_torch.learning.recommended import FACTORS, MARGIN, PLAIN, REFERRAL_LIMIT, Step
 from mpcs_torch.learning.rule_fit import draw_calibration_units
 from tests.refused import Refused

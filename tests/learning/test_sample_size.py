@@ -12,7 +12,7 @@ from scipy.stats import betabinom, binom
 
 from benchmarks import planned_limits
 from mpcs_torch.learning import Limit, UnattainableLimitError, plan_limit
-from mpcs_torch.learning.limited_rate import LimitedRate
+from mpcs_torch.learning.guaranteed_limits import LimitedRate
 from mpcs_torch.learning.rule_fit import calibration_units, total_units
 from tests.refused import Refused
 

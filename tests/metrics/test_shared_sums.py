@@ -11,7 +11,7 @@ from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.functional.probability.scores import BrierScore
 from mpcs_torch.metrics.metric_entry import MetricEntry
-from mpcs_torch.metrics.register import BY_NAME
+from mpcs_torch.metrics.named_metrics import BY_NAME
 from mpcs_torch.metrics.shared_sums import shared_sums
 from tests.metrics.batches import random_batch
 

@@ -16,7 +16,7 @@ import torch
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.errors import InvalidValueError
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.functional import anytime_interval
 from mpcs_torch.io.artifacts import sealed_json
 from mpcs_torch.learning import DecisionRule, Limit

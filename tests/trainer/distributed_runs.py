@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.metrics.register import ENTRIES
+from mpcs_torch.metrics.named_metrics import ENTRIES
 from mpcs_torch.processes import World
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.folder import run_in_folder

@@ -9,7 +9,7 @@ from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
 from mpcs_torch.cli.console import note, print_reading, print_result, row_counter
 from mpcs_torch.cli.options import OF_ALL, OF_CLASSES, OF_TRIALS
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.tables import Table
 
 calibrate = group_of_commands(

@@ -18,7 +18,7 @@ from mpcs_torch.cli.console import (
     show,
 )
 from mpcs_torch.errors import Rule
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:

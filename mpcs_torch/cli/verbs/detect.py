@@ -10,7 +10,7 @@ import typer
 from mpcs_torch.cli import options
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores, row_counter
 from mpcs_torch.errors import InvalidValueError
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 
 if TYPE_CHECKING:
     from mpcs_torch.functional import OperatingPoint

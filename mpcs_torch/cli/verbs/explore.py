@@ -9,7 +9,7 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.console import note, row_counter
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 
 
 @options.shared(*options.OF_CLASSES, "by", "overwrite", "quiet")

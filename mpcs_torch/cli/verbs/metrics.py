@@ -21,7 +21,7 @@ def register_table(*, code: str = "`") -> Table:
 
     ``code`` is put before and after each name and class; the default marks code in Markdown.
     """
-    from mpcs_torch.metrics.register import ENTRIES, OF_CLASS  # imports PyTorch
+    from mpcs_torch.metrics.named_metrics import ENTRIES, OF_CLASS  # imports PyTorch
 
     rows = []
     for entry in (*ENTRIES, *OF_CLASS.values()):

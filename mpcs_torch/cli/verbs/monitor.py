@@ -17,8 +17,9 @@ from mpcs_torch.cli.console import (
     row_counter,
     say,
 )
-from mpcs_torch.errors import ExitStatus, InvalidValueError
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.errors import InvalidValueError
+from mpcs_torch.evaluation.files.read_options import ReadOptions
+from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.tables import Table, in_percent
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores, row_counter
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 
 WEIGHED = ("weight", "frequency", "prevalence", *options.OF_COSTS, *options.OF_UNITS)
 """The options that change how much rows count, or what their decisions cost."""

@@ -11,7 +11,7 @@ import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note, part_text, print_result, progress_bar
 from mpcs_torch.cli.options import DataRoot, Out, TrustCode, demand, file_or_name, shared
-from mpcs_torch.errors import ExitStatus
+from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.tables import Table

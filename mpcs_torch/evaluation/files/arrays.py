@@ -13,7 +13,7 @@ from numpy.lib import format as npy
 from torch import Tensor
 
 from mpcs_torch.errors import Rule, quoted
-from mpcs_torch.evaluation.files.reading import PredictionsError
+from mpcs_torch.evaluation.files.read_options import PredictionsError
 from mpcs_torch.evaluation.files.tables import Column, FileTable, make_column
 from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
 from mpcs_torch.io.untrusted_files import (

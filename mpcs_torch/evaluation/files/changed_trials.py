@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.facts import Facts
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.reading import Advance, ReadOptions
+from mpcs_torch.evaluation.files.read_options import Advance, ReadOptions
 from mpcs_torch.evaluation.files.reading_choice import choose
 from mpcs_torch.evaluation.files.row_ids import PAIR, trial_ids
 from mpcs_torch.evaluation.files.tables import ReadColumns

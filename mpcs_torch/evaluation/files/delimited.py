@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mpcs_torch.errors import Rule
-from mpcs_torch.evaluation.files.reading import NoRowsError, PredictionsError
+from mpcs_torch.evaluation.files.read_options import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.tables import (
     DECIMAL_COMMA,
     column_kind,

@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 from mpcs_torch.concern.checks import MAX_CLASSES
 from mpcs_torch.errors import NUMBERED, Rule, numbered_families
-from mpcs_torch.evaluation.files.reading import NoRowsError, PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.read_options import (
+    NoRowsError,
+    PredictionsError,
+    ReadOptions,
+)
 from mpcs_torch.evaluation.files.tables import (
     FileTable,
     Kind,

@@ -25,7 +25,7 @@ from mpcs_torch.evaluation.files.delimited import (
 )
 from mpcs_torch.evaluation.files.hdf5 import hdf5_table
 from mpcs_torch.evaluation.files.json_records import flat_record, parse_records
-from mpcs_torch.evaluation.files.reading import PredictionsError, reading
+from mpcs_torch.evaluation.files.read_options import PredictionsError, reading
 from mpcs_torch.evaluation.files.tables import Column, FileTable, make_column, unnamed
 from mpcs_torch.evaluation.files.unpacked_columns import counted_table, parquet_batches
 from mpcs_torch.evaluation.files.weka import HEADER as WEKA_HEADER

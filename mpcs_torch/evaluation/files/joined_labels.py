@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.files.label_columns import (
     LabelColumns,
     label_candidates,
 )
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.row_ids import (
     Ids,
     RowIds,

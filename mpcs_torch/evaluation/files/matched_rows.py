@@ -9,7 +9,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
-from mpcs_torch.evaluation.files.reading import (
+from mpcs_torch.evaluation.files.read_options import (
     NO_GROUP,
     Advance,
     PredictionsError,

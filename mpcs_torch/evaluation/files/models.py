@@ -10,7 +10,7 @@ import numpy as np
 
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.facts import SEPARATOR, label_text, shared_start
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.roles import Roles
 from mpcs_torch.evaluation.files.tables import (
     Column,

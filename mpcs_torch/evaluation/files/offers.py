@@ -10,7 +10,7 @@ from mpcs_torch.evaluation.files.called_classes import MAX_ORDERED
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text
 from mpcs_torch.evaluation.files.models import side_by_side
 from mpcs_torch.evaluation.files.one_probability import shown_classes
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings, meaning
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.tables import is_gap

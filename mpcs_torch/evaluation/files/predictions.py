@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.joined_labels import with_labels
 from mpcs_torch.evaluation.files.models import split_models
 from mpcs_torch.evaluation.files.offers import Measured
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.reading_choice import choose
 from mpcs_torch.evaluation.files.roles import label_numbers
 from mpcs_torch.evaluation.files.rounding import rounded_decimals, undo_rounding

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import Rule, shown
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns
 from mpcs_torch.evaluation.files.words import IDS, is_index, is_person, named_as
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import InvalidValueError, Rule
-from mpcs_torch.evaluation.files.reading import (
+from mpcs_torch.evaluation.files.read_options import (
     PredictionsError,
     ReadOptions,
     as_arguments,

@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.joined_labels import with_labels
 from mpcs_torch.evaluation.files.offers import Measured
-from mpcs_torch.evaluation.files.reading import (
+from mpcs_torch.evaluation.files.read_options import (
     NO_GROUP,
     Advance,
     PredictionsError,

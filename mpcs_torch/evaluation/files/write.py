@@ -18,7 +18,7 @@ from torch import Tensor
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.delimited import SPACE
 from mpcs_torch.evaluation.files.formats import check_names, open_text
-from mpcs_torch.evaluation.files.reading import PredictionsError
+from mpcs_torch.evaluation.files.read_options import PredictionsError
 from mpcs_torch.evaluation.files.row_ids import PAIR, RowIds
 from mpcs_torch.evaluation.files.tables import (
     Column,

@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from mpcs_torch.error_sentences import MAX_CONCESSION, MIN_CONCESSION
 from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.arrays import (
     ConcernLike,
@@ -27,7 +28,6 @@ from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Term, WeightedSum
 from mpcs_torch.functional.inputs.probabilities import Samples
 from mpcs_torch.functional.measure import ProbabilityMeasure, Ratios
-from mpcs_torch.messages import MAX_CONCESSION, MIN_CONCESSION
 
 CorrectConcern = Literal["sum", "count"]
 LOWEST_LEVEL = 1e-7

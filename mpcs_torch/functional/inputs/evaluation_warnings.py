@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.messages import WARNINGS
+from mpcs_torch.error_sentences import WARNINGS
 
 MIN_OF_DANGEROUS_CLASS = 59
 """The smallest number of samples with which 0 misses show a miss rate below 5 % at a confidence of 95 %."""

@@ -28,7 +28,7 @@ from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.packaged import import_attribute
 from mpcs_torch.metrics.find_entry import entry_of_path
 from mpcs_torch.metrics.metric_entry import MetricEntry, Takes
-from mpcs_torch.metrics.register import COLUMNS
+from mpcs_torch.metrics.named_metrics import COLUMNS
 from mpcs_torch.trainer.config.section import Section
 
 

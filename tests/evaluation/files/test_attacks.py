@@ -13,7 +13,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.offers import UnclearFileError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 from tests.refused import refused_file
 

@@ -20,7 +20,7 @@ from mpcs_torch.evaluation.calibration_files import (
 from mpcs_torch.evaluation.files.changed_trials import rewrite_scores
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.io.artifacts import save_artifact
 from tests.calibration.data import CLASSES, logits, trials

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mpcs_torch.evaluation.files import delimited
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.reading import PredictionsError
+from mpcs_torch.evaluation.files.read_options import PredictionsError
 from mpcs_torch.evaluation.files.tables import is_gap, to_number
 from tests.refused import refused_file
 

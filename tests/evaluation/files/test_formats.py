@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from tests.refused import refused_file
 
 PROBS = [

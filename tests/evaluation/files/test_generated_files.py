@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.offers import Offer, UnclearFileError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import PredictionsError
+from mpcs_torch.evaluation.files.read_options import PredictionsError
 
 WORDS = (
     "cat",

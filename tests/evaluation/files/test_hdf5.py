@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.evaluation.files.trials import TrialTable, read_trials
 from tests.refused import refused_file
 

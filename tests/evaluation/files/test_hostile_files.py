@@ -18,7 +18,7 @@ from mpcs_torch.errors import InvalidValueError, MpcsError
 from mpcs_torch.evaluation.calibration_files import load_calibration
 from mpcs_torch.evaluation.files.changed_trials import rewrite_scores
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.io.artifacts import sealed
 from mpcs_torch.io.untrusted_files import VARIABLE

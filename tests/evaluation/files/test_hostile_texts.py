@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.calibration_files import (
     save_calibration,
 )
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.io.artifacts import save_artifact
 from tests.evaluation.files.test_hostile_files import read, refused, trials

@@ -22,7 +22,7 @@ from mpcs_torch.concern import load_concern
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.learning.checkpoint_files import Manifest
 from mpcs_torch.trainer.config.load import load_config

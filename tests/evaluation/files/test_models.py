@@ -15,9 +15,9 @@ import torch
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation import Result, model_sums
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
-from mpcs_torch.evaluation.files.reading import NO_GROUP, ReadOptions
+from mpcs_torch.evaluation.files.read_options import NO_GROUP, ReadOptions
 from mpcs_torch.functional import clopper_pearson, dangerous_errors, sign_flip_test
-from mpcs_torch.metrics.register import BY_NAME
+from mpcs_torch.metrics.named_metrics import BY_NAME
 from tests.evaluation.means import MEANS
 from tests.metrics.batches import random_batch
 from tests.refused import refused_file

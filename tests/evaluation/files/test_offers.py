@@ -7,7 +7,7 @@ import pytest
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.offers import UnclearFileError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 
 OFFERED: dict[str, tuple[str, ReadOptions, list[str]]] = {
     "a word of labels and of predicted labels is a class before it is a gap": (

@@ -12,7 +12,7 @@ from mpcs_torch import evaluate
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
 
 GOOD = [0.7, 0.2, 0.1]
 BAD = 4

@@ -7,7 +7,7 @@ import pytest
 
 from mpcs_torch.evaluation.files.formats import check_names, open_table, open_text
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.evaluation.files.tables import distinct_texts
 from mpcs_torch.io.untrusted_files import MAX_COLUMNS
 from tests.refused import refused_file

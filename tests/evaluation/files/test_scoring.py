@@ -23,9 +23,9 @@ from mpcs_torch import (
     evaluate,
 )
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
 from mpcs_torch.functional import soft_kl_divergence
-from mpcs_torch.metrics.register import BY_NAME
+from mpcs_torch.metrics.named_metrics import BY_NAME
 from tests.evaluation.files.alone import score
 from tests.metrics.batches import CLASSES, random_batch, soft_batch
 from tests.refused import refused_file

@@ -11,7 +11,7 @@ from pyarrow import csv, parquet
 
 from mpcs_torch.evaluation.files.offers import UnclearFileError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.evaluation.files.trials import TrialTable, read_trials
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_rate
 from tests.refused import refused_file

@@ -15,7 +15,7 @@ from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from tests.evaluation.files.alone import score
 from tests.refused import refused_file

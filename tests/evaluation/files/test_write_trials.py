@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
 from mpcs_torch.evaluation.files.write import write_trials
 from mpcs_torch.functional.inputs.groups import Groups

@@ -17,7 +17,7 @@ from mpcs_torch.functional import (
 )
 from mpcs_torch.functional.concern import mpcs
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
-from mpcs_torch.metrics.register import ENTRIES
+from mpcs_torch.metrics.named_metrics import ENTRIES
 from tests.conftest import load_oracle
 from tests.refused import Refused
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.functional import brier_score, shift_priors
 from mpcs_torch.functional.inputs.faults import look_like_probabilities
 from tests.refused import Refused, refused_file

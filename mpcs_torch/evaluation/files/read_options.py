@@ -169,7 +169,7 @@ class PredictionsError(MpcsError, ValueError):
 
     @property
     def code(self) -> str:
-        """The key in `mpcs_torch.messages` of the broken rule, without the advice around it."""
+        """The key in `mpcs_torch.error_sentences` of the broken rule, without the advice around it."""
         rule = self.rule
         while "rule" in rule.fields:
             rule = rule.fields["rule"]

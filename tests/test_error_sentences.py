@@ -8,8 +8,8 @@ from pathlib import Path
 from string import Formatter
 
 import mpcs_torch
+from mpcs_torch.error_sentences import CONCERN_PROBLEMS, HINTS, RULES
 from mpcs_torch.errors import InvalidValueError, Rule, value_in_words
-from mpcs_torch.messages import CONCERN_PROBLEMS, HINTS, RULES
 
 PLACES = {"value", "sample", "column", "count"}
 """The keyword arguments of an error that are no fields of its rule."""
@@ -44,7 +44,7 @@ def test_each_rule_is_used_and_each_hint_has_a_rule() -> None:
     names = {
         node.value
         for path in PACKAGE.rglob("*.py")
-        if path.name != "messages.py"
+        if path.name != "error_sentences.py"
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }

@@ -26,7 +26,7 @@ from mpcs_torch.functional.quality.scores import (
 from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 from mpcs_torch.metrics.metric_entry import OF_CURVES, MetricEntry, Takes
-from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS
+from mpcs_torch.metrics.named_metrics import BY_NAME, ENTRIES, OF_CLASS
 from mpcs_torch.metrics.shared_sums import shared_sums
 from tests.refused import Refused
 
