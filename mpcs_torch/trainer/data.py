@@ -1,6 +1,7 @@
 """Data sets by name, and their splits for training, validation and test."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,11 +13,13 @@ from pydantic import Field
 from sklearn import datasets
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 from torch import Tensor
+from torch.utils.data import RandomSampler
 from torchvision.datasets import MNIST
 
-from mpcs_torch.errors import DataError, InvalidValueError, printable, quoted
+from mpcs_torch.errors import DataError, InvalidValueError, printable, quoted, require
 from mpcs_torch.io.untrusted_files import read_text
 from mpcs_torch.processes import ALONE, World
+from mpcs_torch.trainer.config.section import Fraction, Seed
 
 
 class Split(NamedTuple):
@@ -29,19 +32,16 @@ class Split(NamedTuple):
     clusters: Tensor | None = None
     """The patient, speaker or recording of each sample, (N,), int64; samples of a cluster stay in the same split."""
 
-    def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Split":
-        """Return the split with inputs and labels on ``device``. Floating-point inputs get ``dtype``, if given."""
-        if not self.inputs.is_floating_point():
-            dtype = None
-        inputs = self.inputs.to(device, dtype)
+    def to(self, device: torch.device, dtype: torch.dtype) -> "Split":
+        """Return the split with inputs and labels on ``device``. Floating-point inputs get ``dtype``."""
+        of_inputs = dtype if self.inputs.is_floating_point() else None
+        inputs = self.inputs.to(device, of_inputs)
         return self._replace(inputs=inputs, labels=self.labels.to(device))
 
     def at(self, index: Tensor) -> "Split":
         """Return the samples at the positions ``index`` (K,), int64."""
-        inputs = self.inputs.index_select(0, index)
-        labels = self.labels.index_select(0, index)
-        clusters = None if self.clusters is None else self.clusters.index_select(0, index)
-        return Split(inputs, labels, clusters)
+        chosen = [None if part is None else part.index_select(0, index) for part in self]
+        return Split._make(chosen)
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,16 @@ class DataSplits:
     class_names: tuple[str, ...]
     validation: Split | None = None
 
-    def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "DataSplits":
+    @property
+    def splits(self) -> dict[str, Split]:
+        """The splits by name: train, validation (if there is one) and test."""
+        splits = {"train": self.train, "validation": self.validation, "test": self.test}
+        return {name: split for name, split in splits.items() if split is not None}
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> "DataSplits":
         """Return the data set with each split moved and converted by `Split.to`."""
-        validation = None if self.validation is None else self.validation.to(device, dtype)
-        train = self.train.to(device, dtype)
-        test = self.test.to(device, dtype)
-        return replace(self, train=train, test=test, validation=validation)
+        moved = {name: split.to(device, dtype) for name, split in self.splits.items()}
+        return DataSplits(class_names=self.class_names, **moved)
 
 
 def shuffled(split: Split, world: World = ALONE) -> Tensor:
@@ -68,57 +72,48 @@ def shuffled(split: Split, world: World = ALONE) -> Tensor:
     """
     order = torch.empty(len(split.labels), dtype=torch.int64)
     if world.is_first:
-        # Draw the same numbers as DataLoader and RandomSampler before the first batch.
-        _random_seed()  # a DataLoader draws a seed for workers even if it has none
-        of_sampler = torch.Generator().manual_seed(_random_seed())
-        order = torch.randperm(len(order), generator=of_sampler)
+        order.new_empty(
+            ()
+        ).random_()  # a DataLoader draws a seed for workers even if it has none
+        order = torch.tensor([*RandomSampler(split.labels)])
     order = order.to(split.labels.device)
     world.copy_from_first([order])
     return order
 
 
-def _random_seed() -> int:
-    return int(torch.empty((), dtype=torch.int64).random_())
-
-
 def check_splits(data: DataSplits, source: str) -> None:
     """Check the shapes and values of all splits; raise a `DataError` that names ``source`` and the invalid array."""
-    splits = {"train": data.train, "test": data.test}
-    if data.validation is not None:
-        splits["validation"] = data.validation
-    for name, split in splits.items():
+    for name, split in data.splits.items():
         place = f"{source}: {name}"
-        _require_array(place, split, isinstance(split, Split), "split")
+        _require(isinstance(split, Split), "split", place, split)
         inputs, labels, clusters = split
         has_labels = _is_column(labels) and len(labels) > 0
-        _require_array(f"{place}.labels", labels, has_labels, "labels_of_split")
+        _require(has_labels, "labels_of_split", f"{place}.labels", labels)
         last = len(data.class_names) - 1
         low = int(labels.min())
         high = int(labels.max())
-        if not 0 <= low <= high <= last:
-            raise DataError(
-                "classes_of_split", f"{place}.labels", last=last, low=low, high=high
-            )
+        are_classes = 0 <= low <= high <= last
+        _require(
+            are_classes,
+            "classes_of_split",
+            f"{place}.labels",
+            last=last,
+            low=low,
+            high=high,
+        )
+        rows = len(labels)
         same_rows = isinstance(inputs, Tensor) and inputs.shape[:1] == labels.shape
-        of_labels = {"rows": len(labels)}
-        _require_array(f"{place}.inputs", inputs, same_rows, "inputs_of_split", **of_labels)
-        of_rows = clusters is None or (
-            _is_column(clusters) and clusters.shape == labels.shape
-        )
-        _require_array(
-            f"{place}.clusters", clusters, of_rows, "clusters_of_split", **of_labels
-        )
+        _require(same_rows, "inputs_of_split", f"{place}.inputs", inputs, rows=rows)
+        of_rows = clusters is None or (_is_column(clusters) and len(clusters) == rows)
+        _require(of_rows, "clusters_of_split", f"{place}.clusters", clusters, rows=rows)
 
 
-def _require_array(
-    name: str, values: object, is_valid: bool, code: str, **fields: int
+def _require(
+    is_valid: bool, code: str, place: str, values: object = None, **fields: int
 ) -> None:
-    if is_valid:
-        return
-    seen = type(values).__name__
-    if isinstance(values, Tensor):
-        seen = f"{values.dtype} {tuple(values.shape)}"
-    raise DataError(code, name, seen=seen, **fields)
+    if not is_valid:
+        seen = values if isinstance(values, Tensor) else type(values).__name__
+        raise DataError(code, place, seen=seen, **fields)
 
 
 def _is_column(values: object) -> bool:
@@ -140,35 +135,24 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
     """
     if data.validation is not None:
         raise DataError("has_validation", "data.validation_fraction")
-    labels = data.train.labels.numpy()
-    clusters = data.train.clusters
-    places = torch.arange(len(labels)).numpy()
-    try:
-        if clusters is None:
+    train = data.train
+    labels = train.labels.numpy()
+    places = np.arange(len(labels))
+    with _splitting(f"data.validation_fraction {fraction}", labels, "training samples"):
+        if train.clusters is None:  # fails for a class with one sample, for example
             kept, moved = train_test_split(
                 places, test_size=fraction, random_state=seed, stratify=labels
             )
         else:
             parts = round(1 / fraction)
-            number = len(set(clusters.tolist()))
-            if number < parts:  # scikit-learn before 1.6 moves all samples or none
-                raise InvalidValueError(
-                    "enough_clusters", "it", minimum=parts, number=number
-                )
+            clusters = train.clusters.numpy()
+            number = len({*clusters})
+            # scikit-learn before 1.6 moves all samples or none.
+            require(number >= parts, "enough_clusters", "it", minimum=parts, number=number)
             folds = StratifiedGroupKFold(parts, shuffle=True, random_state=seed)
-            kept, moved = next(folds.split(places, labels, clusters.numpy()))
-    except ValueError as error:  # such as a class with one sample
-        setting = f"data.validation_fraction {fraction}"
-        raise DataError(
-            "cannot_split",
-            setting,
-            number=len(labels),
-            samples="training samples",
-            cause=str(error),
-        ) from None
+            kept, moved = next(folds.split(places, labels, clusters))
     kept.sort()
     moved.sort()
-    train = data.train
     return replace(
         data,
         train=train.at(torch.from_numpy(kept)),
@@ -176,8 +160,16 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
     )
 
 
-Fraction = Annotated[float, Field(gt=0, lt=1)]
-Seed = Annotated[int, Field(ge=0, lt=2**32)]
+@contextmanager
+def _splitting(setting: str, labels: Sized, samples: str) -> Iterator[None]:
+    """Turn an error of scikit-learn, which says why it cannot split as requested, into a `DataError`."""
+    try:
+        yield
+    except ValueError as error:
+        number = len(labels)
+        raise DataError(
+            "cannot_split", setting, number=number, samples=samples, cause=str(error)
+        ) from None
 
 
 def load_scikit_learn(
@@ -191,22 +183,13 @@ def load_scikit_learn(
     """Load the data set that the scikit-learn function ``source`` returns. Inputs, (N, *shape), are not scaled."""
     bunch = source()
     inputs = torch.tensor(bunch.data, dtype=torch.float32).reshape(-1, *shape)
-    labels = torch.tensor(bunch.target, dtype=torch.int64)
-    try:
-        places = torch.arange(len(labels)).numpy()
-        train, test = train_test_split(
-            places, test_size=test_fraction, random_state=split_seed
+    whole = Split(inputs, torch.tensor(bunch.target, dtype=torch.int64))
+    with _splitting(f"data.test_fraction {test_fraction}", bunch.target, "samples"):
+        train, test = train_test_split(  # fails if no sample is left to train on
+            torch.arange(len(inputs)), test_size=test_fraction, random_state=split_seed
         )
-    except ValueError as error:  # such as no sample left to train on
-        setting = f"data.test_fraction {test_fraction}"
-        number = len(labels)
-        raise DataError(
-            "cannot_split", setting, number=number, samples="samples", cause=str(error)
-        ) from None
     names = tuple(str(name) for name in bunch.target_names)
-    return DataSplits(
-        Split(inputs[train], labels[train]), Split(inputs[test], labels[test]), names
-    )
+    return DataSplits(whole.at(train), whole.at(test), names)
 
 
 load_iris = partial(load_scikit_learn, datasets.load_iris, (4,))
@@ -221,9 +204,14 @@ def load_breast_cancer(
     unused_classes: Annotated[int, Field(ge=0, le=1000)] = 0,
 ) -> DataSplits:
     """Load Wisconsin breast cancer: inputs (N, 30), 2 classes, and ``unused_classes`` more classes without samples."""
-    load = partial(load_scikit_learn, datasets.load_breast_cancer, (30,), root)
-    data = load(test_fraction=test_fraction, split_seed=split_seed)
-    unused = (f"unused {number}" for number in range(1, unused_classes + 1))
+    data = load_scikit_learn(
+        datasets.load_breast_cancer,
+        (30,),
+        root,
+        test_fraction=test_fraction,
+        split_seed=split_seed,
+    )
+    unused = [f"unused {number}" for number in range(1, unused_classes + 1)]
     return replace(data, class_names=(*data.class_names, *unused))
 
 
@@ -245,7 +233,8 @@ def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
     for part in parts:
         images = part.data.float().div(255)
         splits.append(Split(images if rows else images.unsqueeze(1), part.targets))
-    return DataSplits(splits[0], splits[1], tuple(map(str, range(10))))
+    train, test = splits
+    return DataSplits(train, test, tuple("0123456789"))
 
 
 def load_add(root: Path) -> DataSplits:
@@ -284,11 +273,12 @@ def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of t
     folder = root / "UCR" / set
     labels, values = _read_ucr(folder, f"{set}_TRAIN")
     test_labels, test_values = _read_ucr(folder, f"{set}_TEST")
+    place = f"UCR set {quoted(set)}:"
     unknown = sorted({*test_labels} - {*labels})
     if unknown:
-        raise DataError("labels_of_training", f"UCR set {quoted(set)}:", labels=unknown)
+        raise DataError("labels_of_training", place, labels=unknown)
     if values.shape[1] != test_values.shape[1]:
-        raise DataError("one_length", f"UCR set {quoted(set)}:")
+        raise DataError("one_length", place)
     names = _sorted_labels(labels)
     numbers = {name: number for number, name in enumerate(names)}
     classes = torch.tensor([numbers[label] for label in labels])
@@ -299,26 +289,24 @@ def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of t
 
 def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
     """Read the file ``<stem>.tsv`` or ``<stem>.ts``: the labels as text, and values (N, steps, 1), float32."""
-    path = folder / f"{stem}.tsv"
-    if not path.is_file():
-        path = folder / f"{stem}.ts"
-    if not path.is_file():
+    files = [folder / f"{stem}.tsv", folder / f"{stem}.ts"]
+    path = next(filter(Path.is_file, files), None)
+    if path is None:
         raise DataError("ucr_file", printable(str(folder)), stem=stem, name=folder.name)
     try:
         lines = [line.strip() for line in read_text(path).splitlines() if line.strip()]
         if path.suffix == ".ts":
             rows = [line.rpartition(":") for line in lines if line[0] not in "#@"]
-            labels = [label for _, _, label in rows]
-            series = [numbers.split(",") for numbers, _, _ in rows]
+            cells = [[label, *series.split(",")] for series, _, label in rows]
         else:
-            labels = [line.split()[0] for line in lines]
-            series = [line.split()[1:] for line in lines]
+            cells = [line.split() for line in lines]
+        series = [numbers for _, *numbers in cells]
         values = torch.from_numpy(np.array(series, dtype=np.float64)).float()
         if values.ndim != 2 or not values.numel() or not values.isfinite().all():
             raise InvalidValueError("finite_series", shape=tuple(values.shape))
     except ValueError as error:
         raise DataError("caused_by", f"{printable(str(path))}:", cause=error) from None
-    return labels, values.unsqueeze(-1)
+    return [label for label, *_ in cells], values.unsqueeze(-1)
 
 
 def _sorted_labels(labels: list[str]) -> list[str]:

@@ -62,6 +62,10 @@ Hook = Callable[[MeasuredEpoch, "TrainingRun"], str | None]
 `RunResult.stopped`. Hooks are not saved: a resumed run calls them again for epochs after the last saved state."""
 
 
+PROGRESS = ("epochs", "steps", "order", "taken", "stopped")
+"""The attributes of `TrainingRun` that tell how far it is."""
+
+
 class TrainingRun:
     """A training run: its parts and its progress. Hooks may read them, and may change the model and the optimizer.
 
@@ -105,7 +109,8 @@ class TrainingRun:
 
         # To reproduce published runs, keep the order of all uses of the random generator below.
         torch.manual_seed(config.seed)
-        self.model = config.model.build(data).to(device, dtype)
+        shape, classes = data.train.inputs.shape[1:], len(data.class_names)
+        self.model: nn.Module = config.model.make(shape, classes).to(device, dtype)
         world.copy_from_first([*self.model.parameters(), *self.model.buffers()])
         self.average: AveragedModel | None = None
         if training.averaging is not None:
@@ -117,6 +122,11 @@ class TrainingRun:
         )
         self.split, self.at_once = self._measured_split()
         self.metrics = make_metrics(config, data)
+        self.test_metrics = [
+            (entry, made)
+            for entry, made in self.metrics
+            if entry.name in config.epochs.test
+        ]
         self.loss = config.loss.make(concern)
         if isinstance(self.loss, nn.Module):
             self.loss = self.loss.to(device)
@@ -147,9 +157,8 @@ class TrainingRun:
                 f"{self.config.name}: epochs.samples:",
                 data=str(self.config.data),
             )
-        if epochs.batches is None:
-            return split, len(split.labels)
-        return split, self.batch_size
+        at_once = len(split.labels) if epochs.batches is None else self.batch_size
+        return split, at_once
 
     @property
     def measured(self) -> nn.Module:
@@ -229,32 +238,28 @@ class TrainingRun:
         self.epochs += 1
         with self.running():
             measurement = self.measure(self.split)
-            values = dict(measurement.values)
-            names = self.config.epochs.test
-            on_test = [(entry, made) for entry, made in self.metrics if entry.name in names]
-            if on_test:
+            values = measurement.values
+            if self.test_metrics:
                 test = self.data.test
-                of_test = self.measure(test, on_test, batch_size=len(test.labels))
-                for name, value in of_test.values.items():
-                    values[f"{TEST}{name}"] = value
+                of_test = self.measure(
+                    test, self.test_metrics, batch_size=len(test.labels)
+                ).values
+                values |= {f"{TEST}{name}": value for name, value in of_test.items()}
             if self.scheduler is not None:
                 self.scheduler(values)
         if self.ramp is not None:
             self.ramp.step()
         followed = self.config.training.loss_scale
-        if followed is not None:
-            scale = values[followed]
-            if isfinite(scale):  # do not update the scale of a diverged run
-                place = f"training.loss_scale, {followed},"
-                require(scale >= 0, "at_least", place, scale, minimum=0)
-                self.loss_scale = scale
+        if followed is not None and isfinite(values[followed]):  # else, it has diverged
+            place = f"training.loss_scale, {followed},"
+            require(values[followed] >= 0, "at_least", place, values[followed], minimum=0)
+            self.loss_scale = values[followed]
         epoch = MeasuredEpoch(self.epochs, values, measurement.confusion)
         reasons = [hook(epoch, self) for hook in hooks]
         for reason in reasons:
             is_reason = reason is None or (isinstance(reason, str) and reason != "")
             require(is_reason, "reason_to_stop", "a hook", reason)
-        first_reason = next((reason for reason in reasons if reason is not None), None)
-        self.stopped = self.world.from_first(lambda: first_reason)
+        self.stopped = self.world.from_first(lambda: next(filter(None, reasons), None))
 
     def measure(
         self,
@@ -296,19 +301,14 @@ class TrainingRun:
     def _forward_pass(self, model: nn.Module, inputs: Tensor) -> Tensor:
         """Return the logits (N, C) of ``model``, as float32 in mixed precision; check what the user's model returns."""
         is_mixed = self.config.device.precision == "bf16-mixed"
-        if is_mixed:
-            with torch.autocast(inputs.device.type, torch.bfloat16):
-                logits = model(inputs)
-        else:
-            logits = model(inputs)
+        with torch.autocast(inputs.device.type, torch.bfloat16, enabled=is_mixed):
+            logits: Tensor = model(inputs)
         shape = (len(inputs), len(self.data.class_names))
-        place = "model.path: forward"
-        if not isinstance(logits, Tensor):
-            kind = type(logits).__name__
-            raise PartError("returns_logits", place, shape=shape, returned=kind)
-        if logits.shape != shape or not logits.is_floating_point():
-            kind = f"{logits.dtype} {tuple(logits.shape)}"
-            raise PartError("returns_logits", place, shape=shape, returned=kind)
+        is_valid = isinstance(logits, Tensor) and logits.is_floating_point()
+        if not is_valid or logits.shape != shape:
+            returned = logits if isinstance(logits, Tensor) else type(logits).__name__
+            place = "model.path: forward"
+            raise PartError("returns_logits", place, shape=shape, returned=returned)
         return logits.float() if is_mixed else logits
 
     @contextmanager
@@ -336,26 +336,17 @@ class TrainingRun:
         with self.running():
             parts = {name: part.state_dict() for name, part in self._saved_parts().items()}
         parts["loss_scale"] = {"score": self.loss_scale}
-        return {
-            "parts": parts,
-            "epochs": self.epochs,
-            "steps": self.steps,
-            "order": self.order,
-            "taken": self.taken,
-            "stopped": self.stopped,
-            "random": self.world.gather(lambda: random),
-        }
+        progress = {name: getattr(self, name) for name in PROGRESS}
+        return {"parts": parts, **progress, "random": self.world.gather(lambda: random)}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Restore what `state_dict` returned, with as many processes as before, or with more or fewer."""
         for name, part in self._saved_parts().items():
             part.load_state_dict(saved["parts"][name])
         self.loss_scale = saved["parts"]["loss_scale"]["score"]
-        self.epochs = saved["epochs"]
-        self.steps = saved["steps"]
-        self.taken = saved["taken"]
-        self.stopped = saved.get("stopped")  # older versions did not save it
-        self.order = saved["order"]
+        with_reason = {"stopped": None, **saved}  # older versions did not save it
+        for name in PROGRESS:
+            setattr(self, name, with_reason[name])
         if self.order is not None:
             self.order = self.order.to(self.data.train.labels.device)
         if self.world.rank < len(saved["random"]):
@@ -374,16 +365,13 @@ def _margin_ramp(config: RunConfig, loss: object) -> MarginRamp | None:
     ramp = config.training.margin_ramp
     if ramp is None:
         return None
+    place = f"{config.name}: training.margin_ramp"
     if not isinstance(loss, SoftmaxMarginLoss):
-        raise ConfigError(
-            "needs", f"{config.name}: training.margin_ramp", other="the loss softmax_margin"
-        )
+        raise ConfigError("needs", place, other="the loss softmax_margin")
     try:
         return MarginRamp(loss, config.epochs.count, begin=ramp[0], end=ramp[1])
     except InvalidValueError as error:
-        raise ConfigError(
-            "caused_by", f"{config.name}: training.margin_ramp:", cause=error
-        ) from None
+        raise ConfigError("caused_by", f"{place}:", cause=error) from None
 
 
 def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:

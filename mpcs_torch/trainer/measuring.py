@@ -37,16 +37,13 @@ def inputs_from_logits(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, 
 
 def make_metrics(config: RunConfig, data: DataSplits) -> list[tuple[MetricEntry, Any]]:
     """Return for each metric of ``config`` its entry in the register, and its measure or Metric for ``data``."""
-    settings = {
-        "concern": config.score.concern.spec(data.class_names),
-        "k": config.score.k,
-        "t": config.score.t,
-    }
-    entries = [metric.entry() for metric in config.metrics]
+    score = config.score
+    concern = score.concern.spec(data.class_names)
+    settings = {"concern": concern, "k": score.k, "t": score.t, "validate_args": False}
     try:
         return [
-            (entry, entry.make(len(data.class_names), validate_args=False, **settings))
-            for entry in entries
+            (entry, entry.make(len(data.class_names), **settings))
+            for entry in config.entries
         ]
     except (TypeError, ValueError) as error:
         raise ConfigError(

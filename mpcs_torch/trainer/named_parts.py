@@ -1,8 +1,9 @@
 """Models, losses, optimizers and learning-rate schedulers by name; a config sets their keyword arguments."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import prod
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -21,6 +22,14 @@ from mpcs_torch.errors import require
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.learning import MPCSLR, ConcernLoss, GeneralizedMeanLoss, SoftmaxMarginLoss
 from mpcs_torch.learning.recommended import margin_loss
+from mpcs_torch.trainer.config.section import (
+    Below1,
+    Fraction,
+    NotNegative,
+    Number,
+    Positive,
+    Share,
+)
 
 
 class MLP(nn.Sequential):
@@ -88,74 +97,47 @@ def _check_shape(shape: Sequence[int], needed: tuple[int, ...]) -> None:
     require(tuple(shape) == needed, "shape", "inputs", tuple(shape), shape=needed)
 
 
-class _LastStep(nn.Module):
+class Recurrent(nn.Module):
     """A recurrent network and a linear layer on its last step: from (N, steps, features) to logits (N, num_classes)."""
 
-    def __init__(self, recurrent: nn.RNNBase, num_classes: int) -> None:
+    def __init__(
+        self,
+        kind: type[nn.RNN | nn.LSTM],
+        input_shape: Sequence[int],
+        num_classes: int,
+        *,
+        hidden: PositiveInt,
+        layers: PositiveInt,
+    ) -> None:
         super().__init__()
-        self.recurrent = recurrent
-        self.output = nn.Linear(recurrent.hidden_size, num_classes)
+        shape = tuple(input_shape)
+        require(len(shape) == 2, "shape", "inputs", shape, shape="(steps, features)")
+        self.recurrent = kind(shape[1], hidden, layers, batch_first=True)
+        self.output = nn.Linear(hidden, num_classes)
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """Return the logits (N, num_classes)."""
         states, _ = self.recurrent(inputs)
         logits: Tensor = self.output(states[:, -1])
         return logits
-
-
-def rnn(
-    input_shape: Sequence[int],
-    num_classes: int,
-    *,
-    hidden: PositiveInt = 256,
-    layers: PositiveInt = 3,
-) -> nn.Module:
-    """Make an Elman network (tanh) from inputs (N, steps, features) to logits (N, num_classes)."""
-    return _LastStep(
-        nn.RNN(_features(input_shape), hidden, layers, batch_first=True), num_classes
-    )
-
-
-def lstm(
-    input_shape: Sequence[int],
-    num_classes: int,
-    *,
-    hidden: PositiveInt = 128,
-    layers: PositiveInt = 1,
-) -> nn.Module:
-    """Make an LSTM from inputs (N, steps, features) to logits (N, num_classes)."""
-    return _LastStep(
-        nn.LSTM(_features(input_shape), hidden, layers, batch_first=True), num_classes
-    )
-
-
-def _features(input_shape: Sequence[int]) -> int:
-    require(
-        len(input_shape) == 2,
-        "shape",
-        "inputs",
-        tuple(input_shape),
-        shape="(steps, features)",
-    )
-    return input_shape[1]
 
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
     "mlp": MLP,
     "cnn_d": DigitsCNN,
     "cnn_m": MNISTCNN,
-    "rnn": rnn,
-    "lstm": lstm,
+    "rnn": partial(Recurrent, nn.RNN, hidden=256, layers=3),
+    "lstm": partial(Recurrent, nn.LSTM, hidden=128, layers=1),
 }
 """The models by name. Each takes the shape of one input, the number of classes, and keywords from the config."""
 
 
-Portion = Annotated[float, Field(ge=0, le=1)]
-Weight = Annotated[float, Field(gt=0, le=1)]
+Weight = Annotated[Number, Field(gt=0, le=1)]
 Loss = Callable[[Tensor, Tensor], Tensor]
 """A function of logits (N, C) and labels (N,) that returns the mean loss of the batch, a scalar."""
 
 
-def cross_entropy(concern: ConcernSpec, *, label_smoothing: Portion = 0.0) -> Loss:  # noqa: ARG001  # ignores the concern
+def cross_entropy(concern: ConcernSpec, *, label_smoothing: Share = 0.0) -> Loss:  # noqa: ARG001  # ignores the concern
     """Make a `torch.nn.CrossEntropyLoss`."""
     return nn.CrossEntropyLoss(label_smoothing=label_smoothing)
 
@@ -163,8 +145,8 @@ def cross_entropy(concern: ConcernSpec, *, label_smoothing: Portion = 0.0) -> Lo
 def concern_loss(
     concern: ConcernSpec,
     *,
-    concern_share: Portion = 0.5,
-    label_smoothing: Portion = 0.0,
+    concern_share: Share = 0.5,
+    label_smoothing: Share = 0.0,
     released: Weight | None = None,
 ) -> Loss:
     """Make a `ConcernLoss`. ``released`` is the weight of tolerable errors; by default, it is that in ``concern``."""
@@ -175,7 +157,7 @@ def concern_loss(
     )
 
 
-def generalized_mean(concern: ConcernSpec, *, power: float) -> Loss:  # noqa: ARG001  # ignores the concern
+def generalized_mean(concern: ConcernSpec, *, power: Number) -> Loss:  # noqa: ARG001  # ignores the concern
     """Make a `GeneralizedMeanLoss`."""
     return GeneralizedMeanLoss(power)
 
@@ -183,8 +165,8 @@ def generalized_mean(concern: ConcernSpec, *, power: float) -> Loss:  # noqa: AR
 def softmax_margin(
     concern: ConcernSpec,
     *,
-    margin: Annotated[float, Field(ge=0)] = 1.0,
-    label_smoothing: Portion = 0.0,
+    margin: NotNegative = 1.0,
+    label_smoothing: Share = 0.0,
     released: Weight | None = None,
 ) -> Loss:
     """Make a `SoftmaxMarginLoss`. ``released`` is the weight of tolerable errors; by default, that in ``concern``."""
@@ -196,19 +178,17 @@ def softmax_margin(
 def recommended(
     concern: ConcernSpec,
     *,
-    margin: Annotated[float, Field(ge=0)] = 4.0,
-    label_smoothing: Portion = 0.0,
+    margin: NotNegative = 4.0,
+    label_smoothing: Share = 0.0,
 ) -> Loss:
     """Make the `SoftmaxMarginLoss` of the recommended recipe, with half the margin for tolerable (released) errors."""
     return margin_loss(concern, margin, label_smoothing)
 
 
 def _penalties(concern: ConcernSpec, released: float | None) -> ConcernSpec | Tensor:
-    return (
-        concern
-        if released is None
-        else torch.where(concern.released(), released, concern.mpcs_weights())
-    )
+    if released is None:
+        return concern
+    return torch.where(concern.released(), released, concern.mpcs_weights())
 
 
 LOSSES: dict[str, Callable[..., Loss]] = {
@@ -221,8 +201,6 @@ LOSSES: dict[str, Callable[..., Loss]] = {
 """The functions that make losses, by name. Each takes the `ConcernSpec` of the run, and keywords from the config."""
 
 
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Below1 = Annotated[float, Field(ge=0, lt=1)]
 Weights = Iterator[nn.Parameter]
 
 
@@ -230,14 +208,14 @@ def adam(
     weights: Weights, learning_rate: float, *, weight_decay: NotNegative = 0.0
 ) -> Optimizer:
     """Make a `torch.optim.Adam`."""
-    return Adam(weights, lr=learning_rate, weight_decay=weight_decay)
+    return Adam(weights, learning_rate, weight_decay=weight_decay)
 
 
 def adamw(
     weights: Weights, learning_rate: float, *, weight_decay: NotNegative = 0.01
 ) -> Optimizer:
     """Make a `torch.optim.AdamW`."""
-    return AdamW(weights, lr=learning_rate, weight_decay=weight_decay)
+    return AdamW(weights, learning_rate, weight_decay=weight_decay)
 
 
 def sgd(
@@ -251,7 +229,7 @@ def sgd(
     """Make a `torch.optim.SGD`."""
     return SGD(
         weights,
-        lr=learning_rate,
+        learning_rate,
         momentum=momentum,
         nesterov=nesterov,
         weight_decay=weight_decay,
@@ -261,7 +239,6 @@ def sgd(
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adam": adam, "adamw": adamw, "sgd": sgd}
 """The functions that make optimizers, by name. Each takes the model's weights, the learning rate, and keywords."""
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Directions = Mapping[str, Direction]
 """Whether each metric of the run is better when lower ("min") or higher ("max"), by name."""
 Step = Callable[[Mapping[str, float]], None]
@@ -294,12 +271,10 @@ def cosine(
     warmup_epochs: NonNegativeInt = 0,
 ) -> Step:
     """Make a scheduler: a cosine down to 0, multiplied by a linear ramp during the first ``warmup_epochs``."""
-    parts: list[LRScheduler] = [CosineAnnealingLR(optimizer, T_max=epochs)]
+    parts: list[LRScheduler] = [CosineAnnealingLR(optimizer, epochs)]
     if warmup_epochs:
         parts.append(
-            LinearLR(
-                optimizer, start_factor=1 / (warmup_epochs + 1), total_iters=warmup_epochs
-            )
+            LinearLR(optimizer, 1 / (warmup_epochs + 1), total_iters=warmup_epochs)
         )
     return EpochStep(ChainedScheduler(parts))
 
@@ -310,13 +285,12 @@ def plateau(
     directions: Directions,
     *,
     score: str = "mpcs",
-    factor: Annotated[float, Field(gt=0, lt=1)] = 0.5,
+    factor: Fraction = 0.5,
     patience: NonNegativeInt = 3,
 ) -> Step:
     """Make a scheduler that multiplies the learning rate by ``factor`` when the metric ``score`` stops improving."""
-    scheduler = ReduceLROnPlateau(
-        optimizer, mode=directions[score], factor=factor, patience=patience
-    )
+    mode = directions[score]
+    scheduler = ReduceLROnPlateau(optimizer, mode, factor=factor, patience=patience)
     return EpochStep(scheduler, score)
 
 
@@ -328,19 +302,22 @@ def mpcs_lr(
     score: str = "mpcs",
     power: NotNegative = 1.0,
     reference: Positive | None = None,
-    lowest: Portion = 0.0,
-    highest: Annotated[float, Field(ge=1, le=1e6)] = 1.0,
-    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+    lowest: Share = 0.0,
+    highest: Annotated[Number, Field(ge=1, le=1e6)] = 1.0,
+    smoothing: Below1 = 0.0,
     warmup_steps: NonNegativeInt = 0,
 ) -> Step:
     """Make an `MPCSLR`: the learning rate follows the metric ``score``, of which lower values must be better."""
-    settings: dict[str, Any] = {
-        "power": power,
-        "smoothing": smoothing,
-        "warmup_steps": warmup_steps,
-    }
-    settings |= {"reference": reference, "lowest": lowest, "highest": highest}
-    return EpochStep(MPCSLR(optimizer, **settings), score)
+    scheduler = MPCSLR(
+        optimizer,
+        power=power,
+        reference=reference,
+        lowest=lowest,
+        highest=highest,
+        smoothing=smoothing,
+        warmup_steps=warmup_steps,
+    )
+    return EpochStep(scheduler, score)
 
 
 SCHEDULERS: dict[str, Callable[..., Step]] = {

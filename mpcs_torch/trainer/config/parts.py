@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
-    BeforeValidator,
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
@@ -32,17 +31,6 @@ from mpcs_torch.metrics.named_metrics import COLUMNS
 from mpcs_torch.trainer.config.section import Section
 
 
-def _number(value: object) -> object:
-    """Convert text to a number, because YAML 1.1 reads 1e-3 (without a dot) as text."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
-
-
-Number = Annotated[float, BeforeValidator(_number)]
-
-
 class PartError(CodedError, RuntimeError):
     """A part of a run cannot be made, breaks a rule, or, as the user's own code, raised the error in ``__cause__``."""
 
@@ -57,9 +45,8 @@ def error_of_parts(error: Exception, import_paths: Mapping[str, str]) -> PartErr
     if isinstance(error, MpcsError) or not import_paths:
         return None
     lines = {key: _line_in_package(path, error) for key, path in import_paths.items()}
-    raising = [key for key, line in lines.items() if line]
-    if not raising:  # any of them may be the cause
-        raising = [*lines]
+    # If none is known to have raised it, any of them may be the cause.
+    raising = [key for key, line in lines.items() if line] or [*lines]
     parts = ", ".join(f"{key}: your {import_paths[key]}" for key in raising)
     problem = f"{type(error).__name__}: {shown(str(error), 500)}".removesuffix(": ")
     return PartError("raised", parts, problem=problem, line=lines[raising[0]])
@@ -68,14 +55,14 @@ def error_of_parts(error: Exception, import_paths: Mapping[str, str]) -> PartErr
 def _line_in_package(path: str, error: Exception) -> str:
     """Return, as text, the last traceback line in the package of the import path ``path``; "" if there is none."""
     package = path.partition(":")[0].partition(".")[0]
-    theirs = None
-    for frame, number in traceback.walk_tb(error.__traceback__):
-        module = str(frame.f_globals.get("__name__"))
-        if module.partition(".")[0] == package:
-            theirs = (frame, number)
-    if theirs is None:
+    theirs = [
+        (frame, number)
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == package
+    ]
+    if not theirs:
         return ""
-    [last] = traceback.StackSummary.extract(iter([theirs]))
+    [last] = traceback.StackSummary.extract(iter(theirs[-1:]))
     return f" at {last.filename}:{last.lineno}: {shown(last.line or '')}"
 
 
@@ -83,15 +70,8 @@ NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 """The kinds of parameters that a config can set: it names all arguments."""
 
 
-def _pydantic_field(parameter: inspect.Parameter) -> tuple[Any, Any]:
-    """Return the annotation and the default of ``parameter``; to pydantic, ``...`` means that there is no default."""
-    annotation = parameter.annotation
-    if annotation is parameter.empty:
-        annotation = Any
-    default = parameter.default
-    if default is parameter.empty:
-        default = ...
-    return annotation, default
+def _unless_empty(of_parameter: object, other: object) -> object:
+    return other if of_parameter is inspect.Parameter.empty else of_parameter
 
 
 class PartConfig(Section):
@@ -120,10 +100,10 @@ class PartConfig(Section):
     def _check_arguments(cls, value: object) -> object:
         if not isinstance(value, dict):
             return value
-        own = {key: value[key] for key in cls.model_fields if key in value}
-        arguments = {key: entry for key, entry in value.items() if key not in own}
-        maker = cls._find(value.get("name"), value.get("path"))
-        return {**own, **cls._arguments_of(maker).model_validate(arguments).model_dump()}
+        arguments = dict(value)
+        fields = {key: arguments.pop(key) for key in cls.model_fields if key in value}
+        maker = cls._find(fields.get("name"), fields.get("path"))
+        return fields | cls._arguments_of(maker).model_validate(arguments).model_dump()
 
     @classmethod
     def _find(cls, name: object, path: object) -> Callable[..., Any]:
@@ -144,7 +124,10 @@ class PartConfig(Section):
             signature = inspect.signature(maker, eval_str=True)
             parameters = [*signature.parameters.values()][len(cls.takes) :]
             arguments: dict[str, Any] = {
-                parameter.name: _pydantic_field(parameter)
+                parameter.name: (
+                    _unless_empty(parameter.annotation, Any),
+                    _unless_empty(parameter.default, ...),  # to pydantic, no default
+                )
                 for parameter in parameters
                 if parameter.kind in NAMED
             }
@@ -163,32 +146,29 @@ class PartConfig(Section):
             ) from error
 
     @property
-    def maker(self) -> Callable[..., Any]:
-        """The function or class that makes the part."""
-        return self._find(self.name, self.path)
+    def place(self) -> str:
+        """The key and the name or the import path, with which messages begin."""
+        key = self.key if self.path is None else f"{self.key}.path"
+        return f"{key}: {self}"
 
     def make(self, *positional: object) -> Any:
         """Call `maker` with ``positional`` and the config's arguments; raise a `PartError` if it fails."""
         try:
-            made = self.maker(*positional, **(self.model_extra or {}))
+            maker = self._find(self.name, self.path)
+            made = maker(*positional, **(self.model_extra or {}))
         except DataError:
             raise
         except Exception as error:
-            own = {} if self.path is None else {f"{self.key}.path": self.path}
-            of_built_in = PartError(
-                "caused_by", f"{self.key}: {self}:", cause=shown(str(error), 500)
-            )
-            raise error_of_parts(error, own) or of_built_in from error
-        if self.returns is None:
-            needed = "a function"
-            is_valid = callable(made)
-        else:
-            needed = self.returns.__name__
-            is_valid = isinstance(made, self.returns)
+            paths = {} if self.path is None else {f"{self.key}.path": self.path}
+            cause = shown(str(error), 500)
+            of_built_in = PartError("caused_by", f"{self.place}:", cause=cause)
+            raise error_of_parts(error, paths) or of_built_in from error
+        is_valid, needed = callable(made), "a function"
+        if self.returns is not None:
+            is_valid, needed = isinstance(made, self.returns), self.returns.__name__
         if not is_valid:
-            place = f"{self.key}.path: {self.path}"
             returned = type(made).__name__
-            raise PartError("returns", place, needed=needed, returned=returned)
+            raise PartError("returns", self.place, needed=needed, returned=returned)
         return made
 
     def __str__(self) -> str:

@@ -29,28 +29,20 @@ from mpcs_torch.errors import (
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import SelectionRule
-from mpcs_torch.trainer.config.parts import (
-    PUBLISHED,
-    TEST,
-    MetricConfig,
+from mpcs_torch.metrics.metric_entry import MetricEntry
+from mpcs_torch.trainer.config.parts import PUBLISHED, TEST, MetricConfig, PartConfig
+from mpcs_torch.trainer.config.section import (
+    Count,
+    Fraction,
+    NotNegative,
     Number,
-    PartConfig,
-)
-from mpcs_torch.trainer.config.section import Section
-from mpcs_torch.trainer.data import (
-    DATASETS,
-    DataSplits,
+    Positive,
+    Section,
     Seed,
-    check_splits,
-    hold_out_validation,
+    Share,
 )
+from mpcs_torch.trainer.data import DATASETS, DataSplits, check_splits, hold_out_validation
 from mpcs_torch.trainer.named_parts import LOSSES, MODELS, OPTIMIZERS, SCHEDULERS
-
-Count = Annotated[int, Field(ge=1, lt=2**31)]
-Share = Annotated[Number, Field(ge=0, le=1)]
-Fraction = Annotated[Number, Field(gt=0, lt=1)]
-Positive = Annotated[Number, Field(gt=0)]
-NotNegative = Annotated[Number, Field(ge=0)]
 
 
 class ConfigError(CodedError, ValueError):
@@ -73,21 +65,14 @@ class DataConfig(PartConfig):
     def load(self, root: str | Path) -> DataSplits:
         """Load the data set from the folder ``root``; hold out validation samples if ``validation_fraction`` is set."""
         data: DataSplits = self.make(local_path(root, "root"))
-        check_splits(
-            data,
-            f"{self.key}: {self}" if self.path is None else f"{self.key}.path: {self.path}",
-        )
+        check_splits(data, self.place)
         if self.validation_fraction is None:
             return data
         return hold_out_validation(data, self.validation_fraction, self.validation_seed)
 
     def __str__(self) -> str:
-        arguments = self.model_extra or {}
-        return (
-            f"{super().__str__()} {arguments['set']}"
-            if "set" in arguments
-            else super().__str__()
-        )
+        of_archive = (self.model_extra or {}).get("set")
+        return f"{super().__str__()} {of_archive}" if of_archive else super().__str__()
 
 
 class ModelConfig(PartConfig):
@@ -97,11 +82,6 @@ class ModelConfig(PartConfig):
     registry = MODELS
     takes = ("the shape of an input", "the number of classes")
     returns = nn.Module
-
-    def build(self, data: DataSplits) -> nn.Module:
-        """Make a model for the shape and the classes of the data."""
-        model: nn.Module = self.make(data.train.inputs.shape[1:], len(data.class_names))
-        return model
 
 
 class EpochsConfig(Section):
@@ -152,10 +132,8 @@ class ConcernConfig(Section):
     def spec(self, class_names: Sequence[str]) -> ConcernSpec:
         """Return the spec for the classes of the data; raise a `ConfigError` if the config names other classes."""
         if self.classes not in (None, len(class_names), list(class_names)):
-            names = [*class_names]
-            raise ConfigError(
-                "classes_of_data", "concern.classes", self.classes, names=names
-            )
+            place = "concern.classes"
+            raise ConfigError("classes_of_data", place, self.classes, names=[*class_names])
         return ConcernSpec(**{**self.model_dump(), "classes": class_names})
 
 
@@ -303,15 +281,14 @@ class SelectorConfig(Section):
             ValueError: If the rule names a metric that is not measured, or whose direction it needs and is not known.
         """
         ties = [] if self.ties in ("first", "last") else [self.ties]
-        check_followed("selector.by", [self.by], directions)
-        check_followed("selector.within", self.within, directions)
-        check_followed("selector.ties", ties, directions)
-        check_followed("selector.at_most", self.at_most, measured)
-        check_followed("selector.at_least", self.at_least, measured)
         limits = {
             name: dict[str, float](getattr(self, name))
             for name in ("within", "at_most", "at_least")
         }
+        followed: dict[str, Iterable[str]] = {"by": [self.by], "ties": ties, **limits}
+        for key, columns in followed.items():
+            suitable = measured if key in ("at_most", "at_least") else directions
+            check_followed(f"selector.{key}", columns, suitable)
         return SelectionRule(self.by, dict(directions), ties=self.ties, **limits)
 
 
@@ -345,12 +322,15 @@ class RunConfig(Section):
         return (*names, *on_test)
 
     @property
+    def entries(self) -> list[MetricEntry]:
+        """The entry of each metric in the register."""
+        return [metric.entry() for metric in self.metrics]
+
+    @property
     def directions(self) -> dict[str, Direction]:
         """Whether each metric is better when lower ("min") or higher ("max"), by name, if that is known."""
-        entries = [metric.entry() for metric in self.metrics]
-        return {
-            entry.name: entry.direction for entry in entries if entry.direction is not None
-        }
+        ways = {entry.name: entry.direction for entry in self.entries}
+        return {name: way for name, way in ways.items() if way is not None}
 
     @property
     def follows_count(self) -> str | None:
@@ -380,9 +360,8 @@ class RunConfig(Section):
     def _columns_exist(self) -> Self:
         measured = [metric.name for metric in self.metrics]
         directions = self.directions
-        lower_is_better = [
-            name for name, direction in directions.items() if direction == "min"
-        ]
+        lower_is_better = [name for name, way in directions.items() if way == "min"]
+        check_followed("epochs.test", self.epochs.test, measured)
         if self.selector is not None:
             self.selector.rule(measured, directions)
         if self.training.loss_scale is not None:
@@ -394,12 +373,4 @@ class RunConfig(Section):
             suitable = lower_is_better if self.scheduler.name == "mpcs_lr" else directions
             if isinstance(score, str):
                 check_followed("scheduler.score", [score], suitable)
-        for name in self.epochs.test:
-            if name not in measured:
-                raise InvalidValueError(
-                    "metrics_of_run",
-                    "epochs.test:",
-                    names=", ".join(measured),
-                    name=quoted(name),
-                )
         return self
