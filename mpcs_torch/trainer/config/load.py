@@ -1,7 +1,7 @@
 """Load run configs, report all errors together with their places, and say whether a file may name code to run."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from mpcs_torch.concern.checks import MAX_PROBLEMS
 from mpcs_torch.errors import CodedError, InvalidValueError, quoted, shown
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.packaged import packaged_file
-from mpcs_torch.io.yaml_files import Document, Steps, YamlError, parse_yaml, read_yaml_file
+from mpcs_torch.io.yaml_files import YamlError, parse_yaml, read_yaml_file
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 
 
@@ -57,18 +57,24 @@ def load_config(
     try:
         return RunConfig.model_validate(tree, context={"folder": path.parent})
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
         overridden = [f"{override.partition('=')[0]}." for override in overrides]
         lines: list[str] = []
         codes: list[tuple[str, str]] = []
         cause: BaseException | None = None
-        for problem in problems[:MAX_PROBLEMS]:
-            key = _key(problem["loc"])
+        for problem in error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]:
+            # The case of a union, such as list[str], has characters that are not in words; a key has not.
+            steps = [str(step) for step in problem["loc"]]
+            key = ".".join(step for step in steps if not re.search(r"\W", step))
             broken = problem.get("ctx", {}).get("error")
-            lines.append(_line(path, document, problem, key, overridden))
             codes.append((key, getattr(broken, "code", problem["type"])))
             cause = cause or getattr(broken, "__cause__", None)
-        if len(problems) > MAX_PROBLEMS:
+            line, _ = document.place(problem["loc"])
+            place = f"{path}:{line}:"
+            if any(f"{key}.".startswith(changed) for changed in overridden):
+                place = "override"
+            where = f"{shown(key)}: " if key else ""
+            lines.append(f"{place} {where}{problem['msg'].removeprefix('Value error, ')}")
+        if error.error_count() > MAX_PROBLEMS:
             lines.append("... and more")
         raise ConfigError("problems", lines="\n".join(lines), codes=codes) from cause
 
@@ -91,30 +97,6 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
         ) from None
 
 
-def _line(
-    path: Path,
-    document: Document,
-    problem: Mapping[str, Any],
-    key: str,
-    overridden: Sequence[str],
-) -> str:
-    """Return a line on a problem at ``key``, with the line of the file unless the key is ``overridden``."""
-    if any(f"{key}.".startswith(changed) for changed in overridden):
-        place = "override"
-    else:
-        line, _ = document.place(problem["loc"])
-        place = f"{path}:{line}:"
-    where = f"{shown(key)}: " if key else ""
-    return f"{place} {where}{problem['msg'].removeprefix('Value error, ')}"
-
-
-def _key(steps: Steps) -> str:
-    """Return the dotted key at ``steps``, without the cases of a union."""
-    names = [str(step) for step in steps]
-    # The case of a union, such as list[str], has characters other than letters, digits and underscores; a key has not.
-    return ".".join(name for name in names if not re.search(r"\W", name))
-
-
 def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
     """Load ``configs/<path>.yaml`` of the package as a run config; ``path`` is ``experiments/demo``, for example."""
     kind, _, name = path.partition("/")
@@ -126,19 +108,13 @@ def dump_config(config: RunConfig) -> str:
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
 
 
-def import_paths(config: object, place: str = "") -> dict[str, str]:
+def import_paths(config: object) -> dict[str, str]:
     """Return each import path in a config of plain data by its dotted key, such as ``metrics.0.path``."""
-    paths = dict[str, str]()
-    if isinstance(config, list):
-        config = dict(enumerate(config))
-    if not isinstance(config, dict):
-        return paths
-    for key, value in config.items():
-        if key == "path" and value is not None:
-            paths[f"{place}{key}"] = str(value)
-        else:
-            paths |= import_paths(value, f"{place}{key}.")
-    return paths
+    return {
+        key: str(value)
+        for key, value in _flat(config).items()
+        if value is not None and key.rpartition(".")[2] == "path"
+    }
 
 
 def changed_keys(saved: str, config: RunConfig) -> list[str]:
@@ -156,12 +132,13 @@ def changed_keys(saved: str, config: RunConfig) -> list[str]:
     return [key for key in {**before, **now} if before.get(key) != now.get(key)]
 
 
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the settings of the nested mapping ``tree`` by dotted key, such as ``training.batch_size``."""
+def _flat(tree: object, prefix: str = "") -> dict[str, Any]:
+    """Return the settings of nested mappings and lists by dotted key, such as ``training.batch_size``."""
+    if isinstance(tree, list):
+        tree = dict(enumerate(tree))
+    if not isinstance(tree, dict):
+        return {prefix.removesuffix("."): tree}
     settings: dict[str, Any] = {}
     for key, value in tree.items():
-        if isinstance(value, dict):
-            settings |= _flat(value, f"{prefix}{key}.")
-        else:
-            settings[f"{prefix}{key}"] = value
+        settings |= _flat(value, f"{prefix}{key}.")
     return settings
