@@ -11,32 +11,28 @@ from mpcs_torch.trainer.loop import Hook, MeasuredEpoch, TrainingRun
 
 FOLDER = "checkpoints"
 """The name of the folder of checkpoints in the folder of a run."""
+SETTINGS = {"top_k", "keep_last", "keep_every", "patience", "min_delta"}
+"""The settings that a `CheckpointSelector` takes as a config has them."""
 
 
 def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | None:
     """Open the checkpoint selector of the run in ``run_folder``; return None if ``config`` has no selector."""
-    selector = config.selector
-    if selector is None:
+    settings = config.selector
+    if settings is None:
         return None
     return CheckpointSelector(
         run_folder / FOLDER,
-        selector.rule(config.columns, config.directions),
-        top_k=selector.top_k,
-        keep_last=selector.keep_last,
-        keep_every=selector.keep_every,
-        keep_best_by=[name for name in selector.keep_best_by if name in config.directions],
-        patience=selector.patience,
-        min_delta=selector.min_delta,
+        settings.rule(config.columns, config.directions),
+        keep_best_by=[name for name in settings.keep_best_by if name in config.directions],
         resume=True,  # the folder of a new run was cleared
+        **settings.model_dump(include=SETTINGS),
     )
 
 
-def selector_hook(selector: CheckpointSelector | None) -> Hook:
+def selector_hook(selector: CheckpointSelector) -> Hook:
     """Return a hook that adds epochs to ``selector``, and stops the run after too many epochs without progress."""
 
     def select(epoch: MeasuredEpoch, run: TrainingRun) -> str | None:
-        if selector is None:  # not rank 0
-            return None
         selector.update(lambda: checkpoint(run), epoch=epoch.number, **epoch.values)
         # A resumed run repeats epochs that the selector knows.
         is_repeated = epoch.number != selector.last_epoch

@@ -123,16 +123,19 @@ def run_in_folder(
         elif resume and not overwrite and (folder / CONFIG).exists():
             check_resumable(read_text(folder / CONFIG), run.config)
         world.from_first(lambda: _begin(run, folder, is_new=saved is None))
-        selector = open_selector(config, folder) if world.is_first else None
-        hooks_here = [] if config.selector is None else [selector_hook(selector)]
+        selector = None
+        hooks_of_rank = list[Hook]()
         if world.is_first:
-            records = record_writer(
-                folder / RECORDS, config.columns, append=saved is not None
-            )
-            hooks_here = [stack.enter_context(records), *hooks_here, *hooks]
+            columns = config.columns
+            append = saved is not None
+            records = record_writer(folder / RECORDS, columns, append=append)
+            hooks_of_rank = [stack.enter_context(records), *hooks]
+            selector = open_selector(config, folder)
+        if selector is not None:
+            hooks_of_rank.insert(1, selector_hook(selector))
         keeper = RunKeeper(folder, config.training.save_seconds)
         stack.enter_context(keeper.watching())
-        run.train(hooks_here, keeper.after_step)
+        run.train(hooks_of_rank, keeper.after_step)
         keeper.save(run)
         result = measure_result(run, selector)
         world.from_first(lambda: _write_result(result, folder, selector))
