@@ -4,11 +4,12 @@ import hashlib
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from mpcs_torch.errors import DataError
+from mpcs_torch.errors import DataError, shown
 
 if TYPE_CHECKING:  # torch is slow to import
     from mpcs_torch.trainer.data import DataSplits
@@ -50,7 +51,10 @@ def get(name: str, root: Path) -> None:
     if name == "add":
         _fetch(ADD_URL, root / "ADD", ADD_FILES)
     elif name == "mnist":
-        _get_mnist(root)
+        from torchvision.datasets import MNIST
+
+        with _downloading("MNIST", MNIST.mirrors[0]):
+            MNIST(root, download=True)
     elif not _folder(name, root).exists():
         _get_ucr(name, root)
     _check_values(name, root)
@@ -98,6 +102,17 @@ def _check_values(name: str, root: Path) -> str:
     return "there, checksum right"
 
 
+@contextmanager
+def _downloading(names: str, address: str) -> Iterator[None]:
+    """Turn an error of the with block, which downloads the files ``names``, into a `DataError`."""
+    try:
+        yield
+    # pooch raises a ValueError for a wrong hash, and torchvision a RuntimeError.
+    except (OSError, zipfile.BadZipFile, ValueError, RuntimeError) as error:
+        cause = shown(str(error), 500)
+        raise DataError("cannot_download", names, address=address, cause=cause) from error
+
+
 def _fetch(
     address: str, folder: Path, files: Mapping[str, str | None], processor: Any = None
 ) -> None:
@@ -108,29 +123,9 @@ def _fetch(
     fetcher = pooch.create(
         folder, address, registry=dict(files), allow_updates=False, retry_if_failed=3
     )
-    try:
+    with _downloading(", ".join(files), address):
         for file in files:
             fetcher.fetch(file, processor=processor)
-    # pooch raises a ValueError for a wrong hash.
-    except (OSError, zipfile.BadZipFile, ValueError) as error:
-        names, cause = ", ".join(files), str(error)
-        raise DataError("cannot_download", names, address=address, cause=cause) from error
-
-
-def _get_mnist(root: Path) -> None:
-    import pooch
-    from torchvision.datasets import MNIST
-
-    folder = root / "MNIST" / "raw"
-    for archive, md5 in MNIST.resources:
-        file = archive.removesuffix(".gz")
-        if not (folder / file).exists():
-            _fetch(
-                MNIST.mirrors[0],
-                folder,
-                {archive: f"md5:{md5}"},
-                pooch.Decompress(name=file),
-            )
 
 
 def _get_ucr(name: str, root: Path) -> None:
