@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from timeit import timeit
@@ -11,11 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import require
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
-from mpcs_torch.learning import SelectionRule
-from mpcs_torch.learning.selection import Epoch
 from mpcs_torch.metrics.named_metrics import COLUMNS as METRICS
 from mpcs_torch.paper.published_values import (
     BENCHMARKS,
@@ -31,6 +26,7 @@ from mpcs_torch.paper.published_values import (
     compare,
     correlations,
     mean_interval,
+    means_table,
     table_2,
     table_3,
 )
@@ -41,7 +37,7 @@ from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import Hook, MeasuredEpoch, TrainingRun
 from mpcs_torch.trainer.measuring import inputs_from_logits, value_of
-from mpcs_torch.trainer.result import Record, read_records
+from mpcs_torch.trainer.result import Record, first_best, read_records
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,6 @@ class FinishedRun:
     records: list[Record]
     confusions: list[Tensor]
     """The confusion matrix of each epoch on the training set, int64 (C, C); rows are true classes."""
-    concern: ConcernSpec
     seconds: float
     """The duration of training and evaluation."""
     costs: MetricCosts | None = None
@@ -86,8 +81,7 @@ def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
 def seeded_config(name: str, seed: int) -> RunConfig:
     """Load the config of the experiment ``name`` with ``seed``. A random split of the data uses ``seed``, too."""
     overrides = [f"name={name}-seed{seed:02}", f"seed={seed}"]
-    arguments_of_data = experiment_config(name).data.model_extra or {}
-    if "split_seed" in arguments_of_data:
+    if "split_seed" in (experiment_config(name).data.model_extra or {}):
         overrides.append(f"data.split_seed={seed}")
     return experiment_config(name, overrides)
 
@@ -113,9 +107,8 @@ def finish_run(
         costs = measure_costs(run) if time_metrics else None
     records = [epoch.record for epoch in epochs]
     confusions = [epoch.confusion for epoch in epochs]
-    concern = config.score.concern.spec(data.class_names)
     seconds = time.perf_counter() - start
-    return FinishedRun(run.config, records, confusions, concern, seconds, costs)
+    return FinishedRun(run.config, records, confusions, seconds, costs)
 
 
 def reproduce_experiment(
@@ -206,12 +199,9 @@ def _runs_table(finished: Mapping[str, FinishedRun]) -> Table:
     )
 
 
-def pick(records: Sequence[Record], column: str) -> int:
-    """Return the number of the first epoch with the best value of the metric ``column``; NaN is ignored."""
-    rule = SelectionRule(column, {column: METRICS[column].direction or "min"})
-    ranking = rule.ranking([Epoch(int(record["epoch"]), record) for record in records])
-    require(ranking, "some_number", f"column {column}", epochs=len(records))
-    return ranking[0].number
+def picks(records: Sequence[Record]) -> dict[str, int]:
+    """Return the first best epoch by each metric of the paper; metrics that are NaN in all epochs are left out."""
+    return first_best(records, {name: METRICS[name].direction or "min" for name in TIMED})
 
 
 def _errors(confusion: Tensor) -> int:
@@ -221,8 +211,8 @@ def _errors(confusion: Tensor) -> int:
 def picks_table(run: FinishedRun) -> Table:
     """Return a table of the epochs that metrics rank first: their metrics on the training set, and test accuracy."""
     metrics_by_epoch: dict[int, list[str]] = {}
-    for metric in (*BENCHMARKS, "mpcs"):
-        metrics_by_epoch.setdefault(pick(run.records, metric), []).append(metric)
+    for metric, epoch in picks(run.records).items():
+        metrics_by_epoch.setdefault(epoch, []).append(metric)
     rows = []
     for epoch, metrics in metrics_by_epoch.items():
         record = run.records[epoch - 1]
@@ -246,8 +236,9 @@ def picks_table(run: FinishedRun) -> Table:
 
 def figure_5_comparison(run: FinishedRun) -> list[Table | str]:
     """Return sentences and tables that compare ``run`` with Fig. 5 of the paper: picks, confusion matrices, errors."""
+    ours = picks(run.records)
     parts: list[Table | str] = [
-        f"{metric} picks epoch {pick(run.records, metric)} (paper: {epoch})"
+        f"{metric} picks epoch {ours[metric]} (paper: {epoch})"
         for metric, epoch in CASE_STUDY_PICKS.items()
     ]
     for epoch, printed in FIGURE_5.items():
@@ -262,7 +253,7 @@ def figure_5_comparison(run: FinishedRun) -> list[Table | str]:
             f"{run.records[epoch - 1]['dangerous']:.0f} dangerous (paper: {dangerous}); "
             f"{equal} of {confusion.numel()} cells of the confusion matrix are those of Fig. 5"
         )
-        names = run.concern.classes
+        names = [*map(str, range(len(printed)))]
         rows = [
             [name, *map(str, row)]
             for name, row in zip(names, confusion.tolist(), strict=True)
@@ -286,28 +277,27 @@ def comparison_configs(seed: int | None = None) -> list[RunConfig]:
     """Load the configs of the plain run and the MPCS run of Fig. 6, with ``seed``, by default the published seed."""
     if seed is None:
         return [experiment_config(name) for name in FIGURE_6_RUNS]
-    return [
-        experiment_config(name, [f"seed={seed}", f"name={name}-seed{seed:02}"])
-        for name in FIGURE_6_RUNS
-    ]
+    return [seeded_config(name, seed) for name in FIGURE_6_RUNS]
 
 
 def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, float]:
     """Return the sum of each metric over the epochs of the MPCS run, divided by the sum for the plain run."""
-    by_metric = dict[str, float]()
-    for name, column in FIGURE_6_COLUMNS.items():
-        of_mpcs = sum(record[column] for record in with_mpcs)
-        of_plain = sum(record[column] for record in plain)
-        by_metric[name] = of_mpcs / of_plain
-    return by_metric
+
+    def total(records: Sequence[Record], column: str) -> float:
+        return sum(record[column] for record in records)
+
+    return {
+        name: total(with_mpcs, column) / total(plain, column)
+        for name, column in FIGURE_6_COLUMNS.items()
+    }
 
 
 def ratios_table(ours: Mapping[str, float]) -> Table:
     """Return a table that compares ``ours``, the `ratios` of the published seed, with the paper."""
-    rows = []
-    for name in FIGURE_6_COLUMNS:
-        mine, printed = ours[name], FIGURE_6[name]
-        rows.append([name, f"{mine:.4f}", f"{printed:.4f}", f"{mine - printed:+.4f}"])
+    rows = [
+        [name, f"{ratio:.4f}", f"{FIGURE_6[name]:.4f}", f"{ratio - FIGURE_6[name]:+.4f}"]
+        for name, ratio in ours.items()
+    ]
     return Table(
         ["sum over epochs, MPCS run / plain run", "ours", "paper", "difference"], rows
     )
@@ -318,10 +308,8 @@ def seeds_table(by_seed: Sequence[Mapping[str, float]]) -> Table:
     rows = []
     for name in FIGURE_6_COLUMNS:
         values = [ratio[name] for ratio in by_seed]
-        higher = sum(value > 1 for value in values)
-        lower = sum(value < 1 for value in values)
-        better = higher if "accuracy" in name else lower
-        runs, *numbers = astuple(mean_interval(values))
-        rows.append([name, *(f"{value:.4f}" for value in numbers), f"{better} of {runs}"])
-    header = ["mean", f"{CONFIDENCE_TEXT} from", "to", "lowest seed", "highest"]
-    return Table(["MPCS run / plain run", *header, "MPCS run better"], rows)
+        way = 1 if "accuracy" in name else -1
+        better = sum(way * value > way for value in values)
+        cells = mean_interval(values).cells
+        rows.append([name, *cells, f"{better} of {len(values)}"])
+    return means_table("MPCS run / plain run", "seed", rows, "MPCS run better")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 
-from mpcs_torch.errors import InvalidValueError
+from mpcs_torch.errors import require
 from mpcs_torch.io.packaged import packaged_folder
 from mpcs_torch.tables import Table
 
@@ -77,10 +77,6 @@ class Agreement:
         return f"{text}, including the first {self.from_first}; first difference: {self.first_difference}"
 
 
-def _four_decimals(value: float) -> str:
-    return f"{value:.4f}".replace("-0.0000", "0.0000")
-
-
 def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
     """Compare ``records`` with ``published`` ones at 4 decimals.
 
@@ -91,24 +87,18 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
         unequal = []
         for column, value in theirs.items():
             name = "mpcs_count" if column == "mpcs" else column
-            if name not in ours:
-                raise InvalidValueError(
-                    "one_of", "columns of published records", column, choices=list(ours)
-                )
-            mine = _four_decimals(ours[name])
-            printed = _four_decimals(value)
+            place_of_column = "columns of published records"
+            require(name in ours, "one_of", place_of_column, column, choices=list(ours))
+            # z removes the sign of a zero.
+            mine, printed = f"{ours[name]:z.4f}", f"{value:z.4f}"
             if mine != printed:
                 unequal.append(f"{column} {mine} for {printed}")
         if unequal:
             differences[place] = f"epoch {theirs['epoch']:.0f}, {', '.join(unequal)}"
     compared = min(len(records), len(published))
     first = min(differences, default=compared)
-    return Agreement(
-        epochs=len(published),
-        agreeing=compared - len(differences),
-        from_first=first,
-        first_difference=differences.get(first),
-    )
+    agreeing = compared - len(differences)
+    return Agreement(len(published), agreeing, first, differences.get(first))
 
 
 @dataclass(frozen=True)
@@ -123,6 +113,12 @@ class MeanOverRuns:
     lowest: float
     highest: float
     """The highest value of a run; ``lowest`` is the lowest value."""
+
+    @property
+    def cells(self) -> list[str]:
+        """The cells of a row of `means_table`, at 4 decimals."""
+        _, *numbers = astuple(self)
+        return [f"{number:.4f}" for number in numbers]
 
 
 def mean_interval(values: Sequence[float]) -> MeanOverRuns:
@@ -144,29 +140,26 @@ def mean_interval(values: Sequence[float]) -> MeanOverRuns:
     )
 
 
-def spearman(records: Sequence[Record], column: str, other: str) -> float:
-    """Return Spearman's rank correlation of two columns over the epochs ``records``, with mean ranks for ties."""
+def correlations(records: Sequence[Record]) -> tuple[float, ...]:
+    """Return Spearman's correlation of each metric in `BENCHMARKS` with mpcs_count (MPCS, counted as in the paper).
+
+    The correlation is that of the ranks of the epochs ``records``, with mean ranks for ties.
+    """
     import torch  # slow to import, so only here
     from torchmetrics.functional import spearman_corrcoef
 
-    values = torch.tensor(
-        [[record[column], record[other]] for record in records], dtype=torch.float64
-    )
-    return float(spearman_corrcoef(values[:, 0], values[:, 1]))
-
-
-def correlations(records: Sequence[Record]) -> tuple[float, ...]:
-    """Return Spearman's correlation of each metric in `BENCHMARKS` with mpcs_count (MPCS, counted as in the paper)."""
-    return tuple(spearman(records, "mpcs_count", benchmark) for benchmark in BENCHMARKS)
+    columns = {
+        name: torch.tensor([record[name] for record in records], dtype=torch.float64)
+        for name in ("mpcs_count", *BENCHMARKS)
+    }
+    mpcs = columns.pop("mpcs_count")
+    return tuple(float(spearman_corrcoef(mpcs, column)) for column in columns.values())
 
 
 def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[MeanOverRuns, ...]:
     """Return the mean and interval of each of the `correlations` over ``runs`` with different seeds."""
-    by_run = [correlations(records) for records in runs]
-    intervals = list[MeanOverRuns]()
-    for place in range(len(BENCHMARKS)):
-        intervals.append(mean_interval([of_run[place] for of_run in by_run]))
-    return tuple(intervals)
+    by_metric = zip(*map(correlations, runs), strict=True)
+    return tuple(mean_interval(of_runs) for of_runs in by_metric)
 
 
 def table_2(
@@ -188,16 +181,19 @@ def table_2(
     return Table(["ours (paper)", *BENCHMARKS, "accuracy, over seeds"], rows)
 
 
-def intervals_table(intervals: Sequence[MeanOverRuns]) -> Table:
-    """Return a table of `correlations` over seeds: mean, 95 % interval, lowest and highest run."""
+def means_table(first: str, run: str, rows: Sequence[Sequence[str]], *more: str) -> Table:
+    """Return a table of means over runs; ``first`` and ``more`` are the headers around `MeanOverRuns.cells`."""
     from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 
-    rows = list[list[str]]()
-    for benchmark, interval in zip(BENCHMARKS, intervals, strict=True):
-        _, *values = astuple(interval)
-        rows.append([benchmark, *(f"{value:.4f}" for value in values)])
-    numbers = ["mean", f"{CONFIDENCE_TEXT} from", "to", "lowest run", "highest"]
-    return Table(["Spearman of mpcs_count with", *numbers], rows)
+    numbers = ["mean", f"{CONFIDENCE_TEXT} from", "to", f"lowest {run}", "highest"]
+    return Table([first, *numbers, *more], rows)
+
+
+def intervals_table(intervals: Sequence[MeanOverRuns]) -> Table:
+    """Return a table of `correlations` over seeds: mean, 95 % interval, lowest and highest run."""
+    means = zip(BENCHMARKS, intervals, strict=True)
+    rows = [[benchmark, *interval.cells] for benchmark, interval in means]
+    return means_table("Spearman of mpcs_count with", "run", rows)
 
 
 @dataclass(frozen=True)

@@ -135,30 +135,20 @@ def measure_result(run: TrainingRun, selector: CheckpointSelector | None) -> Run
     """Measure the model that ``selector`` (in rank 0) picks on all splits; then restore the last epoch's weights."""
     world = run.world
     model = run.measured
-    final = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    last = {name: tensor.cpu().clone() for name, tensor in model.state_dict().items()}
     # Buffers (of batch norm, for example) differ between processes, so rank 0 sends its weights to the others.
-    last = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
     epoch, reason, picked = world.from_first(lambda: _pick(run, selector, last))
     model.load_state_dict(picked)
-    splits = {
-        "train": run.data.train,
-        "validation": run.data.validation,
-        "test": run.data.test,
-    }
     with run.running():
-        measured = {
-            name: run.measure(split) for name, split in splits.items() if split is not None
-        }
-    model.load_state_dict(final)
+        measured = {name: run.measure(split) for name, split in run.data.splits.items()}
+    model.load_state_dict(last)
     values = {name: measurement.values for name, measurement in measured.items()}
-    diverged = not all(
-        measurement.logits.isfinite().all() for measurement in measured.values()
-    )
-    any_diverged = any(world.gather(lambda: diverged))
+    are_finite = [bool(one.logits.isfinite().all()) for one in measured.values()]
+    diverged = world.gather(lambda: not all(are_finite))
     stopped = run.stopped
     if stopped:
         stopped = f"after epoch {run.epochs} of {run.config.epochs.count}: {stopped}"
-    return RunResult(epoch, reason, values, any_diverged, stopped)
+    return RunResult(epoch, reason, values, any(diverged), stopped)
 
 
 def _pick(
@@ -220,6 +210,20 @@ def _limits(rule: SelectionRule) -> list[str]:
     return limits + [f"{name} at least {limit:g}" for name, limit in rule.at_least.items()]
 
 
+def first_best(
+    records: Sequence[Record], directions: Mapping[str, Direction]
+) -> dict[str, int]:
+    """Return the number of the first best epoch by each metric in ``directions``; none if it is NaN in all."""
+    if not directions:
+        return {}
+    # A rule is by one metric, but what each metric picks does not depend on it: take the first.
+    rule = SelectionRule(next(iter(directions)), directions)
+    picked = rule.picked_by_each(
+        [Epoch(int(record["epoch"]), record) for record in records]
+    )
+    return {name: epoch.number for name, epoch in picked.items()}
+
+
 @dataclass(frozen=True)
 class TrainedRun:
     """A finished run, read from its folder, with its data."""
@@ -250,14 +254,7 @@ class TrainedRun:
 
     def picks(self) -> dict[str, int]:
         """Return the first best epoch of each metric, by name; metrics without a known direction are left out."""
-        epochs = [Epoch(int(record["epoch"]), record) for record in self.records]
-        directions = self.directions()
-        if not directions:
-            return {}
-        # A rule is by one metric, but what each metric picks does not depend on it: take the first.
-        rule = SelectionRule(next(iter(directions)), directions)
-        picked = rule.picked_by_each(epochs)
-        return {column: epoch.number for column, epoch in picked.items()}
+        return first_best(self.records, self.directions())
 
     def directions(self) -> Mapping[str, Direction]:
         """Return whether each recorded metric is better when lower ("min") or higher ("max"), by name, if known."""

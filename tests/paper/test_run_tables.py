@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import spearmanr
 
-from mpcs_torch.paper.experiments import FinishedRun, finish_run, pick, picks_table
+from mpcs_torch.paper.experiments import FinishedRun, finish_run, picks, picks_table
 from mpcs_torch.paper.published_values import BENCHMARKS, table_2
 from tests.conftest import load_oracle
 from tests.trainer.toy import toy_config, toy_data
@@ -34,9 +34,7 @@ def test_the_picks_are_epochs_of_the_records(tmp_path: Path) -> None:
         "MPCS",
         "test accuracy",
     ]
-    assert {int(row[1]) for row in table.rows} == {
-        pick(run.records, metric) for metric in (*BENCHMARKS, "mpcs")
-    }
+    assert {int(row[1]) for row in table.rows} == {*picks(run.records).values()}
     for _, epoch, accuracy, errors, dangerous, mpcs, test_accuracy in table.rows:
         record = run.records[int(epoch) - 1]
         assert int(record["epoch"]) == int(epoch)

@@ -8,14 +8,13 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch.learning import ConcernLoss
-from mpcs_torch.paper.experiments import pick
 from mpcs_torch.trainer.checkpoints import checkpoint, open_selector
 from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
 from mpcs_torch.trainer.named_parts import SCHEDULERS
 from mpcs_torch.trainer.result import _pick as picked_of
-from mpcs_torch.trainer.result import read_records
+from mpcs_torch.trainer.result import first_best, read_records
 from tests.refused import Refused
 from tests.trainer.toy import toy_config, toy_data
 
@@ -130,7 +129,8 @@ def test_replacing_a_run_replaces_its_checkpoints_and_touches_no_other_file(
         overwrite=True,
     )
     left = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
-    best = pick(read_records(tmp_path / "records.csv"), "mpcs")
+    records = read_records(tmp_path / "records.csv")
+    best = first_best(records, {"mpcs": "min"})["mpcs"]
     assert left == [f"epoch-{best:05}.pt", "manifest.json", "mine.pt"]
     run_in_folder(toy_config(), toy_data(), tmp_path, overwrite=True)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["mine.pt"]

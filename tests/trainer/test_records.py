@@ -2,37 +2,36 @@
 
 import subprocess
 import sys
+from math import nan
 from pathlib import Path
 
 import pytest
 
-from mpcs_torch.paper.experiments import pick
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.recorded_epochs import plain_config
-from mpcs_torch.trainer.result import read_records
+from mpcs_torch.trainer.result import first_best, read_records
 from tests.cli.test_cli import run
 from tests.refused import Refused
 from tests.trainer.toy import toy_config, toy_data
 
 
-def test_accuracy_is_picked_high_and_mpcs_low() -> None:
-    records = [
-        {"epoch": 1, "accuracy": 0.5, "mpcs": 0.2},
-        {"epoch": 2, "accuracy": 0.9, "mpcs": 0.8},
-    ]
-    assert pick(records, "accuracy") == 2
-    assert pick(records, "mpcs") == 1
-
-
-def test_the_first_of_equals_is_picked() -> None:
-    assert pick([{"epoch": epoch, "mpcs": 0.5} for epoch in (1, 2, 3)], "mpcs") == 1
-
-
-def test_nan_is_never_picked() -> None:
-    records = [{"epoch": 1, "mpcs": float("nan")}, {"epoch": 2, "mpcs": 3.0}]
-    assert pick(records, "mpcs") == 2
-    with Refused("some_number", "column mpcs", epochs=1):
-        pick(records[:1], "mpcs")
+@pytest.mark.parametrize(
+    ("values", "pick"),
+    [
+        ({"accuracy": [0.5, 0.9]}, 2),
+        ({"mpcs": [0.2, 0.8]}, 1),
+        ({"mpcs": [0.5, 0.5, 0.5]}, 1),
+        ({"mpcs": [nan, 3.0]}, 2),
+        ({"mpcs": [nan]}, None),
+    ],
+)
+def test_the_first_best_epoch_is_picked_and_never_nan(
+    values: dict[str, list[float]], pick: int | None
+) -> None:
+    [(name, column)] = values.items()
+    records = [{"epoch": place, name: value} for place, value in enumerate(column, start=1)]
+    directions = {name: toy_config().directions[name]}
+    assert first_best(records, directions) == ({} if pick is None else {name: pick})
 
 
 def write(folder: Path, data: bytes) -> Path:
