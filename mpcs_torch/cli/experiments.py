@@ -1,6 +1,7 @@
 """Run the paper's experiments and print their results, as ``mpcs reproduce`` does."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,20 @@ def reproduce_one(
     name: str, data_root: Path, out: Path, records: Path | None
 ) -> FinishedRun:
     """Run the experiment ``name``, and print its results; compare with published ``records`` if given."""
-    overwrite = COMMAND_LINE.overwrite
-    with progress_bar(name, experiments.experiment_config(name).epochs.count) as bar:
-        run = experiments.reproduce_experiment(
-            name, data_root, out / name, records, [bar], overwrite=overwrite
+    config = experiments.experiment_config(name)
+    with progress_bar(name, config.epochs.count) as bar:
+        data = config.data.load(data_root)
+        run = experiments.finish_run(
+            config,
+            data,
+            out / name,
+            [bar],
+            overwrite=COMMAND_LINE.overwrite,
+            time_metrics=True,
         )
+    if records is not None and name in published_values.RECORD_FILES:
+        published = read_records(records / published_values.RECORD_FILES[name])
+        run = replace(run, agreement=published_values.compare(run.records, published))
     parts: list[Table | str] = [
         f"\n{heading(run.title)}",
         published_values.table_2({name: run.records}, {}),

@@ -1,8 +1,9 @@
 """Run the paper's experiments by name, time their metrics, and compare the results with those of the paper."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from timeit import timeit
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mpcs_torch.metrics.metric_entry import MetricEntry
 from mpcs_torch.metrics.named_metrics import COLUMNS as METRICS
 from mpcs_torch.paper.published_values import (
     BENCHMARKS,
@@ -18,12 +20,10 @@ from mpcs_torch.paper.published_values import (
     CASE_STUDY_PICKS,
     FIGURE_5,
     FIGURE_6,
-    RECORD_FILES,
     TIMED,
     Agreement,
     MeanOverRuns,
     MetricCosts,
-    compare,
     correlations,
     mean_interval,
     means_table,
@@ -37,7 +37,7 @@ from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import Hook, MeasuredEpoch, TrainingRun
 from mpcs_torch.trainer.measuring import inputs_from_logits, value_of
-from mpcs_torch.trainer.result import Record, first_best, read_records
+from mpcs_torch.trainer.result import Record, first_best
 
 
 @dataclass(frozen=True)
@@ -111,25 +111,6 @@ def finish_run(
     return FinishedRun(run.config, records, confusions, seconds, costs)
 
 
-def reproduce_experiment(
-    name: str,
-    data_root: Path,
-    folder: Path,
-    records: Path | None,
-    hooks: Sequence[Hook],
-    *,
-    overwrite: bool,
-) -> FinishedRun:
-    """Run the experiment ``name`` in ``folder``, and compare it with the published values in ``records``, if any."""
-    config = experiment_config(name)
-    data = config.data.load(data_root)
-    run = finish_run(config, data, folder, hooks, overwrite=overwrite, time_metrics=True)
-    if records is None or name not in RECORD_FILES:
-        return run
-    published = read_records(records / RECORD_FILES[name])
-    return replace(run, agreement=compare(run.records, published))
-
-
 MIN_ROUNDS = 5
 """The minimum number of rounds in which metrics are timed, without the warm-up round."""
 MAX_ROUNDS = 50
@@ -145,29 +126,25 @@ def measure_costs(run: TrainingRun) -> MetricCosts:
     Metrics are timed without the forward pass, whose noise would hide the differences between metrics.
     """
     logits = run.logits(run.split)
-    metrics = {name: _timed(run, logits, name) for name in TIMED}
+    entries = {entry.name: (entry, made) for entry, made in run.metrics}
     passes: list[float] = []
-    seconds: dict[str, list[float]] = {name: [] for name in metrics}
+    seconds: dict[str, list[float]] = {name: [] for name in TIMED}
     start = time.perf_counter()
     for done in range(1 + MAX_ROUNDS):
-        for name, metric in metrics.items():
+        for name, times in seconds.items():
+            metric = partial(_value, *entries[name], logits, run.split.labels)
             passes.append(timeit(lambda: run.logits(run.split), number=1))
-            seconds[name].append(timeit(metric, number=1))
+            times.append(timeit(metric, number=1))
         if done >= MIN_ROUNDS and time.perf_counter() - start > BUDGET_SECONDS:
             break
     # The first time of each metric, and of a forward pass beside it, is of the warm-up round.
     alone = {name: 1000 * median(times[1:]) for name, times in seconds.items()}
-    return MetricCosts(1000 * median(passes[len(metrics) :]), alone)
+    return MetricCosts(1000 * median(passes[len(TIMED) :]), alone)
 
 
-def _timed(run: TrainingRun, logits: Tensor, name: str) -> Callable[[], float]:
-    [(entry, made)] = [metric for metric in run.metrics if metric[0].name == name]
-
-    def value() -> float:
-        preds = inputs_from_logits(logits, {entry.takes})[entry.takes]
-        return entry.number(value_of(made, preds, run.split.labels))
-
-    return value
+def _value(entry: MetricEntry, made: Any, logits: Tensor, labels: Tensor) -> float:
+    preds = inputs_from_logits(logits, {entry.takes})[entry.takes]
+    return entry.number(value_of(made, preds, labels))
 
 
 def evaluation_tables(
@@ -176,16 +153,6 @@ def evaluation_tables(
     """Yield the file name, the title and the content of three tables: runs, Table II and Table III of the paper."""
     runs = {name: one.records for name, one in finished.items()}
     costs = {name: one.costs for name, one in finished.items() if one.costs is not None}
-    yield "runs", "Runs", _runs_table(finished)
-    yield (
-        "table2",
-        "Table II: Spearman correlation of MPCS with the usual metrics",
-        table_2(runs, seeds),
-    )
-    yield "table3", "Table III: what a metric costs", table_3(costs)
-
-
-def _runs_table(finished: Mapping[str, FinishedRun]) -> Table:
     rows = []
     for name, one in finished.items():
         agreement = ""
@@ -193,10 +160,19 @@ def _runs_table(finished: Mapping[str, FinishedRun]) -> Table:
             agreement = f"{one.agreement.from_first} of {one.agreement.epochs}"
         model_and_data = f"{one.config.model} on {one.config.data}"
         rows.append([name, model_and_data, f"{one.seconds:.1f}", agreement])
-    return Table(
-        ["run", "model and data", "seconds", "epochs equal to the record, from the first"],
-        rows,
+    header = [
+        "run",
+        "model and data",
+        "seconds",
+        "epochs equal to the record, from the first",
+    ]
+    yield "runs", "Runs", Table(header, rows)
+    yield (
+        "table2",
+        "Table II: Spearman correlation of MPCS with the usual metrics",
+        table_2(runs, seeds),
     )
+    yield "table3", "Table III: what a metric costs", table_3(costs)
 
 
 def picks(records: Sequence[Record]) -> dict[str, int]:
@@ -242,8 +218,6 @@ def figure_5_comparison(run: FinishedRun) -> list[Table | str]:
         for metric, epoch in CASE_STUDY_PICKS.items()
     ]
     for epoch, printed in FIGURE_5.items():
-        if epoch > len(run.records):
-            continue
         # The paper prints it with a row for each prediction.
         confusion = run.confusions[epoch - 1].t()
         equal = int((confusion == torch.tensor(printed)).sum())
