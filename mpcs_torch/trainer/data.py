@@ -279,7 +279,10 @@ def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of t
         raise DataError("labels_of_training", place, labels=unknown)
     if values.shape[1] != test_values.shape[1]:
         raise DataError("one_length", place)
-    names = _sorted_labels(labels)
+    try:
+        names = sorted({*labels}, key=float)  # 9 before 10
+    except ValueError:
+        names = sorted({*labels})
     numbers = {name: number for number, name in enumerate(names)}
     classes = torch.tensor([numbers[label] for label in labels])
     test_classes = torch.tensor([numbers[label] for label in test_labels])
@@ -307,13 +310,6 @@ def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
     except ValueError as error:
         raise DataError("caused_by", f"{printable(str(path))}:", cause=error) from None
     return [label for label, *_ in cells], values.unsqueeze(-1)
-
-
-def _sorted_labels(labels: list[str]) -> list[str]:
-    try:
-        return sorted({*labels}, key=float)  # 9 before 10
-    except ValueError:
-        return sorted({*labels})
 
 
 DATASETS: dict[str, Callable[..., DataSplits]] = {

@@ -69,14 +69,12 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
 
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
     """Raise an `ExistsError` if any of ``folders`` has a run, unless ``overwrite`` is true."""
-    taken = [str(folder) for folder in folders if _has_run(folder)]
+    marks = (*RUN_FILES, f"{CHECKPOINTS}/{MANIFEST}")
+    taken = [
+        str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)
+    ]
     if taken and not overwrite:
         raise ExistsError("has_run", ", ".join(taken))
-
-
-def _has_run(folder: Path) -> bool:
-    marks = (*RUN_FILES, f"{CHECKPOINTS}/{MANIFEST}")
-    return any((folder / mark).exists() for mark in marks)
 
 
 def run_in_folder(

@@ -1,6 +1,7 @@
 """Group folders that are seeds of one setting, and summarize each setting by means over its seeds."""
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from os.path import commonprefix
@@ -48,7 +49,8 @@ def _setting_and_seed(folder: RecordedEpochs) -> tuple[object, object]:
     picks = folder.rule, folder.directions
     if folder.config:
         seed = folder.config.get("seed", RunConfig.model_fields["seed"].default)
-        return (picks, {**folder.config, "name": None, "seed": None}), seed
+        others = sorted(folder.config.keys() - {"name", "seed"})
+        return (picks, [(key, folder.config[key]) for key in others]), seed
     path = str(folder.folder.absolute())
     match = SEED.fullmatch(path)
     if match is None:
@@ -62,16 +64,19 @@ def seeds_by_setting(recorded: Sequence[RecordedEpochs]) -> Settings:
 
     A setting is named by the path of its only folder, or by a pattern such as ``runs/seed-*``.
     """
-    known = [_setting_and_seed(folder) for folder in recorded]
-    settings = [setting for setting, _ in known]
+    by_setting: dict[str, list[RecordedEpochs]] = {}
+    seeds: dict[str, list[object]] = {}
+    for folder in recorded:
+        setting, seed = _setting_and_seed(folder)
+        key = repr(setting)  # a config cannot be hashed
+        by_setting.setdefault(key, []).append(folder)
+        seeds.setdefault(key, []).append(seed)
     pooled = list[list[RecordedEpochs]]()
-    for place, setting in enumerate(settings):
-        members = [index for index, other in enumerate(settings) if other == setting]
-        seeds = [known[index][1] for index in members]
-        if any(seeds.count(seed) > 1 for seed in seeds):
-            members = [place]
-        if place == members[0]:  # the others of its setting came with the first
-            pooled.append([recorded[index] for index in members])
+    for key, folders in by_setting.items():
+        if any(seeds[key].count(seed) > 1 for seed in seeds[key]):
+            pooled += [[folder] for folder in folders]
+        else:
+            pooled.append(folders)
     patterns = [_pattern([folder.name for folder in folders]) for folders in pooled]
     by_title: dict[str, list[RecordedEpochs]] = {}
     for title, folders in zip(patterns, pooled, strict=True):
@@ -155,22 +160,16 @@ def picks_by(
     rule: SelectionRule, seeds: Sequence[RecordedEpochs]
 ) -> dict[str, Epoch | None]:
     """Return the epoch that ``rule`` picks in each folder, by the folder's name; None if it picks none."""
-    picks: dict[str, Epoch | None] = {}
-    for folder in seeds:
-        ranking = rule.ranking(folder.epochs)
-        picks[folder.name] = ranking[0] if ranking else None
-    return picks
+    return {folder.name: next(iter(rule.ranking(folder.epochs)), None) for folder in seeds}
 
 
 def means_at_picks(picks: Mapping[str, Epoch | None]) -> dict[str, SeedMean]:
     """Return the mean of each metric over the folders that record it in their picked epoch."""
-    epochs = [epoch for epoch in picks.values() if epoch is not None]
-    names = dict.fromkeys(name for epoch in epochs for name in epoch.values)
-    means = {}
-    for name in names:
-        values = [epoch.values[name] for epoch in epochs if name in epoch.values]
-        means[name] = mean_over_seeds(values)
-    return means
+    by_name = defaultdict[str, list[float]](list)
+    for epoch in filter(None, picks.values()):
+        for name, value in epoch.values.items():
+            by_name[name].append(value)
+    return {name: mean_over_seeds(values) for name, values in by_name.items()}
 
 
 def summary_parts(picks: Picks) -> list[Table | str]:
@@ -178,10 +177,10 @@ def summary_parts(picks: Picks) -> list[Table | str]:
     means: Rows = {}
     each_pick: Rows = {}
     for setting, seeds in picks.items():
-        cells = {
-            name: mean.cell(len(seeds)) for name, mean in means_at_picks(seeds).items()
+        of_setting = means_at_picks(seeds).items()
+        means[setting, str(len(seeds))] = {
+            name: mean.cell(len(seeds)) for name, mean in of_setting
         }
-        means[setting, str(len(seeds))] = cells
         for folder, epoch in seeds.items():
             values = {} if epoch is None else epoch.values
             number = "none" if epoch is None else str(epoch.number)
@@ -196,9 +195,9 @@ def summary_parts(picks: Picks) -> list[Table | str]:
 
 def _table(header: Sequence[str], rows: Rows) -> Table:
     """Return a table with the columns ``header`` and a column for each metric in ``rows``."""
-    metrics = list(dict.fromkeys(name for cells in rows.values() for name in cells))
-    body = []
-    for first, cells in rows.items():
-        values = [cells.get(name, "") for name in metrics]
-        body.append([*first, *values])
+    metrics = dict.fromkeys(name for cells in rows.values() for name in cells)
+    body = [
+        [*first, *(cells.get(name, "") for name in metrics)]
+        for first, cells in rows.items()
+    ]
     return Table([*header, *metrics], body)

@@ -16,6 +16,7 @@ from mpcs_torch.errors import (
     has_control,
     printable,
     quoted,
+    require,
     shown,
 )
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
@@ -32,6 +33,7 @@ from mpcs_torch.trainer.result import CONFIG, RECORDS, no_pick, read_records
 
 RUN, SELECTOR = "a run of mpcs train", "a CheckpointSelector"
 """The kinds of folders, by who wrote them."""
+NUMBER = re.compile(r"\d+")
 EXPECTED = f"the folder of {RUN} ({RECORDS}) or of {SELECTOR} ({MANIFEST})"
 
 
@@ -69,14 +71,16 @@ class RecordedEpochs:
             if all(isnan(epoch.values.get(name, nan)) for epoch in self.epochs)
         ]
         recordings = Counter(epoch.number for epoch in self.epochs)
-        repeated = [str(number) for number, times in recordings.items() if times > 1]
+        repeated = ", ".join(
+            str(number) for number, times in recordings.items() if times > 1
+        )
         sentences = []
         if without:
             sentences.append(f"{self.name}: NaN in each epoch: {', '.join(without)}")
         if repeated:
             why = "each recording is a candidate; a run that goes on from an earlier checkpoint repeats epochs"
             sentences.append(
-                f"{self.name}: recorded more than once: epoch {', '.join(repeated)} ({why})"
+                f"{self.name}: recorded more than once: epoch {repeated} ({why})"
             )
         return sentences
 
@@ -123,10 +127,10 @@ def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
     for place, path in enumerate(paths):
         if any(path.samefile(earlier) for earlier in paths[:place]):
             raise InvalidValueError("named_once", str(path))
-    recorded = []
-    for path in paths:
-        is_of_selector = (path / MANIFEST).exists()
-        recorded.append(_read_selector(path) if is_of_selector else _read_run(path))
+    recorded = [
+        _read_selector(path) if (path / MANIFEST).exists() else _read_run(path)
+        for path in paths
+    ]
     first = recorded[0]
     for folder in recorded:
         if folder.kind != first.kind:
@@ -138,9 +142,7 @@ def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
                 other=folder.name,
                 other_kind=folder.kind,
             )
-    for folder in recorded:
-        if not folder.epochs:
-            raise InvalidValueError("some_epochs", folder.name)
+        require(folder.epochs, "some_epochs", folder.name)
     return recorded
 
 
@@ -152,18 +154,16 @@ def _folders_with_epochs(folder: Path) -> list[Path]:
         path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
     ]
     others = [str(path) for path in inside if not _has_epochs(path)]
+    place = str(folder)
     if others:
         raise InvalidValueError(
-            "folder_of_run", str(folder), expected=EXPECTED, other=min(others)
+            "folder_of_run", place, expected=EXPECTED, other=min(others)
         )
-    if not inside:
-        raise InvalidValueError("folders_of_runs", str(folder), expected=EXPECTED)
-    return sorted(inside, key=_padded_name)
-
-
-def _padded_name(path: Path) -> str:
-    """Return the name of ``path`` with zeros before its numbers, so that seed-2 comes before seed-10."""
-    return re.sub(r"\d+", lambda digits: digits[0].zfill(20), path.name)
+    require(inside, "folders_of_runs", place, expected=EXPECTED)
+    # With zeros before numbers, seed-2 comes before seed-10.
+    return sorted(
+        inside, key=lambda path: NUMBER.sub(lambda found: found[0].zfill(20), path.name)
+    )
 
 
 def _has_epochs(folder: Path) -> bool:
@@ -176,15 +176,13 @@ def _read_selector(folder: Path) -> RecordedEpochs:
         rule = SelectionRule(**saved.rule)
         for epoch in saved.epochs:
             rule.values_in(epoch.values)
-            if control := [name for name in epoch.values if has_control(name)]:
-                raise InvalidValueError(
-                    "no_control_in_name", f"the name {quoted(control[0])}"
+            for name in epoch.values:
+                require(
+                    not has_control(name), "no_control_in_name", f"the name {quoted(name)}"
                 )
     except (TypeError, ValueError, AttributeError) as error:
         raise damaged(folder / MANIFEST, error) from None
-    directions = dict[str, Direction]()
-    for name, way in rule.directions.items():
-        directions[name] = "min" if way == "min" else "max"
+    directions: Any = rule.directions  # which are resolved
     return RecordedEpochs(folder, SELECTOR, saved.epochs, directions, rule, config={})
 
 
@@ -230,17 +228,17 @@ def recorded_directions(
 
     The sources are the plain ``config`` of a run and the built-in metrics.
     """
-    known = {name: entry.direction for name, entry in COLUMNS.items()}
     listed = config.get("metrics")
     if not isinstance(listed, list):
         listed = []
-    for metric in listed:
-        if isinstance(metric, dict):
-            of_built_in = known.get(str(metric.get("metric")))
-            known[str(metric.get("name"))] = metric.get("direction") or of_built_in
+    named = {str(entry.get("name")): entry for entry in listed if isinstance(entry, dict)}
     directions = dict[str, Direction]()
     for column in columns:
-        direction = known.get(column)
+        metric = named.get(column, {})
+        direction = metric.get("direction")
+        if direction is None and "path" not in metric:
+            built_in = COLUMNS.get(str(metric.get("metric") or column))
+            direction = built_in and built_in.direction
         if direction in ("min", "max"):
             directions[column] = direction
     return directions

@@ -254,15 +254,12 @@ class TrainedRun:
 
     def picks(self) -> dict[str, int]:
         """Return the first best epoch of each metric, by name; metrics without a known direction are left out."""
-        return first_best(self.records, self.directions())
-
-    def directions(self) -> Mapping[str, Direction]:
-        """Return whether each recorded metric is better when lower ("min") or higher ("max"), by name, if known."""
-        return {
+        directions = {
             name: way
             for name, way in self.config.directions.items()
             if name in self.records[0]
         }
+        return first_best(self.records, directions)
 
     def logits(self, split: Split, epoch: int) -> Tensor | None:
         """Return the logits (N, C) of the model of ``epoch`` on ``split``; None if ``epoch`` has no checkpoint."""

@@ -76,13 +76,13 @@ class RunKeeper:
                 raise KeyboardInterrupt
             self._stopping = number
 
+        signals = [signal.SIGTERM]
         # Shells let jobs in the background ignore Ctrl-C.
-        is_interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signals.append(signal.SIGINT)
         before = {}
         with suppress(ValueError):  # only the main thread receives signals
-            for number in (signal.SIGTERM, signal.SIGINT):
-                if number == signal.SIGTERM or is_interruptible:
-                    before[number] = signal.signal(number, defer)
+            before = {number: signal.signal(number, defer) for number in signals}
         try:
             yield
         finally:
@@ -137,7 +137,8 @@ def read_state(folder: Path) -> dict[str, Any] | None:
 def cut_records(path: Path, epochs: int) -> None:
     """Delete all but the first ``epochs`` rows of ``path``; raise a `ConfigError` if it has fewer complete rows."""
     lines = read_text(path).splitlines(keepends=True)[: 1 + epochs]
-    if len(lines) <= epochs or not lines[-1].endswith("\n"):
-        number = max(len(lines) - 1, 0)
+    complete = len(lines) - 1
+    if complete < epochs or not lines[-1].endswith("\n"):
+        number = max(complete, 0)
         raise ConfigError("saved_epochs", str(path), epochs=epochs, number=number)
     replace_text(path, "".join(lines))
