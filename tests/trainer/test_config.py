@@ -33,6 +33,10 @@ def write(folder: Path, text: str, name: str = "run.yaml") -> Path:
     return path
 
 
+def loaded(folder: Path, *overrides: str, more: str = "") -> RunConfig:
+    return load_config(write(folder, MINIMAL + more), overrides)
+
+
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_shipped_configs_are_named_after_their_files_and_make_a_round_trip(
     path: Path, tmp_path: Path
@@ -48,7 +52,7 @@ def test_overrides_are_yaml_by_dotted_key(tmp_path: Path) -> None:
         "epochs.when=before",
         "score.concern.releases=[[0, 1]]",
     ]
-    config = load_config(write(tmp_path, MINIMAL), overrides)
+    config = loaded(tmp_path, *overrides)
     assert config.training.batch_size == 7
     assert config.epochs.when == "before"
     assert config.score.concern.releases == [[0, 1]]
@@ -61,9 +65,7 @@ def test_a_concern_file_lies_relative_to_the_config(tmp_path: Path) -> None:
         "classes: [a, b, c]\nreleases: [[a, b]]\nfactor: 0.25\n",
         "mine.yaml",
     )
-    config = load_config(
-        write(tmp_path, MINIMAL + "score: {concern: concerns/mine.yaml}\n")
-    )
+    config = loaded(tmp_path, more="score: {concern: concerns/mine.yaml}\n")
     assert config.score.concern.spec(["a", "b", "c"]).released().nonzero().tolist() == [
         [0, 1]
     ]
@@ -83,7 +85,7 @@ concession: 0.01
 
 def test_a_concern_file_of_the_other_commands_is_valid_in_a_config(tmp_path: Path) -> None:
     path = write(tmp_path, ALL_KEYS, "concern.yaml")
-    config = load_config(write(tmp_path, MINIMAL + "score: {concern: concern.yaml}\n"))
+    config = loaded(tmp_path, more="score: {concern: concern.yaml}\n")
     spec = config.score.concern.spec(load_concern(path).classes)
     assert spec == load_concern(path)
     assert (
@@ -123,16 +125,6 @@ def codes(error: ConfigError) -> list[str]:
     return [error.code if cause is None else f"{error.code}: {cause.code}"]
 
 
-@pytest.mark.parametrize(
-    "key",
-    ["concern", "concern.factor", "score.releases", "training.batchsize", "model.layers"],
-)
-def test_a_key_that_its_section_lacks_is_refused(tmp_path: Path, key: str) -> None:
-    with pytest.raises(ConfigError) as error:
-        load_config(write(tmp_path, MINIMAL), [f"{key}=5"])
-    assert all(code.endswith(": extra_forbidden") for code in codes(error.value))
-
-
 def test_all_errors_are_reported_together(tmp_path: Path) -> None:
     path = write(
         tmp_path,
@@ -150,83 +142,68 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
     assert last == f"{path}:4: score.t: Input should be greater than or equal to 2"
 
 
+OVERRIDES = {
+    "training.batch_size": "caused_by: dotted_key",
+    "name.first=a": "caused_by: no_keys",
+    "seed=[": "caused_by: caused_by",
+    "seed=2020-13-45": "caused_by: caused_by",
+    "training.batch_size=true": "training.batch_size: int_type",
+    "score.concern.releases=[[yes, no]]": "score.concern.releases.0.0.str: string_type",
+    "data.name=[iris]": "data: known_name",
+    "seed=99999999999999999999": "seed: less_than",
+    "model={hidden: 3}": "model: one_key",
+    "model={name: mlp, path: a:b}": "model: one_key",
+    "model={path: no_such_module:Net}": "model: import_fails",
+    "model={path: 'math:cosinus'}": "model: import_fails",
+    "training.learning_rate=.inf": "training.learning_rate: finite_number",
+    "training.learning_rate=1e999999": "training.learning_rate: finite_number",
+    "selector={by: mpcs, at_most: {dangerous: .nan}}": "selector.at_most.dangerous: finite_number",
+    "loss={name: softmax_margin, margin: .inf}": "loss.margin: finite_number",
+    "selector={top_k: 1000000000000000000000000}": "selector.top_k: less_than",
+    "data={name: breast_cancer, unused_classes: 1000000000}": "data.unused_classes: less_than_equal",
+    "seed=*a": "caused_by: no_anchor",
+    "seed=" + "[" * 1000: "caused_by: max_depth",
+    "a." * 1000 + "b=1": "a: extra_forbidden",
+    "seed=\x1b[31m": "caused_by: allowed_character",
+    "model={path: '..:x'}": "model: import_path",
+    "model={path: [a]}": "model: import_path",
+    "model={path: 'math:pi'}": "model: standard_library",
+    "data={path: 'shutil:rmtree'}": "data: standard_library",
+    "data={path: 'os:remove'}": "data: standard_library",
+    "model={path: 'torch:relu'}": "model: maker",
+    "model={path: 'tests.trainer.toy:toy_data'}": "model: maker",
+    "metrics=[{name: [a]}]": "metrics.0.name: string_type",
+    "metrics=[{name: a, metric: [b]}]": "metrics.0.metric: string_type",
+    "metrics=[{name: mpcs, 3: 4}]": "metrics.0.3: invalid_key",
+    "metrics=[{name: a, path: 'tests.trainer.toy:toy_data'}]": "metrics.0: metric_class",
+    "data.name=" + "x" * 10000: "data: known_name",
+    f"{{{'x' * 10000}}}=1": ": extra_forbidden",
+    "metrics=[" + "mpcs, " * 5000 + "]": "metrics: some_metrics",
+    "concern=5": "concern: extra_forbidden",
+    "concern.factor=5": "concern: extra_forbidden",
+    "score.releases=5": "score.releases: extra_forbidden",
+    "training.batchsize=5": "training.batchsize: extra_forbidden",
+    "model.layers=5": "model.layers: extra_forbidden",
+    "model={name: lstm, hidden: 0}": "model.hidden: greater_than",
+    "data={name: ucr}": "data.set: missing",
+}
+"""The code of the error of each override."""
+TEXTS = {
+    "[": "caused_by: caused_by",
+    "3": "keys",
+    MINIMAL + "seed: 1\nseed: 2\n": "caused_by: key_once",
+    MINIMAL + "score: {concern: none.yaml}\n": "score.concern: cannot_read",
+}
+"""The code of the error of each file."""
+
+
 @pytest.mark.parametrize(
     ("text", "overrides", "code"),
     [
-        ("[", [], "caused_by: caused_by"),
-        ("3", [], "keys"),
-        (MINIMAL, ["training.batch_size"], "caused_by: dotted_key"),
-        (MINIMAL, ["name.first=a"], "caused_by: no_keys"),
-        (MINIMAL, ["seed=["], "caused_by: caused_by"),
-        (MINIMAL, ["seed=2020-13-45"], "caused_by: caused_by"),
-        (MINIMAL + "seed: 1\nseed: 2\n", [], "caused_by: key_once"),
-        (MINIMAL, ["training.batch_size=true"], "training.batch_size: int_type"),
-        (
-            MINIMAL,
-            ["score.concern.releases=[[yes, no]]"],
-            "score.concern.releases.0.0.str: string_type",
-        ),
-        (MINIMAL, ["data.name=[iris]"], "data: known_name"),
-        (MINIMAL, ["seed=99999999999999999999"], "seed: less_than"),
-        (
-            MINIMAL + "score: {concern: none.yaml}\n",
-            [],
-            "score.concern: cannot_read",
-        ),
-        (MINIMAL, ["model={hidden: 3}"], "model: one_key"),
-        (MINIMAL, ["model={name: mlp, path: a:b}"], "model: one_key"),
-        (MINIMAL, ["model={path: no_such_module:Net}"], "model: import_fails"),
-        (MINIMAL, ["model={path: 'math:cosinus'}"], "model: import_fails"),
-        (MINIMAL, ["training.learning_rate=.inf"], "training.learning_rate: finite_number"),
-        (
-            MINIMAL,
-            ["training.learning_rate=1e999999"],
-            "training.learning_rate: finite_number",
-        ),
-        (
-            MINIMAL,
-            ["selector={by: mpcs, at_most: {dangerous: .nan}}"],
-            "selector.at_most.dangerous: finite_number",
-        ),
-        (
-            MINIMAL,
-            ["loss={name: softmax_margin, margin: .inf}"],
-            "loss.margin: finite_number",
-        ),
-        (
-            MINIMAL,
-            ["selector={top_k: 1000000000000000000000000}"],
-            "selector.top_k: less_than",
-        ),
-        (
-            MINIMAL,
-            ["data={name: breast_cancer, unused_classes: 1000000000}"],
-            "data.unused_classes: less_than_equal",
-        ),
-        (MINIMAL, ["seed=*a"], "caused_by: no_anchor"),
-        (MINIMAL, ["seed=" + "[" * 1000], "caused_by: max_depth"),
-        (MINIMAL, ["a." * 1000 + "b=1"], "a: extra_forbidden"),
-        (MINIMAL, ["seed=\x1b[31m"], "caused_by: allowed_character"),
-        (MINIMAL, ["model={path: '..:x'}"], "model: import_path"),
-        (MINIMAL, ["model={path: [a]}"], "model: import_path"),
-        (MINIMAL, ["model={path: 'math:pi'}"], "model: standard_library"),
-        (MINIMAL, ["data={path: 'shutil:rmtree'}"], "data: standard_library"),
-        (MINIMAL, ["data={path: 'os:remove'}"], "data: standard_library"),
-        (MINIMAL, ["model={path: 'torch:relu'}"], "model: maker"),
-        (MINIMAL, ["model={path: 'tests.trainer.toy:toy_data'}"], "model: maker"),
-        (MINIMAL, ["metrics=[{name: [a]}]"], "metrics.0.name: string_type"),
-        (MINIMAL, ["metrics=[{name: a, metric: [b]}]"], "metrics.0.metric: string_type"),
-        (MINIMAL, ["metrics=[{name: mpcs, 3: 4}]"], "metrics.0.3: invalid_key"),
-        (
-            MINIMAL,
-            ["metrics=[{name: a, path: 'tests.trainer.toy:toy_data'}]"],
-            "metrics.0: metric_class",
-        ),
-        (MINIMAL, ["data.name=" + "x" * 10_000], "data: known_name"),
-        (MINIMAL, [f"{{{'x' * 10_000}}}=1"], ": extra_forbidden"),
-        (MINIMAL, ["metrics=[" + "mpcs, " * 5000 + "]"], "metrics: some_metrics"),
+        *[(MINIMAL, [override], code) for override, code in OVERRIDES.items()],
+        *[(text, [], code) for text, code in TEXTS.items()],
     ],
-    ids=range(40),
+    ids=range(len(OVERRIDES) + len(TEXTS)),
 )
 def test_broken_and_hostile_configs_are_refused_briefly(
     tmp_path: Path, text: str, overrides: list[str], code: str
@@ -234,39 +211,32 @@ def test_broken_and_hostile_configs_are_refused_briefly(
     with pytest.raises(ConfigError) as error:
         load_config(write(tmp_path, text), overrides)
     assert code in codes(error.value)
-    assert len(str(error.value)) < 1200 + len(
-        str(tmp_path)
-    )  # one lists the names of all metrics
+    # One lists the names of all metrics.
+    assert len(str(error.value)) < 1200 + len(str(tmp_path))
     assert "\x1b" not in str(error.value)
 
 
 def test_a_broken_concern_file_shows_its_own_lines(tmp_path: Path) -> None:
     write(tmp_path, "classes: [a, b]\nreleases: [[a, d]]\n", "concern.yaml")
     with pytest.raises(ConfigError, match=r"score.concern: .*concern.yaml:2:16: "):
-        load_config(write(tmp_path, MINIMAL + "score: {concern: concern.yaml}\n"))
+        loaded(tmp_path, more="score: {concern: concern.yaml}\n")
 
 
 def test_arguments_of_a_part_are_checked_and_filled_in(tmp_path: Path) -> None:
-    config = load_config(write(tmp_path, MINIMAL), ["model.name=lstm", "model.hidden=7"])
+    config = loaded(tmp_path, "model.name=lstm", "model.hidden=7")
     assert config.model.model_dump() == {
         "name": "lstm",
         "path": None,
         "hidden": 7,
         "layers": 1,
     }
-    with Refused("problems", raises=ConfigError, codes=[("model.hidden", "greater_than")]):
-        load_config(write(tmp_path, MINIMAL), ["model.hidden=0"])
-    with Refused("problems", raises=ConfigError, codes=[("data.set", "missing")]):
-        load_config(write(tmp_path, MINIMAL), ["data.name=ucr"])
 
 
-def test_numbers_without_a_dot_are_numbers(tmp_path: Path) -> None:
-    assert (
-        load_config(
-            write(tmp_path, MINIMAL), ["training.learning_rate=1e-3"]
-        ).training.learning_rate
-        == 0.001
-    )
+@pytest.mark.parametrize("key", ["training.learning_rate", "loss.label_smoothing"])
+def test_numbers_without_a_dot_are_numbers(tmp_path: Path, key: str) -> None:
+    section, name = key.split(".")
+    config = loaded(tmp_path, f"{key}=1e-3", more="loss: {name: cross_entropy}\n")
+    assert getattr(getattr(config, section), name) == 0.001
 
 
 def test_a_missing_config_is_named(tmp_path: Path) -> None:
@@ -331,12 +301,12 @@ def test_a_loader_with_an_argument_that_is_a_key_of_the_section_is_refused(
     )
     monkeypatch.syspath_prepend(tmp_path)
     with Refused("problems", raises=ConfigError, codes=[("data", "maker")]):
-        load_config(write(tmp_path, MINIMAL), ["data={path: 'csv_loader:load'}"])
+        loaded(tmp_path, "data={path: 'csv_loader:load'}")
 
 
 def test_a_config_with_many_unknown_keys_reports_the_first(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
-        load_config(write(tmp_path, MINIMAL + "".join(f"k{i}: 1\n" for i in range(5000))))
+        loaded(tmp_path, more="".join(f"k{i}: 1\n" for i in range(5000)))
     assert len(str(error.value).splitlines()) == 21
 
 
@@ -349,7 +319,7 @@ def test_code_of_a_config_that_fails_is_the_cause_of_the_error(
     with pytest.raises(
         ConfigError, match="'failing_parts:Net': ZeroDivisionError: division by zero"
     ) as error:
-        load_config(write(tmp_path, MINIMAL), [part, "score.t=0"])
+        loaded(tmp_path, part, "score.t=0")
     assert "score.t: Input should be greater than or equal to 2" in str(error.value), (
         "all errors are reported together"
     )
@@ -368,12 +338,12 @@ def wide_net(input_shape: object, num_classes: int, width: int = 8) -> torch.nn.
 
 def test_ordinary_arguments_after_the_positional_ones_are_keys(tmp_path: Path) -> None:
     part = f"model={{path: '{__name__}:wide_net', width: 3}}"
-    config = load_config(write(tmp_path, MINIMAL), [part])
+    config = loaded(tmp_path, part)
     assert config.model.model_dump()["width"] == 3
     with Refused(
         "problems", codes=[("model.num_classes", "extra_forbidden")], raises=ConfigError
     ):
-        load_config(write(tmp_path, MINIMAL), [part.replace("width", "num_classes")])
+        loaded(tmp_path, part.replace("width", "num_classes"))
 
 
 def no_net(input_shape: object, num_classes: int) -> int:
@@ -421,6 +391,6 @@ def test_a_folder_given_as_data_root_is_never_deleted(tmp_path: Path) -> None:
 
 def test_errors_name_the_key_and_not_the_case_of_a_union(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
-        load_config(write(tmp_path, MINIMAL), ["training.batch_size=0"])
+        loaded(tmp_path, "training.batch_size=0")
     assert "training.batch_size: greater_than_equal" in codes(error.value)
     assert "function" not in str(error.value)

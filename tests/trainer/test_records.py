@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.recorded_epochs import plain_config
+from mpcs_torch.trainer.recorded_epochs import plain_config, recorded_directions
 from mpcs_torch.trainer.result import first_best, read_records
 from tests.cli.test_cli import run
 from tests.refused import Refused
@@ -32,6 +32,22 @@ def test_the_first_best_epoch_is_picked_and_never_nan(
     records = [{"epoch": place, name: value} for place, value in enumerate(column, start=1)]
     directions = {name: toy_config().directions[name]}
     assert first_best(records, directions) == ({} if pick is None else {name: pick})
+
+
+def test_the_direction_of_a_metric_is_that_of_its_key_or_of_what_it_measures() -> None:
+    own = {"name": "accuracy", "path": "theirs:Own"}
+    metrics = [
+        {"name": "mpcs", "k": 2},
+        {"name": "top", "metric": "mcc", "k": 2},
+        "dangerous",
+    ]
+    columns = ["mpcs", "accuracy", "top", "dangerous"]
+    known = recorded_directions({"metrics": [*metrics, own]}, columns)
+    assert known == {"mpcs": "min", "top": "max", "dangerous": "min"}
+    own["direction"] = "min"
+    assert recorded_directions({"metrics": [own]}, columns[:2]) == dict.fromkeys(
+        columns[:2], "min"
+    )
 
 
 def write(folder: Path, data: bytes) -> Path:
