@@ -211,7 +211,6 @@ RULES: Mapping[str, str] = {
     "monitored": "must be one of {choices}",
     "never_merged": "cannot be merged, because the order of samples matters",
     "reason_to_stop": "must return None, or a text that says why the run stops",
-    "some_number": "must have a number in some epoch, but is NaN in all {epochs}",
     # Evaluation
     "groups_by_column": "must be a dictionary by column, such as {{'site': sites}}",
     "needs_requirements": "needs requirements, and a model that is not a reference",
@@ -654,7 +653,6 @@ RULES: Mapping[str, str] = {
     ),
     "suitable_metric": "must be one of the suitable metrics of the run, {names}, but is {name}",
     "some_metrics": "must have at least one metric, with different names",
-    "metrics_of_run": "must name metrics of the run, {names}, not {name}",
     "validation_split": "{data} has no validation split: set data.validation_fraction, such as 0.2",
     "does_not_fit": "does not fit {data}: {cause}",
     "no_cuda": "PyTorch finds no CUDA device",

@@ -106,7 +106,7 @@ def test_a_config_names_what_is_wrong_with_a_metric(
         "metrics=[soft_f1_micro]": "must be one of accuracy, ",
         "metrics=[{name: test_it, metric: mpcs}]": "name must not be 'epoch' nor begin with 'test_'",
         "metrics=[{name: accuracy}, {name: mpcs, k: 9}]": "k must be from 1 to the number of classes (3), but got 9",
-        "epochs.test=[brier_score]": "epochs.test: must name metrics of the run",
+        "epochs.test=[brier_score]": "epochs.test: must be one of the suitable metrics of the run",
         "selector.by=brier_score": "selector.by: must be one of the suitable metrics of the run",
         "scheduler={name: mpcs_lr, score: accuracy}": "scheduler.score: must be one of the suitable metrics of the run",
     }

@@ -214,7 +214,7 @@ def figure_5_comparison(run: FinishedRun) -> list[Table | str]:
     """Return sentences and tables that compare ``run`` with Fig. 5 of the paper: picks, confusion matrices, errors."""
     ours = picks(run.records)
     parts: list[Table | str] = [
-        f"{metric} picks epoch {ours[metric]} (paper: {epoch})"
+        f"{metric} picks epoch {ours.get(metric, 'none')} (paper: {epoch})"
         for metric, epoch in CASE_STUDY_PICKS.items()
     ]
     for epoch, printed in FIGURE_5.items():
