@@ -124,9 +124,9 @@ def run_in_folder(
         selector = None
         hooks_of_rank = list[Hook]()
         if world.is_first:
-            columns = config.columns
-            append = saved is not None
-            records = record_writer(folder / RECORDS, columns, append=append)
+            records = record_writer(
+                folder / RECORDS, config.columns, append=saved is not None
+            )
             hooks_of_rank = [stack.enter_context(records), *hooks]
             selector = open_selector(config, folder)
         if selector is not None:
@@ -145,17 +145,13 @@ def _begin(run: TrainingRun, folder: Path, *, is_new: bool) -> None:
     # No other process writes these files now, so what a killed one left of them is of no use.
     for name in (CONFIG, RECORDS, RESULT, SAVED):
         delete_stale(folder / name, seconds=0)
-    outdated: tuple[str, ...] = ()
     if is_new:
         # This comes first, because it raises if it cannot read the manifest.
         delete_checkpoints(folder / CHECKPOINTS)
-        outdated = RUN_FILES
     else:
         cut_records(folder / RECORDS, run.epochs)
-        if changed_keys(read_text(folder / CONFIG), run.config):
-            outdated = (RESULT, "report.html")
-    if outdated:
-        for name in outdated:
+    if is_new or changed_keys(read_text(folder / CONFIG), run.config):
+        for name in RUN_FILES if is_new else (RESULT, "report.html"):
             (folder / name).unlink(missing_ok=True)
         replace_text(folder / CONFIG, dump_config(run.config))
 

@@ -122,11 +122,6 @@ class TrainingRun:
         )
         self.split, self.at_once = self._measured_split()
         self.metrics = make_metrics(config, data)
-        self.test_metrics = [
-            (entry, made)
-            for entry, made in self.metrics
-            if entry.name in config.epochs.test
-        ]
         self.loss = config.loss.make(concern)
         if isinstance(self.loss, nn.Module):
             self.loss = self.loss.to(device)
@@ -239,11 +234,11 @@ class TrainingRun:
         with self.running():
             measurement = self.measure(self.split)
             values = measurement.values
-            if self.test_metrics:
+            names = self.config.epochs.test
+            if names:
                 test = self.data.test
-                of_test = self.measure(
-                    test, self.test_metrics, batch_size=len(test.labels)
-                ).values
+                on_test = [metric for metric in self.metrics if metric[0].name in names]
+                of_test = self.measure(test, on_test, batch_size=len(test.labels)).values
                 values |= {f"{TEST}{name}": value for name, value in of_test.items()}
             if self.scheduler is not None:
                 self.scheduler(values)
