@@ -1,13 +1,10 @@
 """A page where readers set costs of errors and see their effect on the predictions of models."""
 
 import base64
-import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from markupsafe import Markup
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
@@ -19,7 +16,6 @@ from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.report.render import named, render
 
-TEMPLATES = Path(__file__).with_name("templates")
 ABOUT = (
     "Probabilities are used as they are: decisions by cost need calibrated ones (mpcs calibrate). Intervals assume "
     "independent rows. Rows of one patient are not: true intervals are wider then (--cluster of mpcs score)."
@@ -42,18 +38,18 @@ def write_explorer(
     spec = ConcernSpec(rows.class_names) if concern is None else concern
     if isinstance(spec.refer, tuple):
         raise ConcernError([problem("one_cost", "refer")])
-    columns = [
-        (printable(name), groups.names, groups.codes)
-        for name, groups in rows.groups.items()
-    ]
-    counted = [
-        rows.target,
-        torch.zeros_like(rows.target),
-        *(codes for _, _, codes in columns),
-    ]
-    sizes = sorted(
-        {size for codes in counted for size in codes.bincount().tolist() if size > 0}
-    )
+    counted = [rows.target, torch.zeros_like(rows.target)]
+    columns = list[dict[str, Any]]()
+    for name, groups in rows.groups.items():
+        counted.append(groups.codes)
+        columns.append(
+            {
+                "name": printable(name),
+                "groups": list(map(printable, groups.names)),
+                "codes": _packed(groups.codes, "<u4"),
+            }
+        )
+    sizes = torch.unique(torch.cat([codes.bincount() for codes in counted])).tolist()
     data = {
         "classes": rows.class_names,
         "concern": concern_as_plain(spec),
@@ -71,30 +67,14 @@ def write_explorer(
             {"name": printable(name), "probs": _packed(probs, "<f4")}
             for name, probs in rows.probs.items()
         ],
-        "columns": [
-            {
-                "name": name,
-                "groups": [printable(group) for group in groups],
-                "codes": _packed(codes, "<u4"),
-            }
-            for name, groups, codes in columns
-        ],
+        "columns": columns,
         "bounds": [
-            {"of": size, "table": _packed(bounds_of_counts(size), "<f4")} for size in sizes
+            {"of": size, "table": _packed(bounds_of_counts(size), "<f4")}
+            for size in sizes
+            if size > 0
         ],
     }
-    render(
-        "explore",
-        path,
-        name=named(rows.probs),
-        data=_embedded(data),
-        is_new=concern is None,
-        scripts=[
-            Markup((TEMPLATES / name).read_text(encoding="utf-8"))
-            for name in ("explore_core.js", "explore.js")
-        ],
-        style=Markup((TEMPLATES / "explore.css").read_text(encoding="utf-8")),
-    )
+    render("explore", path, name=named(rows.probs), data=data)
 
 
 def bounds_of_counts(size: int) -> Tensor:
@@ -116,14 +96,4 @@ def bounds_of_counts(size: int) -> Tensor:
 
 
 def _packed(values: Tensor, dtype: str) -> str:
-    return base64.b64encode(
-        np.ascontiguousarray(values.numpy().astype(dtype)).tobytes()
-    ).decode()
-
-
-def _embedded(data: dict[str, Any]) -> Markup:
-    """Return ``data`` as JSON for an HTML script element; characters that could end the element are escaped."""
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return Markup(
-        text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    )
+    return base64.b64encode(values.numpy().astype(dtype).tobytes()).decode()

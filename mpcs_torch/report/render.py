@@ -107,6 +107,7 @@ def environment() -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
     )
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     made.globals |= {
         "versions": {
             "python": platform.python_version(),

@@ -2,22 +2,24 @@
 
 import base64
 import re
+from pathlib import Path
 from typing import cast
 
 import pytest
 import torch
 
+import mpcs_torch.report
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.plots import confusion_matrix, risk_coverage_figure
 from mpcs_torch.plots.canvas import ON_DARK
-from mpcs_torch.report.explore import TEMPLATES
 from mpcs_torch.report.figures import costliest_table, draw_confusion
 from mpcs_torch.report.render import breakable, environment, to_svg, whole
 from mpcs_torch.report.score import score_warnings
 from mpcs_torch.tables import Table, numeric_columns
 
+TEMPLATES = Path(mpcs_torch.report.__file__).with_name("templates")
 CONFUSION = torch.tensor([[50, 4, 1], [3, 40, 0], [0, 2, 30]])
 NAMES = ["red", "yellow", "green"]
 CONCERN = ConcernSpec(NAMES, releases=[["red", "yellow"]], factor=0.25)
