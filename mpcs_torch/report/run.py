@@ -1,6 +1,6 @@
 """The reports of finished training runs, and of the paper's experiments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
 from mpcs_torch.evaluation.chosen import choose_metrics
@@ -46,59 +45,78 @@ class EpochPredictions(NamedTuple):
 
     probs: Tensor
     """The probabilities of the classes, float64 (N, C)."""
-    labels: Tensor
-    """The true classes, int64 (N,)."""
-    inputs: Tensor
-    """The test samples, (N, ...)."""
-    concern: ConcernSpec
     scores: ClassifierScores
     """The metrics of the predictions, with intervals that assume independent samples."""
-    rows: RowRisks
+    risks: RowRisks
     """The estimated risks of errors of the test samples."""
 
+
+class RunEpoch(NamedTuple):
+    """An epoch of a run, with what is known of its errors on test samples."""
+
+    run: TrainedRun
+    number: int
+    predicted: EpochPredictions | None = None
+    """None if the epoch has no checkpoint, or if its logits are not finite."""
+
     @property
-    def errors(self) -> tuple[int, int]:
-        """The number of errors, and the number of dangerous errors."""
-        every = self.scores.outcomes[EVERY]
-        return int(every.missed), int(every.dangerous)
+    def errors(self) -> int | None:
+        """The number of test errors; None without predictions."""
+        if self.predicted is None:
+            return None
+        return int(self.predicted.scores.outcomes[EVERY].missed)
+
+    @property
+    def dangerous(self) -> int | None:
+        """The number of dangerous test errors, by predictions or else by the records; None if unknown."""
+        if self.predicted is not None:
+            return int(self.predicted.scores.outcomes[EVERY].dangerous)
+        result = self.run.result
+        known = result.values["test"] if self.number == result.epoch else {}
+        count = known.get(DANGEROUS)
+        for record in self.run.records:
+            if record["epoch"] == self.number:
+                count = record.get(f"{TEST}{DANGEROUS}", count)
+        return None if count is None else int(count)
+
+    def errors_in_words(self, unknown: str) -> str:
+        """Return the number of dangerous errors as text; without released errors, all are, and not called so."""
+        if self.dangerous is None:
+            return unknown
+        has_released = bool(self.run.concern.released().any())
+        kind = "dangerous test error" if has_released else "test error"
+        plural = "" if self.dangerous == 1 else "s"
+        return f"{self.dangerous} {kind}{plural}"
 
 
-def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
-    """Predict the test samples with the model of ``epoch``. None if it has no checkpoint, or logits are not finite."""
-    logits = run.logits(run.test, epoch)
+def predict_epoch(run: TrainedRun, number: int) -> RunEpoch:
+    """Predict the test samples with the model of an epoch, if it has a checkpoint with finite logits."""
+    logits = run.logits(run.test, number)
     if logits is None or not bool(logits.isfinite().all()):
-        return None
+        return RunEpoch(run, number)
     probs = logits.double().softmax(dim=1)
-    labels = run.test.labels.cpu()
-    concern = run.concern
+    labels, concern = run.test.labels.cpu(), run.concern
     metrics = ("misclassification_rate", "dangerous_rate", "measured_geometric_accuracy")
     risks = RowRisks()
     rows = Rows(probs, labels, torch.arange(len(labels)))
     risks.add(rows, choose_metrics(concern.classes, concern))
     scores = evaluate(probs, labels, concern=concern, metrics=metrics).first
-    return EpochPredictions(probs, labels, run.test.inputs.cpu(), concern, scores, risks)
+    return RunEpoch(run, number, EpochPredictions(probs, scores, risks))
 
 
-class WorstSamples(NamedTuple):
-    """Wrong decisions about test samples."""
+def worst_samples(run: TrainedRun, probs: Tensor) -> tuple[Table | None, list[Drawing]]:
+    """Return the (at most 12) worst wrong decisions, by confidence times cost, and a figure of these samples.
 
-    table: Table
-    pictures: list[Drawing]
-    """A figure of the samples; none if they are neither images nor series."""
-
-
-def worst_samples(predicted: EpochPredictions) -> WorstSamples | None:
-    """Return the (at most 12) worst wrong decisions, by confidence times cost; None if no wrong decision has a cost."""
-    labels = predicted.labels
-    concern = predicted.concern
-    confidence, decisions = highest_class(predicted.probs)
+    There is no table if no wrong decision has a cost, and no figure of samples that are neither images nor series.
+    """
+    labels, concern = run.test.labels.cpu(), run.concern
+    confidence, decisions = highest_class(probs)
     weights = concern.mpcs_weights()[labels, decisions]
     cost = confidence * weights * (decisions != labels)
+    worst = cost.argsort(descending=True, stable=True)[:12]
     rows = list[dict[str, str]]()
     pictures = dict[str, Tensor]()
-    for place in cost.argsort(descending=True, stable=True)[:12].tolist():
-        if not cost[place] > 0:
-            break
+    for place in worst[cost[worst] > 0].tolist():
         label, decision = int(labels[place]), int(decisions[place])
         true = printable(concern.classes[label])
         decided = printable(concern.classes[decision])
@@ -112,14 +130,15 @@ def worst_samples(predicted: EpochPredictions) -> WorstSamples | None:
                 "concern": f"{weights[place].item():g}",
             }
         )
-        pictures[f"{place}: {true}, predicted {decided}"] = predicted.inputs[place].float()
+        sample = run.test.inputs[place].cpu().float()
+        pictures[f"{place}: {true}, predicted {decided}"] = sample
     if not rows:
-        return None
-    drawings = list[Drawing]()
-    if kind_of_sample(tuple(predicted.inputs.shape[1:])) is not None:
-        alt = f"The {len(rows)} samples of the table: {'; '.join(pictures)}."
-        drawings.append(draw(samples_figure(pictures), alt))
-    return WorstSamples(Table.from_records(rows), drawings)
+        return None, []
+    table = Table.from_records(rows)
+    if kind_of_sample(tuple(run.test.inputs.shape[1:])) is None:
+        return table, []
+    alt = f"The {len(rows)} samples of the table: {'; '.join(pictures)}."
+    return table, [draw(samples_figure(pictures), alt)]
 
 
 def other_pick(run: TrainedRun) -> tuple[str, int] | None:
@@ -132,80 +151,56 @@ def other_pick(run: TrainedRun) -> tuple[str, int] | None:
     return None
 
 
-def verdict_of_run(run: TrainedRun, predicted: Mapping[int, EpochPredictions]) -> str:
-    """Return a sentence on test errors of the picked epoch, and of the epoch that another metric would have picked."""
-    epoch = run.result.epoch
-    other = other_pick(run)
-    if run.result.diverged:
+def verdict_of_run(
+    picked: RunEpoch, metric: str = "", other: RunEpoch | None = None
+) -> str:
+    """Return a sentence on test errors of the picked epoch, and of ``other``, which ``metric`` would have picked."""
+    epoch = picked.number
+    if picked.run.result.diverged:
         return f"The run has diverged: epoch {epoch} gives NaN or infinite logits."
-    errors = _dangerous(run, epoch, predicted.get(epoch))
-    sentence = f"Epoch {epoch} is picked"
-    if errors is not None:
-        sentence = f"Epoch {epoch} makes {_errors(run, errors)}"
-    if other is not None:
-        metric, number = other
-        sentence += f"; {metric} would have picked "
-        others = _dangerous(run, number, predicted.get(number))
-        if number == epoch:
-            sentence += "the same epoch"
-        else:
-            sentence += f"epoch {number}"
-            if errors is not None and others is not None:
-                also = "also " if errors == others else ""
-                sentence += f", which {also}makes {others}"
+    errors = picked.errors_in_words("")
+    sentence = f"Epoch {epoch} makes {errors}" if errors else f"Epoch {epoch} is picked"
+    if other is None:
+        return f"{sentence}."
+    sentence += f"; {metric} would have picked "
+    if other.number == epoch:
+        return f"{sentence}the same epoch."
+    sentence += f"epoch {other.number}"
+    if errors and other.dangerous is not None:
+        also = "also " if picked.dangerous == other.dangerous else ""
+        sentence += f", which {also}makes {other.dangerous}"
     return f"{sentence}."
 
 
-def _errors(run: TrainedRun, count: int) -> str:
-    """Return the number of errors as text; without released errors, all are dangerous, and not called so."""
-    kind = "dangerous test error" if bool(run.concern.released().any()) else "test error"
-    plural = "" if count == 1 else "s"
-    return f"{count} {kind}{plural}"
+def compare_runs(epochs: Mapping[str, RunEpoch]) -> Sequence[Comparison] | None:
+    """Compare the dangerous and the total error rates of runs, by their picked epochs.
 
-
-def _dangerous(
-    run: TrainedRun, epoch: int, predicted: EpochPredictions | None
-) -> int | None:
-    """Return the number of dangerous test errors of ``epoch``, by ``predicted`` or the records; None if unknown."""
-    if predicted is not None:
-        _, dangerous = predicted.errors
-        return dangerous
-    record = next((record for record in run.records if record["epoch"] == epoch), {})
-    picked = run.result.values["test"] if epoch == run.result.epoch else {}
-    count = record.get(f"{TEST}{DANGEROUS}", picked.get(DANGEROUS))
-    return None if count is None else int(count)
-
-
-def compare_runs(predicted: Mapping[str, EpochPredictions]) -> Sequence[Comparison] | None:
-    """Compare the dangerous and the total error rates of runs. Return None if their test samples or costs differ."""
-    first, *others = predicted.values()
-    for other in others:
-        is_same = first.labels.equal(other.labels) and first.inputs.equal(other.inputs)
-        if not is_same or first.concern != other.concern:
-            return None
-    metrics = ["misclassification_rate"]
-    counts = [of_run.errors for of_run in predicted.values()]
-    if any(dangerous != every for every, dangerous in counts):
-        metrics.insert(0, "dangerous_rate")
-    preds = {name: of_run.probs for name, of_run in predicted.items()}
-    result = evaluate(preds, first.labels, concern=first.concern, metrics=metrics)
-    return result.comparisons
-
-
-def run_counts(
-    runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]
-) -> str:
-    """Return a sentence with the number of dangerous test errors of each run.
-
-    The keys of both arguments are names of runs. If ``predicted`` lacks a run, its recorded number is used.
+    Return None if predictions are missing, or if the runs' test samples or costs differ.
     """
-    counts = []
-    for name, run in runs.items():
-        errors = _dangerous(run, run.result.epoch, predicted.get(name))
-        text = "errors not recorded" if errors is None else _errors(run, errors)
-        counts.append(
-            f"{name} (epoch {run.result.epoch}): {text} of {len(run.test.labels)} samples"
+    first = next(iter(epochs.values())).run
+    preds = dict[str, Tensor]()
+    for name, epoch in epochs.items():
+        test = epoch.run.test
+        is_same = torch.equal(first.test.labels.cpu(), test.labels.cpu()) and torch.equal(
+            first.test.inputs.cpu(), test.inputs.cpu()
         )
+        if epoch.predicted is None or not is_same or first.concern != epoch.run.concern:
+            return None
+        preds[name] = epoch.predicted.probs
+    metrics = ["misclassification_rate"]
+    if any(epoch.dangerous != epoch.errors for epoch in epochs.values()):
+        metrics.insert(0, "dangerous_rate")
+    labels = first.test.labels.cpu()
+    return evaluate(preds, labels, concern=first.concern, metrics=metrics).comparisons
+
+
+def run_counts(epochs: Mapping[str, RunEpoch]) -> str:
+    """Return a sentence with the number of dangerous test errors of each run, by the name of the run."""
+    counts = []
+    for name, epoch in epochs.items():
+        errors = epoch.errors_in_words("errors not recorded")
+        samples = len(epoch.run.test.labels)
+        counts.append(f"{name} (epoch {epoch.number}): {errors} of {samples} samples")
     return "; ".join(counts) + "."
 
 
@@ -253,21 +248,21 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
 def _single_run_page(run: TrainedRun) -> dict[str, Any]:
     """Return what the template shows of one run, and of the epoch that another metric would have picked."""
     config = run.config
-    epoch = run.result.epoch
-    marked = {PICKED: epoch}
-    other = other_pick(run)
-    if other is not None:
-        metric, epoch_of_metric = other
-        marked[f"by {metric}"] = epoch_of_metric
-    predicted = dict[int, EpochPredictions]()
-    for number in dict.fromkeys(marked.values()):
-        predictions = predict_epoch(run, number)
-        if predictions is not None:
-            predicted[number] = predictions
+    picked = predict_epoch(run, run.result.epoch)
+    marked = {PICKED: picked.number}
+    verdict = verdict_of_run(picked)
+    epochs = [picked]
+    by_other = other_pick(run)
+    if by_other is not None:
+        metric, number = by_other
+        marked[f"by {metric}"] = number
+        if number != picked.number:
+            epochs.append(predict_epoch(run, number))
+        verdict = verdict_of_run(picked, metric, epochs[-1])
     sentences = [
-        verdict_of_run(run, predicted),
+        verdict,
         *last_picked(run),
-        f"Why epoch {epoch}: {run.result.reason}.",
+        f"Why epoch {picked.number}: {run.result.reason}.",
     ]
     if run.result.stopped is not None:
         sentences.append(f"The run stopped {run.result.stopped}.")
@@ -280,21 +275,22 @@ def _single_run_page(run: TrainedRun) -> dict[str, Any]:
         "classes": len(run.class_names),
         "test samples": len(run.test.labels),
     }
-    page: dict[str, Any] = {"shown": None, "worst": None}
-    picked = predicted.get(epoch)
-    if picked is not None:
-        sentences.insert(0, _error_sentence(f"Epoch {epoch} of {config.name}", picked))
-        tiles |= outcome_tiles(picked.scores, run.concern)
-        titled = {
-            f"epoch\N{NO-BREAK SPACE}{number}": predictions
-            for number, predictions in predicted.items()
-        }
-        page["shown"] = _classifier_sections(titled, "epoch")
-        page["worst"] = worst_samples(picked)
-    return page | {
+    shown = worst = None
+    pictures: list[Drawing] = []
+    if picked.predicted is not None:
+        name = f"Epoch {picked.number} of {config.name}"
+        sentences.insert(0, _error_sentence(name, run, picked.predicted.scores))
+        tiles |= outcome_tiles(picked.predicted.scores, run.concern)
+        titled = {f"epoch\N{NO-BREAK SPACE}{epoch.number}": epoch for epoch in epochs}
+        shown = _classifier_sections(titled, "epoch")
+        worst, pictures = worst_samples(run, picked.predicted.probs)
+    return {
         "kind": f"Training run {config.name}: {config.data}, {config.model}, seed {config.seed}",
         "conclusions": sentences,
         "tiles": tiles,
+        "shown": shown,
+        "worst": worst,
+        "pictures": pictures,
         "picks": _picks_table(run),
         "comparisons": [],
         "trends": _trends({config.name: run}, {config.name: marked}),
@@ -303,60 +299,55 @@ def _single_run_page(run: TrainedRun) -> dict[str, Any]:
 
 def _several_runs_page(runs: Mapping[str, TrainedRun]) -> dict[str, Any]:
     """Return what the template shows of several runs."""
-    predicted = dict[str, EpochPredictions]()
-    for name, run in runs.items():
-        predictions = predict_epoch(run, run.result.epoch)
-        if predictions is not None:
-            predicted[name] = predictions
-    comparisons = compare_runs(predicted) if len(predicted) == len(runs) else None
-    verdicts = summarize_comparisons(comparisons or [])
-    if not verdicts:
-        verdicts = [run_counts(runs, predicted)]
+    epochs = {name: predict_epoch(run, run.result.epoch) for name, run in runs.items()}
+    comparisons = compare_runs(epochs)
+    verdicts = summarize_comparisons(comparisons or []) or [run_counts(epochs)]
     # The first verdict is on dangerous errors, as the sentences that count errors are; the others come after these.
     sentences = verdicts[:1]
     if len(runs) <= MAX_SENTENCES:
-        for name, predictions in predicted.items():
-            sentences.append(_error_sentence(name, predictions))
+        for name, epoch in epochs.items():
+            if epoch.predicted is not None:
+                scores = epoch.predicted.scores
+                sentences.append(_error_sentence(name, epoch.run, scores))
     sentences += verdicts[1:]
     for name, run in runs.items():
         sentences += [f"{name}: {remark}" for remark in last_picked(run)]
-    shown = None
     if comparisons is None:
         sentences.append(NOT_COMPARABLE)
-    else:
-        shown = _classifier_sections(predicted, "run")
-    marked = {name: {PICKED: run.result.epoch} for name, run in runs.items()}
     return {
         "kind": f"Training runs {', '.join(runs)}",
         "conclusions": sentences,
         "tiles": {},
-        "shown": shown,
+        "shown": None if comparisons is None else _classifier_sections(epochs, "run"),
         "worst": None,
-        "picks": _runs_table(runs, predicted),
+        "pictures": [],
+        "picks": _runs_table(epochs),
         "comparisons": comparisons,
-        "trends": _trends(runs, marked),
+        "trends": _trends(
+            runs, {name: {PICKED: epoch.number} for name, epoch in epochs.items()}
+        ),
     }
 
 
-def _error_sentence(name: str, predicted: EpochPredictions) -> str:
-    counts = error_sentence(predicted.scores, predicted.concern, what="test samples")
-    return f"{name} {counts}"
+def _error_sentence(name: str, run: TrainedRun, scores: ClassifierScores) -> str:
+    return f"{name} {error_sentence(scores, run.concern, what='test samples')}"
 
 
-def _classifier_sections(
-    predicted: Mapping[str, EpochPredictions], system: str
-) -> ClassifierSections:
-    """Return the parts of a page about ``predicted``, epochs or runs with one concern."""
-    scores = {name: predictions.scores for name, predictions in predicted.items()}
-    rows = {name: predictions.rows for name, predictions in predicted.items()}
-    first, *_ = predicted.values()
-    return ClassifierSections(scores, rows, first.concern, system)
+def _classifier_sections(epochs: Mapping[str, RunEpoch], system: str) -> ClassifierSections:
+    """Return the parts of a page about ``epochs``, of one or more runs with one concern, that have predictions."""
+    scores = dict[str, ClassifierScores]()
+    risks = dict[str, RowRisks]()
+    for name, epoch in epochs.items():
+        if epoch.predicted is not None:
+            _, scores[name], risks[name] = epoch.predicted
+    first, *_ = epochs.values()
+    return ClassifierSections(scores, risks, first.run.concern, system)
 
 
-def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
+def _columns(runs: Iterable[TrainedRun]) -> list[str]:
     """Return the names of the first eight metrics in the records of runs."""
     columns = dict[str, None]()  # in order, and each once
-    for run in runs.values():
+    for run in runs:
         columns |= dict.fromkeys(run.records[0])
     columns.pop("epoch", None)
     return list(columns)[:8]
@@ -367,7 +358,7 @@ def _picks_table(run: TrainedRun) -> Table:
     for metric, epoch in run.picks().items():
         by_epoch.setdefault(epoch, []).append(metric)
     records = {int(record["epoch"]): record for record in run.records}
-    columns = _columns({"": run})
+    columns = _columns([run])
     rows = list[dict[str, str]]()
     for epoch, metrics in by_epoch.items():
         row = {"ranked first by": ", ".join(metrics), "epoch": str(epoch)}
@@ -375,43 +366,41 @@ def _picks_table(run: TrainedRun) -> Table:
     return Table.from_records(rows)
 
 
-def _runs_table(
-    runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]
-) -> Table:
+def _runs_table(epochs: Mapping[str, RunEpoch]) -> Table:
     # The table always has a column of dangerous errors.
-    columns = [column for column in _columns(runs) if column != DANGEROUS]
+    columns = [
+        column
+        for column in _columns(epoch.run for epoch in epochs.values())
+        if column != DANGEROUS
+    ]
     rows = list[dict[str, str]]()
-    for name, run in runs.items():
-        test = run.result.values["test"]
-        errors = dangerous = ""
-        if name in predicted:
-            errors, dangerous = map(str, predicted[name].errors)
-        elif DANGEROUS in test:
-            dangerous = f"{test[DANGEROUS]:g}"
+    for name, epoch in epochs.items():
         row = {
             "run": name,
-            "picked epoch": str(run.result.epoch),
-            "test samples": str(len(run.test.labels)),
-            "errors": errors,
-            "dangerous errors": dangerous,
+            "picked epoch": str(epoch.number),
+            "test samples": str(len(epoch.run.test.labels)),
+            "errors": "" if epoch.errors is None else str(epoch.errors),
+            "dangerous errors": "" if epoch.dangerous is None else str(epoch.dangerous),
         }
-        rows.append(row | _cells(test, columns))
+        rows.append(row | _cells(epoch.run.result.values["test"], columns))
     return Table.from_records(rows)
 
 
 def _cells(values: Mapping[str, float], columns: Sequence[str]) -> dict[str, str]:
     """Return the values of ``columns`` as texts: whole numbers without decimals, others with 4 significant digits."""
-    texts = {
-        name: f"{value:.0f}" if value.is_integer() else f"{value:#.4g}"
-        for name, value in values.items()
-    }
-    return {name: texts.get(name, "") for name in columns}
+    cells = dict.fromkeys(columns, "")
+    for name in columns:
+        if name in values:
+            value = values[name]
+            cells[name] = f"{value:.0f}" if value.is_integer() else f"{value:#.4g}"
+    return cells
 
 
 def _trends(
     runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]
 ) -> list[Drawing]:
-    return trends({name: run.records for name, run in runs.items()}, _columns(runs), marked)
+    records = {name: run.records for name, run in runs.items()}
+    return trends(records, _columns(runs.values()), marked)
 
 
 FILES = ("runs.md", "table2.md", "table3.md", "figure4.png", "figure4.svg", "report.html")

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.report import run as run_verdict
-from mpcs_torch.report.run import write_run_report
+from mpcs_torch.report.run import (
+    RunEpoch,
+    last_picked,
+    verdict_of_run,
+    write_run_report,
+)
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.result import TrainedRun, open_trained
 from tests.cli.test_cli import run
@@ -117,7 +121,7 @@ def test_an_epoch_that_is_picked_last_of_all_is_remarked(
         {"epoch": epoch, "cross_entropy": value}
         for epoch, value in enumerate(values, start=1)
     ]
-    told = run_verdict.last_picked(
+    told = last_picked(
         replace(found, records=records, result=replace(found.result, epoch=3))
     )
     sentence = (
@@ -130,7 +134,7 @@ def test_an_epoch_that_is_picked_last_of_all_is_remarked(
 def test_a_run_without_a_selector_has_no_remark_on_its_last_epoch(
     folders: dict[str, Path],
 ) -> None:
-    assert run_verdict.last_picked(opened(folders["none"])) == []
+    assert last_picked(opened(folders["none"])) == []
 
 
 @pytest.mark.slow
@@ -186,20 +190,19 @@ def test_a_checkpoint_of_another_model_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("theirs", "told"), [(3, "which also makes 3."), (5, "which makes 5.")]
+    ("errors", "text"), [(3, "which also makes 3."), (5, "which makes 5.")]
 )
 def test_the_verdict_says_where_both_picks_make_equally_many_errors(
-    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, theirs: int, told: str
+    folders: dict[str, Path], errors: int, text: str
 ) -> None:
-    found = opened(folders["all"])
-    other = found.result.epoch % 4 + 1
-    monkeypatch.setattr(run_verdict, "other_pick", lambda _run: ("accuracy", other))
-    monkeypatch.setattr(
-        run_verdict,
-        "_dangerous",
-        lambda _run, epoch, _judged: theirs if epoch == other else 3,
+    run = replace(
+        opened(folders["none"]),
+        records=[
+            {"epoch": 1, "test_dangerous": 3},
+            {"epoch": 2, "test_dangerous": errors},
+        ],
     )
-    sentence = run_verdict.verdict_of_run(found, {})
-    assert sentence.endswith(
-        f"makes 3 dangerous test errors; accuracy would have picked epoch {other}, {told}"
+    sentence = verdict_of_run(RunEpoch(run, 1), "accuracy", RunEpoch(run, 2))
+    assert sentence == (
+        f"Epoch 1 makes 3 dangerous test errors; accuracy would have picked epoch 2, {text}"
     )
