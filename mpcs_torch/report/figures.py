@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.checks import MAX_READABLE_CLASSES
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
@@ -40,11 +39,6 @@ class ClassifierSections(NamedTuple):
         return next(iter(self.scores.values())).class_names
 
     @property
-    def has_readable_classes(self) -> bool:
-        """Whether a confusion matrix of so many classes can be read."""
-        return len(self.class_names) <= MAX_READABLE_CLASSES
-
-    @property
     def confusions(self) -> dict[str, Tensor]:
         """The confusion matrix of each classifier that has one."""
         matrices = {name: scores.confusion for name, scores in self.scores.items()}
@@ -67,12 +61,29 @@ class ClassifierSections(NamedTuple):
         return costliest_table(self.confusions, self.concern, self.class_names)
 
     def referral_curves(self) -> list[Drawing]:
-        """Return the figure of errors against coverage, if there are probabilities."""
+        """Return the figure of errors per decided sample against coverage, if there are probabilities."""
         by_name = {printable(name): rows.risks() for name, rows in self.rows.items()}
         risks = {name: kept for name, kept in by_name.items() if kept is not None}
-        every = self.concern is None or not bool(self.concern.released().any())
-        counted = "errors" if every else "dangerous errors"
-        return [draw_referral(risks, counted=counted)] if risks else []
+        if not risks:
+            return []
+        counted, kind = "errors", "an error"
+        if self.concern is not None and bool(self.concern.released().any()):
+            counted, kind = "dangerous errors", "a dangerous error"
+        curves = dict[str, tuple[Tensor, Tensor]]()
+        sentences, whole = list[str](), list[str]()
+        for name, of_model in risks.items():
+            curve = risk_coverage_curve(*of_model)
+            curves[name] = (curve.coverage, curve.risk)
+            about = f" of {name}" if len(risks) > 1 else ""
+            sentences.append(_referred_for(curve.coverage, curve.risk, f"{counted}{about}"))
+            whole.append(f"{name}: {in_percent(curve.risk[-1].item())}")
+        alt = f"{counted.capitalize()} per decided sample against coverage. Without referral: {'; '.join(whole)}."
+        caption = (
+            f"The samples with the highest estimated risk of {kind} are "
+            f"referred first. {' '.join(sentences)} The thresholds were chosen on these samples: others have more "
+            "errors left."
+        )
+        return [draw(risk_coverage_figure(curves, counted=counted), alt, caption)]
 
     def matrices(self) -> list[Drawing]:
         """Return the confusion matrix of each classifier."""
@@ -121,10 +132,9 @@ def costliest_table(
     tiny = torch.finfo(torch.float64).tiny
     shares = weighted / weighted.sum(dim=(1, 2), keepdim=True).clamp(min=tiny)
     highest = weighted.amax(dim=0).flatten()
+    worst = highest.argsort(descending=True, stable=True)[:MAX_CONFUSIONS]
     rows = list[list[str]]()
-    for place in highest.argsort(descending=True, stable=True)[:MAX_CONFUSIONS].tolist():
-        if not highest[place] > 0:
-            break
+    for place in worst[highest[worst] > 0].tolist():
         true, other = divmod(place, size)
         row = [f"{printable(names[true])} → {printable(names[other])}"]
         for count, part in zip(counts[:, true, other], shares[:, true, other], strict=True):
@@ -184,28 +194,6 @@ def draw_confusion(
         confusion, released, names, title, costs=costs, columns=columns
     )
     return draw(figure, printable(alt))
-
-
-def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str) -> Drawing:
-    """Draw errors per decided sample against coverage. ``risks`` has arguments of `risk_coverage_curve` by model."""
-    curves = dict[str, tuple[Tensor, Tensor]]()
-    sentences = list[str]()
-    for name, of_model in risks.items():
-        curve = risk_coverage_curve(*of_model)
-        curves[name] = (curve.coverage, curve.risk)
-        about = f" of {name}" if len(risks) > 1 else ""
-        sentences.append(_referred_for(curve.coverage, curve.risk, f"{counted}{about}"))
-    whole = "; ".join(
-        f"{name}: {in_percent(risk[-1].item())}" for name, (_, risk) in curves.items()
-    )
-    alt = f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}."
-    kind = "a dangerous error" if "dangerous" in counted else "an error"
-    caption = (
-        f"The samples with the highest estimated risk of {kind} are "
-        f"referred first. {' '.join(sentences)} The thresholds were chosen on these samples: others have more errors "
-        "left."
-    )
-    return draw(risk_coverage_figure(curves, counted=counted), alt, caption)
 
 
 def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
