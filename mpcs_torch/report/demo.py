@@ -30,7 +30,7 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
         with_referral=with_referral(demo),
         results=demo.table(),
         seeds=seeds,
-        samples=_samples(demo),
+        samples=demo.samples,
         released=int(concern.released().sum()),
         matrices=[
             draw_confusion(
@@ -42,8 +42,9 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
     )
 
 
-def _samples(demo: Demonstration) -> int:
-    return int(demo.mean(USUAL, "samples"))
+def _dangerous(demo: Demonstration, way: str) -> str:
+    """Return the mean number of dangerous errors as text."""
+    return f"{demo.counts(way).dangerous.mean():.1f}"
 
 
 def verdict(demo: Demonstration) -> str:
@@ -53,7 +54,7 @@ def verdict(demo: Demonstration) -> str:
         RECOMMENDED: "after better training",
         REFERRING: "with referrals",
     }
-    counts = [f"{demo.mean(way, 'dangerous'):.1f} {words}" for way, words in ways.items()]
+    counts = [f"{_dangerous(demo, way)} {words}" for way, words in ways.items()]
     return f"Dangerous errors on test data: {', '.join(counts)}."
 
 
@@ -70,7 +71,7 @@ def without_referral(demo: Demonstration) -> str:
         fewer = demo.cut(*ways).percent
         changes.append(f"{name}: {fewer} fewer, at {points} points of accuracy")
     return (
-        f"Of {_samples(demo)} test samples, {demo.mean(USUAL, 'dangerous'):.1f} are dangerous errors after training as "
+        f"Of {demo.samples} test samples, {_dangerous(demo, USUAL)} are dangerous errors after training as "
         f"usual. {'; '.join(changes)} (means over {len(demo.seeds)} seeds and {CONFIDENCE_TEXT} intervals)."
     )
 
@@ -80,5 +81,5 @@ def with_referral(demo: Demonstration) -> str:
     return (
         f"If samples may be referred to somebody else, and at most {100 * LIMIT.at_most:g} % dangerous errors are "
         f"guaranteed with confidence {LIMIT.confidence:g}, {100 * demo.decided(REFERRING):.1f} % of the samples are "
-        f"decided, with {demo.mean(REFERRING, 'dangerous'):.1f} dangerous errors."
+        f"decided, with {_dangerous(demo, REFERRING)} dangerous errors."
     )

@@ -11,10 +11,7 @@ from torch import Tensor
 
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional import (
-    confusion_matrix,
-    jackknife_interval,
-)
+from mpcs_torch.functional import confusion_matrix, jackknife_interval
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, DangerousErrors
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.learning import Limit, recommended
@@ -50,10 +47,6 @@ RUNS = {
 """The changes of the demonstration's config for each model: as usual, and with the two losses of the recipe."""
 
 
-COUNTS = ("dangerous", "errors", "decided", "samples")
-"""The counts for a seed: dangerous errors, all errors, decided (not referred) samples, and all test samples."""
-
-
 class SeedResult(NamedTuple):
     """The test results of one seed."""
 
@@ -83,42 +76,36 @@ class Demonstration:
     concern: ConcernSpec
     seeds: list[SeedResult] = field(default_factory=list)
 
-    def counts(self, way: str) -> dict[str, Tensor]:
-        """Return the test samples of each seed by kind, float64 (S,); the keys are `COUNTS`.
-
-        ``way`` is a key of `SeedResult.decisions`.
-        """
+    def counts(self, way: str) -> DangerousErrorCounts:
+        """Return the counts of the test samples of each seed, float64 (S,), by ``way``, a key of their decisions."""
         pairs = self.concern.dangerous_pairs()
         measure = DangerousErrors(len(self.concern.classes), concern=pairs)
-        sums = list[DangerousErrorCounts]()
+        by_seed = list[Tensor]()
         for seed in self.seeds:
             rows = measure.rows(seed.decisions[way], seed.target)
-            sums.append(measure.named(measure.sums(rows)))
-        counts = dict[str, Tensor]()
-        for kind in COUNTS:
-            counts[kind] = torch.stack(
-                [getattr(of_seed, kind) for of_seed in sums]
-            ).double()
+            by_seed.append(measure.sums(rows))
+        counts: DangerousErrorCounts = measure.named(torch.stack(by_seed))
         return counts
 
-    def mean(self, way: str, count: str) -> float:
-        """Return the mean of a count over seeds."""
-        return self.counts(way)[count].mean().item()
+    @property
+    def samples(self) -> int:
+        """The mean number of test samples of a seed."""
+        return int(self.counts(USUAL).samples.mean())
 
     def decided(self, way: str) -> float:
         """Return the mean share of decided samples."""
         counts = self.counts(way)
-        return (counts["decided"] / counts["samples"]).mean().item()
+        return (counts.decided / counts.samples).mean().item()
 
     def cut(self, way: str, before: str) -> Effect:
         """Return the share of the dangerous errors of ``before`` that ``way`` avoids, with a jackknife interval."""
-        ours, theirs = self.counts(way)["dangerous"], self.counts(before)["dangerous"]
+        ours, theirs = self.counts(way).dangerous, self.counts(before).dangerous
         return self._effect(lambda kept: 1 - ours[kept].mean() / theirs[kept].mean())
 
     def points(self, way: str, before: str) -> Effect:
         """Return the difference of the accuracies of ``way`` and ``before``, in points; both decide every sample."""
         ours, theirs = self.counts(way), self.counts(before)
-        points = 100 * (theirs["errors"] - ours["errors"]) / ours["samples"]
+        points = 100 * (theirs.errors - ours.errors) / ours.samples
         return self._effect(lambda kept: points[kept].mean())
 
     def _effect(self, statistic: Callable[[Tensor], Tensor]) -> Effect:
@@ -129,24 +116,27 @@ class Demonstration:
 
     def confusion(self, way: str) -> Tensor:
         """Return the confusion matrix of ``way``, summed over seeds, int64 (C, C); rows are true classes."""
-        matrices = [
-            confusion_matrix(
-                seed.decisions[way], seed.target, num_classes=len(self.concern.classes)
-            )
-            for seed in self.seeds
-        ]
-        return torch.stack(matrices).sum(dim=0).long()
+        decisions = torch.cat([seed.decisions[way] for seed in self.seeds])
+        target = torch.cat([seed.target for seed in self.seeds])
+        classes = len(self.concern.classes)
+        return confusion_matrix(decisions, target, num_classes=classes).long()
 
     def table(self) -> Table:
         """Return a table of means over seeds, with a row for each way to train and to decide."""
         rows = list[dict[str, str]]()
         before = None
         for way in self.seeds[0].decisions:
-            row = {"": way, "decided": f"{100 * self.decided(way):.1f} %"}
-            row["errors"] = f"{self.mean(way, 'errors'):.1f}"
-            row["dangerous errors"] = f"{self.mean(way, 'dangerous'):.1f}"
+            counts = self.counts(way)
             fewer = "" if before is None else self.cut(way, before).percent
-            rows.append({**row, "fewer than in the row before": fewer})
+            rows.append(
+                {
+                    "": way,
+                    "decided": f"{100 * self.decided(way):.1f} %",
+                    "errors": f"{counts.errors.mean():.1f}",
+                    "dangerous errors": f"{counts.dangerous.mean():.1f}",
+                    "fewer than in the row before": fewer,
+                }
+            )
             before = way
         return Table.from_records(rows)
 
@@ -159,9 +149,7 @@ def demo_concern() -> ConcernSpec:
 
 def train_and_decide(seed: int) -> SeedResult:
     """Train as usual and with both losses of the recipe, choose by validation samples, and decide test samples."""
-    seeded = [
-        f"{key}={seed}" for key in ("seed", "data.split_seed", "data.validation_seed")
-    ]
+    seeded = [f"seed={seed}", f"data.split_seed={seed}", f"data.validation_seed={seed}"]
     data = None
     concern = demo_concern()
     validation = dict[str, Tensor]()
@@ -182,7 +170,7 @@ def train_and_decide(seed: int) -> SeedResult:
         warnings.simplefilter("ignore", CalibrationWarning)
         recipe = recommended(concern, max_accuracy_loss=MAX_ACCURACY_LOSS)
         by_cost = recipe.choose({PLAIN: validation[PLAIN]}, target)
-        fair = {name: validation[name] for name in (PLAIN, MARGIN)}
+        fair = {PLAIN: validation[PLAIN], MARGIN: validation[MARGIN]}
         choice = recipe.choose(fair, target)
         with_referrals = recommended(
             concern, max_accuracy_loss=MAX_ACCURACY_LOSS, refer=LIMIT

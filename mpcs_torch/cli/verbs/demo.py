@@ -10,6 +10,8 @@ from mpcs_torch.errors import ExistsError
 @shared("overwrite", "json", "quiet")
 def demo(out: Out = Path("runs")) -> None:
     """Train on digits, plainly and as recommended, and write a report on test data to OUT/demo/report.html."""
+    import torch
+
     from mpcs_torch.report.demo import with_referral, without_referral, write_demo_report
     from mpcs_torch.report.demonstration import SEEDS, demonstrate
 
@@ -24,8 +26,8 @@ def demo(out: Out = Path("runs")) -> None:
     by_seed = dict[str, list[dict[str, int]]]()
     for way in shown.seeds[0].decisions:
         counts = shown.counts(way)
-        rows = zip(*(numbers.long().tolist() for numbers in counts.values()), strict=True)
-        by_seed[way] = [dict(zip(counts, row, strict=True)) for row in rows]
+        rows = torch.stack(counts, dim=1).long().tolist()
+        by_seed[way] = [dict(zip(counts._fields, row, strict=True)) for row in rows]
     print_result({"report": report, "by_seed": by_seed})
     if not COMMAND_LINE.json:
         say(shown.table(), f"{without_referral(shown)}\n{with_referral(shown)}\n")
