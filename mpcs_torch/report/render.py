@@ -39,7 +39,7 @@ ABOUT_CURVES = (
 )
 PIXELS = 96
 """The number of pixels in an inch in a browser."""
-WORD = re.compile(r"(\s+)")
+HYPHENATED = re.compile(r"\S*-\S*")
 TIGHT = re.compile(r"(?<=[\d,]) %|(?<=\b[a-z]) = (?=\d)|<script(?s:.*?)</script>")
 """The texts in which lines must not break, such as 5 % and p = 0.5, and the scripts, which must not change."""
 MAX_CONFUSIONS = 8
@@ -199,28 +199,24 @@ def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
     first = models[0]
     metric = first.ranked_by
     names = first.worst_first()[:MAX_ROWS]
-    effects = dict[str, list[Effect]]()
-    for name in names:
-        of_models = [_effect(model.groups[name], metric) for model in models]
-        effects[printable(name)] = of_models
-    overall = list[float]()
-    for model in models:
-        value, _, _ = _effect(model.pooled, metric)
-        overall.append(value)
+    effects = {
+        printable(name): [_effect(model.groups[name], metric) for model in models]
+        for name in names
+    }
+    overall = [_effect(model.pooled, metric)[0] for model in models]
     names_of_models = [model.model for model in models]
     panel = Panel(metric, effects, overall=overall)
     figure = result_figure([panel], names_of_models, subject=column)
-    of_all = len(first.groups)
     worst = f"{names[0]} with {first.groups[names[0]].values[metric]:.4g} for {first.model}"
     alt = f"{metric} of each group of {column}, the worst first: {worst}."
-    kept = "" if of_all <= MAX_ROWS else f"The worst {MAX_ROWS} of {of_all} groups. "
-    bars = ""
-    if first.has_intervals:
-        bars = f" Bars: {CONFIDENCE_TEXT} intervals, each of one group alone."
     order = "Worst first"
     if len(models) > 1:
         order = f"In the order of {first.model}, the worst first"
-    caption = f"{kept}{order}; dashed lines: all rows.{bars}"
+    caption = f"{order}; dashed lines: all rows."
+    if len(first.groups) > MAX_ROWS:
+        caption = f"The worst {MAX_ROWS} of {len(first.groups)} groups. {caption}"
+    if first.has_intervals:
+        caption += f" Bars: {CONFIDENCE_TEXT} intervals, each of one group alone."
     return draw(figure, printable(alt), printable(caption))
 
 
@@ -233,11 +229,7 @@ def _effect(scores: Scores, metric: str) -> Effect:
 
 def whole(text: str) -> Markup:
     """Return ``text`` as HTML in which words with hyphens stay on one line."""
-    parts = list[str]()
-    for part in WORD.split(text):
-        escaped = escape(part)
-        parts.append(f'<span class="whole">{escaped}</span>' if "-" in part else escaped)
-    return Markup("".join(parts))
+    return Markup(HYPHENATED.sub(r'<span class="whole">\g<0></span>', str(escape(text))))
 
 
 def breakable(text: str) -> Markup:
