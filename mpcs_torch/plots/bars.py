@@ -38,7 +38,8 @@ def class_bars(
         label=f"{mean_label} {mean:.4g}",
     )
     axes.set_xlim(-0.6, len(values) - 0.4)
-    axes.set_ylim(0, _headroom(on, 1.08, 1.3) * _highest(*shown.values(), mean) or 1.0)
+    highest = max(filter(isfinite, [*shown.values(), mean]), default=1.0)
+    axes.set_ylim(0, _headroom(on, 1.08, 1.3) * highest or 1.0)
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     grid(axes, "y")
     return legend_below(figure, on=on)
@@ -69,10 +70,6 @@ def value_scale(
             mark, color=colour, linewidth=2.5, linestyle=line, clip_on=False, label=label
         )
     return legend_below(figure, on=on)
-
-
-def _highest(*values: float) -> float:
-    return max(filter(isfinite, values), default=1.0)
 
 
 def _headroom(on: Place, without: float, with_legend: float) -> float:

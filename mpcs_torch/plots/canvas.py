@@ -160,13 +160,16 @@ def legend_below(
     handles: Sequence[Artist] = (),
     on: Place = None,
 ) -> Figure:
-    """Add a legend of ``handles`` (default: all artists with a label) below the axes, and return the figure.
+    """Add a legend of ``handles`` (default: the first artist with each label) below the axes, and return the figure.
 
     If axes are given as ``on``, the legend is inside them, but if they are too small, there is none.
     """
     axes = on if isinstance(on, Axes) else figure.axes[0]
     if not handles:
-        handles, _ = axes.get_legend_handles_labels()
+        by_label = dict[str, Artist]()
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            by_label.setdefault(label, handle)
+        handles = list(by_label.values())
     if isinstance(on, Axes):
         _legend_inside(on, handles)
         return figure

@@ -33,6 +33,9 @@ STRONGEST = 0.55
 """The opacity of the cells with the most errors."""
 MAX_NUMBERED = 30
 """The maximum number of classes for which the numbers are readable in a figure."""
+SQUARE = np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)])
+CORNER = np.array([(0.5, -0.5), (0.5, -0.18), (0.18, -0.5)])
+"""The outlines of marks, seen from the middle of a cell."""
 FRAME: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (3, 2))}
 """The line of the frame around cells of released (tolerable) errors."""
 
@@ -172,11 +175,10 @@ def _draw_cells(
     faces = to_rgba_array(list(colours[is_filled]), opacity[is_filled])
     ground = Rectangle((-0.5, -0.5), columns, size, facecolor=style.GRID, alpha=0.5)
     axes.add_patch(ground).set_linewidth(0)
-    _add_patches(axes, is_filled, _square(0.5), facecolors=faces, linewidths=0)
+    _add_patches(axes, is_filled, 0.5 * SQUARE, facecolors=faces, linewidths=0)
     frame = {"facecolors": "none", "edgecolors": style.RELEASED, **FRAME}
-    _add_patches(axes, is_framed, _square(0.43), **frame)
-    corner = [(0.5, -0.5), (0.5, -0.18), (0.18, -0.5)]
-    _add_patches(axes, is_marked, corner, facecolors=style.DANGEROUS, linewidths=0)
+    _add_patches(axes, is_framed, 0.43 * SQUARE, **frame)
+    _add_patches(axes, is_marked, CORNER, facecolors=style.DANGEROUS, linewidths=0)
     for (row, column), count in np.ndenumerate(counts):
         number = axes.text(column, row, shown_number(count), ha="center", va="center")
         number.set_fontsize(font)
@@ -189,13 +191,9 @@ def _draw_cells(
 def _add_patches(
     axes: Axes,
     cells: NDArray[np.bool_],
-    outline: Sequence[tuple[float, float]],
+    outline: NDArray[np.float64],
     **look: Any,
 ) -> None:
-    """Draw the polygon ``outline``, whose corners are seen from the middle of a cell, in each of ``cells``."""
+    """Draw the polygon ``outline``, (K, 2), whose corners are seen from the middle of a cell, in each of ``cells``."""
     middles = np.argwhere(cells)[:, None, ::-1]  # x is the column
-    axes.add_collection(PolyCollection(list(middles + np.array(outline)), **look))
-
-
-def _square(half: float) -> list[tuple[float, float]]:
-    return [(-half, -half), (half, -half), (half, half), (-half, half)]
+    axes.add_collection(PolyCollection(list(middles + outline), **look))

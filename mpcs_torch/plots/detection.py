@@ -117,17 +117,13 @@ def det_curves(
     if confidence is not None:
         check_confidence(confidence)
     counts = [rates.counts() for rates in systems.values()]
-    marked = dict[str, Sequence[tuple[float, float]]]()
+    minima = dict[str, Sequence[tuple[float, float]]]()
     for point in as_points(points):
         costs = [min_cost_from_counts(errors, point) for errors in counts]
-        minima = [(cost.p_fa.item(), cost.p_miss.item()) for cost in costs]
-        marked[f"minimum cost, {point.label()}"] = minima
-    minimum_costs = len(marked)
-    marked |= marks or {}
-    worst = 0.0  # the highest rate to mark
-    for pairs in marked.values():
-        for p_fa, p_miss in pairs:
-            worst = max(worst, p_fa, p_miss)
+        pairs = [(cost.p_fa.item(), cost.p_miss.item()) for cost in costs]
+        minima[f"minimum cost, {point.label()}"] = pairs
+    marked = {**minima, **(marks or {})}
+    worst = np.array(list(marked.values())).max(initial=0.0)  # the highest rate to mark
     figure, axes = canvas(
         4.6,
         title,
@@ -138,6 +134,7 @@ def det_curves(
     )
     highest = min(0.99, max(0.6, worst + (1 - worst) / 3))
     _set_probit_axes(axes, list(systems.values()), highest)
+    ends = np.array([axes.get_xlim(), axes.get_ylim()])
     for number, (name, rates, colour) in enumerate(coloured(systems)):
         equal = error_crossing(convex_hull(counts[number]).rates()).rate.item()
         p_fas = rates.p_fa.clamp(INSIDE, 1 - INSIDE)
@@ -148,16 +145,12 @@ def det_curves(
         axes.plot(x, y, color=colour, linewidth=1.5, label=label)
         equal = max(equal, INSIDE)
         axes.plot(equal, equal, "+", color=colour, markersize=9)
-        of_system = [of_systems[number] for of_systems in marked.values()]
-        if confidence is not None:
-            for pair in of_system[:minimum_costs]:
-                _draw_interval(axes, rates, pair, colour, confidence)
-        lowest_x, highest_x = axes.get_xlim()
-        lowest_y, highest_y = axes.get_ylim()
-        for (p_fa, p_miss), marker in zip(of_system, cycle(style.MARKERS), strict=False):
+        for label, marker in zip(marked, cycle(style.MARKERS), strict=False):
+            point_of_system = marked[label][number]
+            if confidence is not None and label in minima:
+                _draw_interval(axes, rates, point_of_system, colour, confidence)
             # A point outside the axes is drawn on their edge.
-            at_x = np.clip(p_fa, lowest_x, highest_x)
-            at_y = np.clip(p_miss, lowest_y, highest_y)
+            at_x, at_y = np.clip(point_of_system, ends[:, 0], ends[:, 1])
             axes.plot(at_x, at_y, marker, color=colour, markersize=4, clip_on=False)
     for label, marker in zip(marked, cycle(style.MARKERS), strict=False):
         axes.plot([], [], marker, color=style.DARK_GREY, markersize=6, label=label)
@@ -205,15 +198,12 @@ def _draw_interval(
     confidence: float,
 ) -> None:
     """Draw a box that spans the intervals of the false-alarm rate and of the miss rate at ``point``."""
-
-    def interval(rate: float, trials: int) -> tuple[float, float]:
-        ends = clopper_pearson(round(rate * trials), trials, confidence=confidence)
-        low, high = np.clip(ends, INSIDE, 1 - INSIDE).tolist()
-        return low, high
-
-    p_fa, p_miss = point
-    left, right = interval(p_fa, int(rates.nontargets))
-    bottom, top = interval(p_miss, int(rates.targets))
+    sides = list[list[float]]()
+    for rate, trials in zip(point, (rates.nontargets, rates.targets), strict=True):
+        size = int(trials)
+        ends = clopper_pearson(round(rate * size), size, confidence=confidence)
+        sides.append(np.clip(ends, INSIDE, 1 - INSIDE).tolist())
+    (left, right), (bottom, top) = sides
     box = Rectangle((left, bottom), right - left, top - bottom, color=colour, alpha=0.25)
     axes.add_patch(box)
 

@@ -5,6 +5,7 @@ from math import ceil, inf, isfinite
 from types import MappingProxyType
 from typing import NamedTuple
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
@@ -118,7 +119,7 @@ def _draw_effects(
             marker,
             color=colour,
             markersize=5,
-            label=None if row else label,
+            label=label,
         )
 
 
@@ -167,14 +168,17 @@ def watched_means(
     figure, axes = canvas(
         1.1 + 0.32 * len(means), title, on=on, xlabel="mean, with its interval at any time"
     )
-    kinds = {"no alarm": (False, style.BLUE, "o"), "alarm": (True, style.RED, "D")}
-    for label, (is_alarm, colour, marker) in kinds.items():
-        rows = [row for row, mean in enumerate(means) if mean.is_alarm == is_alarm]
-        lows, highs = [means[row].low for row in rows], [means[row].high for row in rows]
-        axes.hlines(rows, lows, highs, colors=colour, linewidth=2)
-        rates = [means[row].rate for row in rows]
-        if any(map(isfinite, rates)):
-            axes.plot(rates, rows, marker, color=colour, label=label)
+    lows, highs, rates = np.array([(mean.low, mean.high, mean.rate) for mean in means]).T
+    are_alarms = np.array([mean.is_alarm for mean in means])
+    kinds = (
+        ("no alarm", ~are_alarms, style.BLUE, "o"),
+        ("alarm", are_alarms, style.RED, "D"),
+    )
+    for label, is_of_kind, colour, marker in kinds:
+        rows = np.flatnonzero(is_of_kind)
+        axes.hlines(rows, lows[rows], highs[rows], colors=colour, linewidth=2)
+        if np.isfinite(rates[rows]).any():
+            axes.plot(rates[rows], rows, marker, color=colour, label=label)
     for row, mean in enumerate(means):
         limits = [limit for limit in (mean.lowest, mean.highest) if 0 < limit < inf]
         axes.vlines(limits, row - 0.38, row + 0.38, colors=style.BLACK, linewidth=2)

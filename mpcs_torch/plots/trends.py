@@ -53,14 +53,6 @@ def metric_trend(
     }
     by_epoch = defaultdict[int, list[float]](list)  # marked epochs, and the later half
     values = list[float]()
-    labels = set[str]()
-
-    def once(label: str) -> str | None:
-        """Return ``label``, or None if another seed of the setting has it."""
-        is_new = label not in labels
-        labels.add(label)
-        return label if is_new else None
-
     for name, records in runs.items():
         setting = settings[name]
         number, colour = looks[setting]
@@ -77,7 +69,7 @@ def metric_trend(
             list(line.values()),
             color=colour,
             linewidth=1.4,
-            label=once(literal(setting)) if len(seeds) > 1 else None,
+            label=literal(setting) if len(seeds) > 1 else None,
             marker="." if len(line) == 1 else None,  # a line of one point is invisible
         )
         marks = marked.get(name, {}).items()
@@ -102,7 +94,7 @@ def metric_trend(
                 markeredgewidth=1 if place else 2,
                 zorder=3,  # over the lines of all runs
                 clip_on=False,  # whole where it lies on the edge of the axes
-                label=once(label),
+                label=label,
                 **look,
             )
     _set_range(axes, values, by_epoch)

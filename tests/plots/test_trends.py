@@ -58,13 +58,17 @@ def test_seeds_of_a_setting_share_a_colour_and_a_label() -> None:
     records = [{"epoch": epoch, "mpcs": 1 / epoch} for epoch in (1, 2, 3)]
     settings = {"a-1": "a", "a-2": "a", "b": "b"}
     marked = {name: {"picked": 3} for name in settings}
-    axes = metric_trend(dict.fromkeys(settings, records), "mpcs", marked, settings).axes[0]
-    curves, marks = axes.lines[::2], axes.lines[1::2]
-    first, second, other = (line.get_color() for line in curves)
+    figure = metric_trend(dict.fromkeys(settings, records), "mpcs", marked, settings)
+    first, second, other = [line.get_color() for line in figure.axes[0].lines[::2]]
     assert first == second != other
-    labels = [str(line.get_label()) for line in (*curves, *marks)]
-    shown = [label for label in labels if not label.startswith("_")]
-    assert shown == ["a", "b", "picked: epoch of each seed, a", "picked: epoch 3, b"]
+    [legend] = figure.legends
+    assert {text.get_text() for text in legend.get_texts()} == {
+        "a",
+        "b",
+        "picked: epoch of each seed, a",
+        "picked: epoch 3, b",
+    }
+    assert len(legend.get_texts()) == 4, "each label once"
 
 
 def test_a_single_epoch_is_a_dot_at_a_whole_number() -> None:
