@@ -16,7 +16,7 @@ from mpcs_torch.io.atomic_files import FolderInUseError, locked
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule
 from mpcs_torch.monitoring.watch import Settings, Watch, watch_logs
 from mpcs_torch.trainer.folder import run_in_folder
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.monitoring.test_watch import CONCERN as TWO
 from tests.monitoring.test_watch import rows as log_rows
 from tests.monitoring.test_watch import write as write_log

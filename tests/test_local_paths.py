@@ -40,7 +40,7 @@ from mpcs_torch.trainer.config.load import load_config
 from mpcs_torch.trainer.config.sections import ConfigError, DataConfig
 from mpcs_torch.trainer.folder import run_in_folder, sweep
 from mpcs_torch.trainer.result import open_trained, read_records, read_result
-from tests.cli.test_cli import one_line, run
+from tests.cli.shell import one_line, run
 from tests.processes.in_this_process import in_this_process
 from tests.refused import Refused
 from tests.trainer.toy import toy_config, toy_data

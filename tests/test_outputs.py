@@ -15,7 +15,8 @@ from mpcs_torch.io.atomic_files import replace_file
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule
 from mpcs_torch.trainer.loop import MeasuredEpoch
 from mpcs_torch.trainer.result import record_writer
-from tests.cli.test_cli import IRIS, run
+from tests.cli.shell import run
+from tests.cli.test_cli import IRIS
 from tests.monitoring.test_watch import CONCERN
 from tests.monitoring.test_watch import rows as log_rows
 from tests.monitoring.test_watch import write as write_log

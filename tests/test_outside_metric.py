@@ -10,7 +10,8 @@ import torch
 from torchmetrics.functional.classification import multiclass_accuracy
 
 from mpcs_torch.trainer.result import read_records
-from tests.cli.test_cli import IRIS, run
+from tests.cli.shell import run
+from tests.cli.test_cli import IRIS
 
 MODULE = '''
 import torch

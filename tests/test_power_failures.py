@@ -28,7 +28,8 @@ from mpcs_torch.monitoring.watch import Watch
 from mpcs_torch.report.monitor import write_monitor_report
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.result import RunResult
-from tests.cli.test_cli import IRIS, run
+from tests.cli.shell import run
+from tests.cli.test_cli import IRIS
 from tests.monitoring.test_watch import CONCERN, SETTINGS, go_on
 from tests.monitoring.test_watch import rows as log_rows
 from tests.monitoring.test_watch import write as write_log

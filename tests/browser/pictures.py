@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.browser.chromium import find_chromium, opened_page
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PREDICTIONS = str(EXAMPLES / "data" / "predictions.csv")

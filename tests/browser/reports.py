@@ -9,7 +9,7 @@ from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.report.demo import write_demo_report
 from mpcs_torch.report.demonstration import WAYS, Demonstration, SeedResult
 from tests.cli.selector_folders import train
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.report.test_run import trained
 
 LONG = "a class whose name is as long as that of a file in a deep folder"

@@ -11,7 +11,7 @@ from PIL import Image
 from mpcs_torch.plots.canvas import BLACK, BLUE, ON_DARK, RED
 from tests.browser.chromium import Page
 from tests.browser.reports import make_reports
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 
 CHECKS = Path(__file__).with_name("checks.js").read_text()
 WIDTHS, SCHEMES = (1280, 800, 400), ("light", "dark")

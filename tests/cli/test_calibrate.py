@@ -10,7 +10,7 @@ from mpcs_torch.calibration import estimate_priors
 from mpcs_torch.learning import DecisionRule
 from tests.calibration.data import logits, trials
 from tests.cli.printed import printed_tables
-from tests.cli.test_cli import one_line, run
+from tests.cli.shell import one_line, run
 from tests.evaluation.files.write import write_predictions
 
 NAMES = ["red", "yellow", "green", "blue"]

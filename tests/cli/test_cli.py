@@ -8,27 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.cli.app import run_app
-from mpcs_torch.exit_statuses import ExitStatus
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.metrics.named_metrics import ENTRIES, OF_CLASS
 from mpcs_torch.trainer.result import read_records
 from tests.cli.printed import printed_tables
+from tests.cli.shell import run
 from tests.processes.in_this_process import in_this_process
 from tests.report.page import Page
 
 IRIS = Path(__file__).parents[2] / "configs" / "experiments" / "exp01.yaml"
-
-
-def run(*arguments: str | Path | int) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        run_app([str(argument) for argument in arguments])
-    assert isinstance(stopped.value.code, int)
-    return stopped.value.code
-
-
-def one_line(error: str) -> str:
-    """Join the lines of an error that the terminal wraps in a box, wherever a long path makes it break them."""
-    return " ".join(error.replace("│", " ").split())
 
 
 def test_train_writes_records_and_the_resolved_config(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.concern import load_concern
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 
 
 def suggest(given: str | Path, source: str, out: Path, *options: str | int) -> int:

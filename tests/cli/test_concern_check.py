@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 
 
 def test_a_file_is_shown_as_a_matrix(

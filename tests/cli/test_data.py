@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.paper import downloads
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.paper.http_server import Server, serve
 from tests.paper.test_download import published
 from tests.trainer.test_data import write_add

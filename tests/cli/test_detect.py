@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import one_line, run
+from tests.cli.shell import one_line, run
 from tests.metrics.detection.cases import detections
 from tests.report.page import Page
 

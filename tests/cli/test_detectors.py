@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 
 NAMES = ("a", "b", "c")
 

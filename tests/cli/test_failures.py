@@ -21,7 +21,7 @@ from mpcs_torch.evaluation.files.read_options import PredictionsError
 from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.io.yaml_files import YamlError
 from mpcs_torch.trainer.config.sections import ConfigError
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 
 USERS = [
     ConcernError([Problem(("factor",), "must be positive")]),

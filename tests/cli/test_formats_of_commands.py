@@ -11,7 +11,7 @@ import pytest
 import torch
 from pyarrow import parquet
 
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 
 ROWS, NAMES = 60, ["cat", "dog", "owl"]
 GENERATOR = np.random.default_rng(0)

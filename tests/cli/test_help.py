@@ -5,7 +5,7 @@ import typer
 
 from benchmarks.start_up import HELP
 from mpcs_torch.cli.app import VERBS, app
-from tests.cli.test_cli import one_line, run
+from tests.cli.shell import one_line, run
 
 
 @pytest.mark.parametrize("verb", HELP, ids=" ".join)

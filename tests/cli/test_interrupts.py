@@ -9,7 +9,8 @@ import pytest
 
 from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.trainer.loop import MeasuredEpoch
-from tests.cli.test_cli import IRIS, run
+from tests.cli.shell import run
+from tests.cli.test_cli import IRIS
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 

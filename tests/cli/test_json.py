@@ -12,7 +12,8 @@ from mpcs_torch.cli.app import VERBS
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.report.demonstration import WAYS, Demonstration, SeedResult
-from tests.cli.test_cli import IRIS, RECORDS, run
+from tests.cli.shell import run
+from tests.cli.test_cli import IRIS, RECORDS
 
 WRITE_FILES_ALONE = {"explore", "report"}
 PREDICTIONS = (

@@ -18,7 +18,7 @@ from mpcs_torch.evaluation import Result, evaluate_detectors
 from mpcs_torch.evaluation.fixed_thresholds import given_threshold, learned_thresholds
 from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.functional import OperatingPoint, costs_if_wrong, detection_curve
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.evaluation.alike import assert_alike
 
 GENERATOR, ROWS, CLASSES = torch.Generator().manual_seed(0), 240, ["a", "b", "c"]

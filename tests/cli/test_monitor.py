@@ -12,7 +12,7 @@ from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.tables import in_percent
 from tests.cli.printed import printed_tables
-from tests.cli.test_cli import one_line, run
+from tests.cli.shell import one_line, run
 from tests.monitoring.test_watch import HEADER, rows, write
 from tests.report.page import Page
 from tests.report.test_hostile_names import check

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import one_line, run
+from tests.cli.shell import one_line, run
 
 ROWS = "id,red,green,truth,label,age\n" + "".join(
     f"img{row},{0.9 - 0.01 * row},{0.1 + 0.01 * row},{'red' if row % 3 else 'green'},red,{20 + row}\n"

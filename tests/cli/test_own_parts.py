@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import IRIS, run
+from tests.cli.shell import run
+from tests.cli.test_cli import IRIS
 
 PARTS = """
 import numpy

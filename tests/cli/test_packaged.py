@@ -6,7 +6,8 @@ import pytest
 
 from mpcs_torch.io.packaged import packaged_names
 from mpcs_torch.paper.published_values import EXPERIMENTS
-from tests.cli.test_cli import IRIS, one_line, run
+from tests.cli.shell import one_line, run
+from tests.cli.test_cli import IRIS
 
 
 def test_a_name_is_a_config_of_the_package_and_a_path_is_a_file(

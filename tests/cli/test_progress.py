@@ -8,7 +8,7 @@ import pytest
 
 from mpcs_torch.cli import console
 from mpcs_torch.cli.console import counting_bar, row_counter
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 
 SCORES = "score,label\n0.9,1\n0.4,1\n0.5,0\n0.1,0\n"
 

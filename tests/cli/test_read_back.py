@@ -22,7 +22,7 @@ from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptio
 from mpcs_torch.evaluation.files.tables import FileTable
 from mpcs_torch.evaluation.files.words import WRITTEN
 from mpcs_torch.learning import DecisionRule
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.cli.test_formats_of_commands import (
     CLASSES,
     FORMATS,

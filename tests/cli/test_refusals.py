@@ -16,7 +16,7 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.cli.app import VERBS
 from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.learning import DecisionRule
-from tests.cli.test_cli import one_line, run
+from tests.cli.shell import one_line, run
 
 REFUSALS = Path(__file__).parent / "refusals"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.cli.test_cli import one_line, run
+from tests.cli.shell import one_line, run
 from tests.report.page import Page
 
 CSV = "target,red,yellow,green\nred,0.7,0.2,0.1\nred,0.2,0.7,0.1\ngreen,0.6,0.1,0.3\nyellow,0.1,0.8,0.1\n"

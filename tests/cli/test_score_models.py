@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 
 CONCERN = "classes: [red, green]\nweights: [[0, 5], [1, 0]]\ndangerous: 5\n"
 

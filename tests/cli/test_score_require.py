@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.exit_statuses import ExitStatus
-from tests.cli.test_cli import one_line, run
+from mpcs_torch.errors import ExitStatus
+from tests.cli.shell import one_line, run
 from tests.cli.test_score_models import CONCERN, write
 
 HELD, FAILED = "recall[red] > 0.1", "misclassification_rate < 0.1 %"

@@ -13,7 +13,7 @@ import torch
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from tests.cli.printed import printed_tables
 from tests.cli.selector_folders import EPOCHS, RULE, train, train_seeds
-from tests.cli.test_cli import one_line, run
+from tests.cli.shell import one_line, run
 
 T_QUANTILES = {2: 4.302652729911275, 4: 2.7764451051977987}
 """The quantiles of Student's t distribution at 0.975, by degrees of freedom, from a table."""

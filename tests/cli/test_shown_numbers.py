@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.cli.printed import printed_tables
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.report.page import Page, PageTable
 from tests.report.rounded import is_rounded, shows
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.trainer.result import read_records
-from tests.cli.test_cli import IRIS, run
+from tests.cli.shell import run
+from tests.cli.test_cli import IRIS
 from tests.trainer.kill_training import contents
 
 

@@ -12,7 +12,8 @@ from mpcs_torch.trainer.config.load import UntrustedCodeError, dump_config, load
 from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.resume import FILE, check_resumable
-from tests.cli.test_cli import IRIS, one_line, run
+from tests.cli.shell import one_line, run
+from tests.cli.test_cli import IRIS
 from tests.refused import Refused
 from tests.trainer.toy import toy_config, toy_data
 

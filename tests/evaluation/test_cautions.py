@@ -20,7 +20,7 @@ from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.functional.inputs.evaluation_warnings import hash_rows
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.selection import warn_of_pick
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 
 SKIN = ConcernSpec(
     ["benign", "unclear", "malignant"],

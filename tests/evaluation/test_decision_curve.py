@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.decision_curve import (
     curve_scale,
     scale_at_risk,
 )
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(1)

@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.decision_numbers import decision_numbers
 from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.functional import clopper_pearson
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.refused import Refused
 from tests.report.page import Page
 

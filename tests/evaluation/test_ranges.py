@@ -12,7 +12,7 @@ from mpcs_torch import ConcernRange, ConcernSpec, evaluate
 from mpcs_torch.evaluation import evaluate_confusion
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.functional import least_concern_decision
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 
 DRAWS, CLASSES, ROWS = 10_000, 4, 200
 GENERATOR = torch.Generator().manual_seed(0)

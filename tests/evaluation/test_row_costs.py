@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.functional import bounded_mean_interval
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)

@@ -15,7 +15,7 @@ from mpcs_torch.concern import save_concern
 from mpcs_torch.evaluation.cautions import independence
 from mpcs_torch.evaluation.units import DecisionUnits, order_of_severity
 from mpcs_torch.learning import DecisionRule
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.evaluation.alike import assert_same_numbers
 from tests.refused import Refused
 

@@ -33,7 +33,7 @@ from mpcs_torch.concern.files import save_concern
 from mpcs_torch.evaluation.cautions import independence
 from mpcs_torch.evaluation.reasons import OPEN_WEIGHTS
 from mpcs_torch.evaluation.rows import Rows
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.evaluation.alike import assert_alike
 from tests.refused import Refused
 from tests.report.page import Page

@@ -18,7 +18,7 @@ from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.data import load_mnist
 from mpcs_torch.trainer.loop import TrainingRun
 from mpcs_torch.trainer.result import read_records
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.conftest import load_oracle
 from tests.refused import Refused
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.report.page import Page
 
 CONCERN = (

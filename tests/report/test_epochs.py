@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 import pytest
 
 from tests.cli.selector_folders import EPOCHS, train, train_seeds
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.cli.test_select import T_QUANTILES
 from tests.report.page import Page
 from tests.report.test_hostile_names import NAMES, check

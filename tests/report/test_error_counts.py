@@ -11,7 +11,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation import evaluate, evaluate_confusion
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.report.error_counts import error_sentence, error_table, max_danger_costs
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.report.page import Page
 
 CLASSES = ["benign", "naevus", "keratosis", "malignant"]

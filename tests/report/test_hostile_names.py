@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.report.page import Page
 
 NAMES = [

@@ -15,7 +15,7 @@ from mpcs_torch.report.run import (
 )
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.result import TrainedRun, open_trained
-from tests.cli.test_cli import run
+from tests.cli.shell import run
 from tests.report.page import Page
 from tests.trainer.toy import toy_config
 

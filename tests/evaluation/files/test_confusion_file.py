@@ -13,7 +13,7 @@ from sklearn.metrics import balanced_accuracy_score, matthews_corrcoef
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.confusion import read_confusion, score_confusion
-from tests.cli.test_cli import one_line, run
+from tests.cli.shell import one_line, run
 from tests.conftest import load_oracle
 from tests.refused import refused_file
 
