@@ -1,6 +1,5 @@
 """``mpcs monitor``: states, alarms, reports, and settings that stay."""
 
-import json
 import re
 from pathlib import Path
 
@@ -12,243 +11,158 @@ from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.tables import in_percent
 from tests.cli.printed import printed_tables
-from tests.cli.shell import one_line, run
+from tests.cli.shell import Shell, one_line
 from tests.monitoring.test_watch import HEADER, rows, write
 from tests.report.page import Page
 from tests.report.test_hostile_names import check
 
-
-@pytest.fixture
-def rule(tmp_path: Path) -> Path:
-    path = tmp_path / "rule.pt"
-    DecisionRule(ConcernSpec(["good", "bad"], refer=0.3), calibration=None).save(path)
-    return path
+CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
+MONITOR = "monitor rule.pt log.csv --state state.json"
+LOG = Path("log.csv")
 
 
-def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
-    rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log, state, page = (tmp_path / name for name in ("log.csv", "state.json", "page.html"))
-    write(log, rows(300, rate=0.01))
-    settings = (
-        "--limit",
-        "any <= 5 % of bad by site",
-        "--limit",
-        "any <= 5 %",
-        "--run-length",
-        "100000",
-    )
-    outputs = ("--html", page, "--overwrite")
-    assert run("monitor", rule, log, "--state", state, *settings, *outputs) == 0
-    told = capsys.readouterr()
+@pytest.fixture(autouse=True)
+def _rule(mpcs: Shell) -> None:
+    DecisionRule(CONCERN, calibration=None).save("rule.pt")
+
+
+def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(mpcs: Shell) -> None:
+    first, later = rows(300, rate=0.01), rows(600, rate=0.5, seed=1)
+    write(LOG, first)
+    limits = "--limit 'any <= 5 % of bad by site' --limit 'any <= 5 %'"
+    outputs = "--html page.html --overwrite"
+    printed = mpcs(f"{MONITOR} {limits} --run-length 100000 {outputs}").out
     read = 'log.csv: labels "target"; predicted labels "decision"; not used: risk'
-    assert told.out.startswith(f"{read}\nIt is not shown that ")
+    assert printed.startswith(f"{read}\nIt is not shown that ")
     known = re.search(
         r"that 'errors of bad, site (\w+)' keeps its limit, 5 %: it is \S+ % so far, and may be as high as (\S+) %, "
         r"by \d+ samples \(confidence 0\.95\)\. There is no alarm in .* with a label\.\n",
-        told.out,
+        printed,
     )
     assert known is not None
     assert 5 < float(known[2]) < 50
-    assert "it is no p-value" in told.out
-    risk, change = printed_tables(told.out)
-    assert [row[0] for row in risk.rows] == [
-        "errors of bad, site north",
-        "errors of bad, site south",
-        "errors of samples",
-    ]
-    assert [row[4] for row in risk.rows] == ["5 %"] * 3
+    assert "it is no p-value" in printed
+    risk, change = printed_tables(printed)
+    names = [f"errors of {of}" for of in ("bad, site north", "bad, site south", "samples")]
+    assert [(row[0], row[4]) for row in risk.rows] == [(name, "5 %") for name in names]
     [row] = [row for row in risk.rows if row[0] == f"errors of bad, site {known[1]}"]
     assert row[3].endswith(f" to {known[2]} %")
-    assert [row[0] for row in change.rows] == [row[0] for row in risk.rows]
-    assert "There is no alarm in 300 rows" in told.out
-    with log.open("a") as file:
-        file.writelines(",".join(row) + "\n" for row in rows(600, rate=0.5, seed=1))
-    assert run("monitor", rule, log, "--state", state, *outputs) == ExitStatus.ALARM
-    told = capsys.readouterr()
-    first, later = rows(300, rate=0.01), rows(600, rate=0.5, seed=1)
-    old, new = ([row[2] for row in part].count("refer") for part in (first, later))
-    labelled = sum(row[4] != "" for row in later)
-    assert f"600 new rows, {labelled} of them with a label. " in told.out
+    assert [row[0] for row in change.rows] == names
+    assert "There is no alarm in 300 rows" in printed
+    with LOG.open("a") as file:
+        file.writelines(",".join(row) + "\n" for row in later)
+    alarmed = mpcs(f"{MONITOR} {outputs}", ExitStatus.ALARM)
+    old, new = [[row[2] for row in part].count("refer") for part in (first, later)]
+    labels = sum(row[4] != "" for row in later)
+    assert f"600 new rows, {labels} of them with a label. " in alarmed.out
     share, of_all = in_percent(new / 600), in_percent((old + new) / 900)
-    assert f"{share} of them are referrals, {of_all} of all 900 rows." in told.out
+    assert f"{share} of them are referrals, {of_all} of all 900 rows." in alarmed.out
     assert re.search(
         r"Alarm: 'errors of samples' is above its limit, known from row 3\d\d of .*log.csv \(day \d+\) on",
-        told.err,
+        alarmed.err,
     )
-    assert run("monitor", rule, log, "--state", state, "--json") == ExitStatus.ALARM, (
-        "an alarm stays"
-    )
-    plain = json.loads(capsys.readouterr().out)
+    plain = mpcs.json(MONITOR, ExitStatus.ALARM)  # an alarm stays
     assert (plain["rows"], plain["referred"]) == (900, new + old)
     assert plain["read"] == [read]
     assert {alarm["kind"] for alarm in plain["alarms"]} == {"risk", "change"}
-    [of_all_samples] = [
-        mean for mean in plain["risk"] if mean["name"] == "errors of samples"
-    ]
-    assert (of_all_samples["highest"], of_all_samples["is_alarm"]) == (0.05, True)
-    assert 0.05 < of_all_samples["low"] < of_all_samples["rate"] < of_all_samples["high"]
-    shown = Page(page)
-    assert "is above its limit" in shown.text
-    assert f"{old + new} of 900" in shown.text
-    assert "Evidence is what a bet that the limit is exceeded has won" in shown.text
-    check(shown)
+    of_samples = plain["risk"][2]
+    assert (of_samples["highest"], of_samples["is_alarm"]) == (0.05, True)
+    assert 0.05 < of_samples["low"] < of_samples["rate"] < of_samples["high"]
+    page = Page(Path("page.html"))
+    assert "is above its limit" in page.text
+    assert f"{old + new} of 900" in page.text
+    assert "Evidence is what a bet that the limit is exceeded has won" in page.text
+    check(page)
 
 
-def test_an_alarm_stays_until_it_is_acknowledged(
-    rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bad, page = rows(400, rate=0.4), tmp_path / "page.html"
-    log, state = write(tmp_path / "log.csv", bad), tmp_path / "state.json"
-    limits = ("--limit", "any <= 5 %", "--limit", "any <= 5 % of bad")
-    assert run("monitor", rule, log, "--state", state, *limits) == ExitStatus.ALARM
-    write(log, [*bad, *rows(4000, rate=0.0, seed=1)])
-    assert run("monitor", rule, log, "--state", state) == ExitStatus.ALARM
-    assert (
-        run("monitor", rule, log, "--state", state, "--acknowledge", "errors of worse") == 2
-    )
-    assert "'errors of worse': did you mean errors of " in one_line(capsys.readouterr().err)
-    assert (
-        run("monitor", rule, log, "--state", state, "--acknowledge", "errors of bad")
-        == ExitStatus.ALARM
-    )
-    told = capsys.readouterr().out
-    assert (
-        "acknowledged: Alarm: 'errors of bad' is above its limit, known from row " in told
-    )
-    [risk] = printed_tables(told)
+def test_an_alarm_stays_until_it_is_acknowledged(mpcs: Shell) -> None:
+    content = rows(400, rate=0.4)
+    write(LOG, content)
+    mpcs(f"{MONITOR} --limit 'any <= 5 %' --limit 'any <= 5 % of bad'", ExitStatus.ALARM)
+    content += rows(4000, rate=0.0, seed=1)
+    write(LOG, content)
+    mpcs(MONITOR, ExitStatus.ALARM)
+    refused = mpcs.refusal(f"{MONITOR} --acknowledge 'errors of worse'")
+    assert "'errors of worse': did you mean errors of " in refused
+    printed = mpcs(f"{MONITOR} --acknowledge 'errors of bad'", ExitStatus.ALARM).out
+    known = "'errors of bad' is above its limit, known from row "
+    assert f"acknowledged: Alarm: {known}" in printed
+    [risk] = printed_tables(printed)
     assert [(row[0], row[-1]) for row in risk.rows] == [
         ("errors of samples", "yes"),
         ("errors of bad", "no"),
     ]
-    assert (
-        run("monitor", rule, log, "--state", state, "--acknowledge", "all", "--html", page)
-        == 0
-    )
-    assert "alarm (2 acknowledged) in 4400 rows" in Page(page).text
-    told = capsys.readouterr().out
+    printed = mpcs(f"{MONITOR} --acknowledge all --html page.html").out
+    assert "alarm (2 acknowledged) in 4400 rows" in Page(Path("page.html")).text
     new_test = "was acknowledged: a new test of its limit, 5 %, has {} samples so far"
-    assert told.count(new_test.format(0)) == 2
-    assert "It is not shown" not in told, "the old alarm has shown the opposite"
-    later = [*bad, *rows(4000, rate=0.0, seed=1), *rows(400, rate=0.0, seed=2)]
-    write(log, later)
-    assert run("monitor", rule, log, "--state", state) == 0
-    labels = [row[4] for row in later[4400:]]
-    assert new_test.format(len(labels) - labels.count("")) in capsys.readouterr().out
-    capsys.readouterr()
-    assert run("monitor", rule, log, "--state", state, "--json") == 0
-    plain = json.loads(capsys.readouterr().out)
-    assert (plain["alarms"], [alarm["name"] for alarm in plain["acknowledged"]]) == (
-        [],
-        ["errors of bad", "errors of samples"],
-    )
+    assert printed.count(new_test.format(0)) == 2
+    assert "It is not shown" not in printed, "the old alarm has shown the opposite"
+    new = rows(400, rate=0.0, seed=2)
+    write(LOG, [*content, *new])
+    labels = sum(row[4] != "" for row in new)
+    assert new_test.format(labels) in mpcs(MONITOR).out
+    plain = mpcs.json(MONITOR)
+    assert plain["alarms"] == []
+    assert [alarm["name"] for alarm in plain["acknowledged"]] == [
+        "errors of bad",
+        "errors of samples",
+    ]
 
 
-def test_names_of_groups_are_no_markup(rule: Path, tmp_path: Path) -> None:
+def test_names_of_groups_are_no_markup(mpcs: Shell) -> None:
     name = "<script>alert(1)</script>"
-    log = write(
-        tmp_path / "log.csv", [[*row[:1], name, *row[2:]] for row in rows(80)], HEADER
-    )
-    settings = ("--limit", "any <= 0.2 by site", "--html", tmp_path / "page.html")
-    assert run("monitor", rule, log, "--state", tmp_path / "state.json", *settings) == 0
-    page = Page(tmp_path / "page.html")
+    write(LOG, [[*row[:1], name, *row[2:]] for row in rows(80)], HEADER)
+    mpcs(f"{MONITOR} --limit 'any <= 0.2 by site' --html page.html")
+    page = Page(Path("page.html"))
     check(page)
     assert name in page.text
 
 
-def test_a_rule_for_clusters_is_monitored_with_a_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rule_for_clusters_is_monitored_with_a_warning(mpcs: Shell) -> None:
     logits = torch.tensor([[4.0, 0.0], [0.0, 4.0]]).repeat(400, 1)
     target = torch.tensor([0, 1]).repeat(400)
-    concern = ConcernSpec(["good", "bad"], refer=0.3)
-    for clusters, expected in ((None, False), (torch.arange(800) // 4, True)):
-        path, log = tmp_path / f"{expected}.pt", write(tmp_path / "log.csv", rows(20))
-        DecisionRule(concern, Limit(0.1, "any"), calibration=None).fit(
-            logits, target, clusters=clusters
-        ).save(path)
-        assert (
-            run(
-                "monitor",
-                path,
-                log,
-                "--state",
-                tmp_path / f"{expected}.json",
-                "--overwrite",
-            )
-            == 0
-        )
-        warned = one_line(capsys.readouterr().err)
-        assert ("E2: the rule was fitted to clusters" in warned) is expected
-        assert ("with `chance` 1 / (its rows) and --least-chance" in warned) is expected
-    by_cluster = (
-        "--cluster-size",
-        "4",
-        "--state",
-        tmp_path / "clusters.json",
-        "--overwrite",
+    write(LOG, rows(20))
+    warnings = list[str]()
+    for name, clusters in (("rows", None), ("clusters", torch.arange(800) // 4)):
+        rule = DecisionRule(CONCERN, Limit(0.1, "any"), calibration=None)
+        rule.fit(logits, target, clusters=clusters).save(f"{name}.pt")
+        printed = mpcs(f"monitor {name}.pt log.csv --state {name}.json")
+        warnings.append(one_line(printed.err))
+    for part in (
+        "E2: the rule was fitted to clusters",
+        "with `chance` 1 / (its rows) and --least-chance",
+    ):
+        assert [part in warning for warning in warnings] == [False, True]
+    printed = mpcs("monitor clusters.pt log.csv --cluster-size 4 --state state.json")
+    assert "E2" not in printed.err
+    assert "at most 4 rows are taken to err together" in printed.out
+    [risk] = printed_tables(printed.out)
+    _, *lines = LOG.read_text().splitlines()
+    labels = sum(not line.endswith(",") for line in lines)
+    assert risk.rows[0][1] == str(labels / 4)
+
+
+def test_limits_that_are_kept_are_said_to_be(mpcs: Shell) -> None:
+    write(LOG, rows(2000, rate=0.0))
+    kept = (
+        r"Limits are kept: 'errors of samples', the least known rate, is at most 0\.\d+ %"
     )
-    assert run("monitor", path, log, *by_cluster) == 0
-    captured = capsys.readouterr()
-    assert "E2" not in captured.err
-    assert "at most 4 rows are taken to err together" in captured.out
-    [risk] = printed_tables(captured.out)
-    assert risk.rows[0][1] == str(len(labelled(log)) / 4)
+    assert re.search(kept, mpcs(f"{MONITOR} --limit 'any <= 5 %'").out)
 
 
-def test_limits_that_are_kept_are_said_to_be(
-    rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = write(tmp_path / "log.csv", rows(2000, rate=0.0))
-    assert (
-        run(
-            "monitor",
-            rule,
-            log,
-            "--state",
-            tmp_path / "state.json",
-            "--limit",
-            "any <= 5 %",
-        )
-        == 0
-    )
-    assert re.search(
-        r"Limits are kept: 'errors of samples', the least known rate, is at most 0\.\d+ %",
-        capsys.readouterr().out,
-    )
-
-
-def labelled(log: Path) -> list[str]:
-    return [line for line in log.read_text().splitlines()[1:] if not line.endswith(",")]
-
-
-def test_labels_of_one_decision_alone_are_a_caution(
-    rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    content = [
-        [*row[:4], row[4] if row[2] == "bad" else ""] for row in rows(3000, rate=0.1)
-    ]
-    log, page = write(tmp_path / "log.csv", content), tmp_path / "page.html"
-    given = (
-        "--state",
-        tmp_path / "state.json",
-        "--limit",
-        "any <= 20 % of bad",
-        "--html",
-        page,
-    )
-    assert run("monitor", rule, log, *given) == ExitStatus.NO_PROMISE
-    lines = capsys.readouterr().out.splitlines()[1:]
+def test_labels_of_one_decision_alone_are_a_caution(mpcs: Shell) -> None:
+    content = rows(3000, rate=0.1)
+    write(LOG, [[*row[:4], row[4] if row[2] == "bad" else ""] for row in content])
+    options = "--limit 'any <= 20 % of bad' --html page.html"
+    printed = mpcs(f"{MONITOR} {options}", ExitStatus.NO_PROMISE).out
+    _, *lines = printed.splitlines()
     cautions = [line for line in lines if line.startswith("CAUTION: ")]
     assert len(cautions) >= 2
     first, after = lines[0], lines[len(cautions)]
     assert first.startswith("CAUTION: labels stand for 0 of ")
     assert first.endswith("rates of rows with a label are not those of all rows.")
     assert after.endswith("shows nothing with such labels.")
-    assert all(line in Page(page).text for line in [*cautions, after])
-    assert (
-        run("monitor", rule, log, "--state", tmp_path / "state.json", "--json")
-        == ExitStatus.NO_PROMISE
-    )
-    plain = json.loads(capsys.readouterr().out)
+    page = Page(Path("page.html"))
+    assert all(line in page.text for line in [*cautions, after])
+    plain = mpcs.json(MONITOR, ExitStatus.NO_PROMISE)
     assert plain["cautions"][0] in first
