@@ -5,71 +5,44 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.concern import load_concern
-from tests.cli.shell import run
+from tests.cli.shell import Shell
 
 
-def suggest(given: str | Path, source: str, out: Path, *options: str | int) -> int:
-    return run(
-        "concern", "suggest", given, "--from", source, "--out", out, *map(str, options)
-    )
-
-
-def test_an_order_takes_costs_for_both_directions_and_a_threshold(tmp_path: Path) -> None:
-    out = tmp_path / "out.yaml"
-    assert (
-        suggest(
-            "healthy,mild,severe",
-            "order",
-            out,
-            "--under",
-            5,
-            "--over",
-            2,
-            "--dangerous",
-            0.5,
-        )
-        == 0
-    )
-    spec = load_concern(out)
+def test_an_order_takes_costs_for_both_directions_and_a_threshold(mpcs: Shell) -> None:
+    costs = "--under 5 --over 2 --dangerous 0.5"
+    mpcs(f"concern suggest healthy,mild,severe --from order --out out.yaml {costs}")
+    spec = load_concern("out.yaml")
     assert spec.costs().tolist() == [[0, 0.2, 0.4], [0.5, 0, 0.2], [1, 0.5, 0]]
-    assert spec.dangerous_pairs().tolist() == [
-        [False] * 3,
-        [True, False, False],
-        [True, True, False],
-    ]
+    dangerous = [[False] * 3, [True, False, False], [True, True, False]]
+    assert spec.dangerous_pairs().tolist() == dangerous
 
 
-def test_trees_costs_and_orders_give_files(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "tree.yaml").write_text("animal: [cat, dog]\nvehicle: [car]\n")
-    (tmp_path / "costs.csv").write_text("well,ill\n0,2\n8,0\n")
-    for source, given in (
-        ("tree", tmp_path / "tree.yaml"),
-        ("costs", tmp_path / "costs.csv"),
-        ("order", "low, high"),
-    ):
-        assert suggest(given, source, tmp_path / f"{source}-out.yaml") == 0
-    assert load_concern(tmp_path / "tree-out.yaml").releases == ((0, 1), (1, 0))
-    assert load_concern(tmp_path / "costs-out.yaml").classes == ("well", "ill")
-    assert load_concern(tmp_path / "order-out.yaml").classes == ("low", "high")
+def test_trees_and_orders_give_files(mpcs: Shell) -> None:
+    Path("tree.yaml").write_text("animal: [cat, dog]\nvehicle: [car]\n")
+    mpcs("concern suggest tree.yaml --from tree --out tree-out.yaml")
+    assert load_concern("tree-out.yaml").releases == ((0, 1), (1, 0))
+    mpcs("concern suggest 'low, high' --from order --out order-out.yaml")
+    assert load_concern("order-out.yaml").classes == ("low", "high")
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "classes"),
     [
-        "well,ill\n0,2\n8,0\n",
-        "well;ill\r\n0,0;2\r\n8,0;0\r\n",
-        "\ufeffwell\till\n0\t2\n8\t0\n",
-        "[[0, 2]]",
-        "0,1\n0,2\n8,0\n",
+        ("well,ill\n0,2\n8,0\n", ("well", "ill")),
+        ("well;ill\r\n0,0;2\r\n8,0;0\r\n", ("well", "ill")),
+        ("\ufeffwell\till\n0\t2\n8\t0\n", ("well", "ill")),
+        ("0,1\n0,2\n8,0\n", ("0", "1")),
+        ("[[0, 2]]", None),
     ],
 )
-def test_costs_may_have_any_delimiter(tmp_path: Path, text: str) -> None:
-    (tmp_path / "costs.csv").write_text(text)
-    status = suggest(tmp_path / "costs.csv", "costs", tmp_path / "out.yaml")
-    assert status == (2 if text.startswith("[") else 0)
-    if not status:
-        spec = load_concern(tmp_path / "out.yaml")
-        assert spec.classes == (("0", "1") if text.startswith("0") else ("well", "ill"))
-        assert spec.costs().tolist() == [[0, 0.25], [1, 0]]
+def test_costs_may_have_any_delimiter(
+    text: str, classes: tuple[str, ...] | None, mpcs: Shell
+) -> None:
+    Path("costs.csv").write_text(text)
+    suggest = "concern suggest costs.csv --from costs --out out.yaml"
+    if classes is None:
+        mpcs.refusal(suggest)
+        return
+    mpcs(suggest)
+    spec = load_concern("out.yaml")
+    assert (spec.classes, spec.costs().tolist()) == (classes, [[0, 0.25], [1, 0]])

@@ -5,51 +5,31 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import one_line, run
+from tests.cli.shell import Shell
 from tests.metrics.detection.cases import detections
 from tests.report.page import Page
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    scores, labels = detections(90, 0)
-    rows = [
-        f"{score},{label}"
-        for score, label in zip(scores.tolist(), labels.tolist(), strict=True)
-    ]
-    (tmp_path / "s.csv").write_text("\n".join(["score,label", *rows]))
-    return tmp_path / "s.csv"
+def test_json_and_the_report_of_likelihood_ratios(mpcs: Shell) -> None:
+    pairs = zip(*(values.tolist() for values in detections(90, 0)), strict=True)
+    lines = [f"{score},{label}" for score, label in pairs]
+    Path("s.csv").write_text("\n".join(["score,label", *lines]))
+    plain = mpcs.json("detect s.csv --llr --html r.html")
+    assert (plain["targets"], plain["non-targets"]) == (30, 60)
+    assert plain["metrics"]["actual_cost[p=0.01]"] > 0
+    before = Path("r.html").read_text()
+    assert before.count("data:image/svg+xml") == 4
+    assert "--overwrite" in mpcs.refusal("detect s.csv --html r.html")
+    assert Path("r.html").read_text() == before
 
 
-def test_json_and_the_report_of_likelihood_ratios(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = tmp_path / "r.html"
-    arguments = ("detect", file, "--llr", "--json", "--html", page)
-    assert run(*arguments) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["targets"], told["non-targets"]) == (30, 60)
-    assert told["metrics"]["actual_cost[p=0.01]"] > 0
-    assert page.read_text().count("data:image/svg+xml") == 4
-    before = page.stat().st_mtime_ns
-    assert run(*arguments) == 2
-    assert "--overwrite" in one_line(capsys.readouterr().err)
-    assert page.stat().st_mtime_ns == before
-
-
-def test_a_warning_of_reversed_scores_is_printed_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "s.txt").write_text("0 1\n1 0\n0.5 1\n2 0\n" * 8)
-    assert run("detect", tmp_path / "s.txt", "--html", tmp_path / "r.html") == 0
-    printed = capsys.readouterr()
-    assert (printed.out + printed.err).count(
-        "E6: the area under the ROC is below one half"
-    ) == 1
-    told = Page(tmp_path / "r.html").text
-    assert "min_cost[p=0.5]" in told
-    assert "--lower-is-target" in told
-    assert f"mpcs detect {tmp_path / 's.txt'}" in told
+def test_a_warning_of_reversed_scores_is_printed_once(mpcs: Shell) -> None:
+    Path("s.txt").write_text("0 1\n1 0\n0.5 1\n2 0\n" * 8)
+    printed = "".join(mpcs("detect s.txt --html r.html"))
+    assert printed.count("E6: the area under the ROC is below one half") == 1
+    page = Page(Path("r.html")).text
+    for part in ("min_cost[p=0.5]", "--lower-is-target", "mpcs detect s.txt"):
+        assert part in page
 
 
 KINDS = {
@@ -89,31 +69,28 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_are_read_as_they_are_and_the_first_line_says_how(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, mpcs: Shell
 ) -> None:
     text, key, how = KINDS[kind]
-    (tmp_path / "s.txt").write_text(text)
-    (tmp_path / "key.txt").write_text(key)
-    options = ["--labels", tmp_path / "key.txt"] if key else []
-    assert run("detect", tmp_path / "s.txt", *options, "--no-intervals", "--quiet") == 0
-    first = capsys.readouterr().out.splitlines()[0]
+    Path("s.txt").write_text(text)
+    Path("key.txt").write_text(key)
+    detect = "detect s.txt --no-intervals" + (" --labels key.txt" if key else "")
+    first = mpcs(f"{detect} --quiet").out.splitlines()[0]
     assert first.startswith("s.txt: ")
     assert how in first
-    assert run("detect", tmp_path / "s.txt", *options, "--no-intervals", "--json") == 0
-    printed = capsys.readouterr()
-    told = json.loads(printed.out)
-    assert told["read"] == [first]
+    printed = mpcs(f"{detect} --json")
+    plain = json.loads(printed.out)
+    assert plain["read"] == [first]
     assert first in printed.err
-    assert told["metrics"]["equal_error_rate"] == 0
+    assert plain["metrics"]["equal_error_rate"] == 0
 
 
 def test_rows_that_share_a_patient_are_warned_of_unless_clusters_are_given(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    mpcs: Shell,
 ) -> None:
     rows = [f"p{i % 10},{i * 7 % 60 / 10},{int(i * 11 % 60 > 29)}" for i in range(60)]
-    (tmp_path / "s.csv").write_text("\n".join(["patient_id,score,label", *rows]))
-    assert run("detect", tmp_path / "s.csv") == 0
-    assert "warning: E2: rows share values of 'patient_id' (10)" in capsys.readouterr().err
-    for options in (("--cluster", "patient_id"), ("--no-intervals",), ("--mute", "E2")):
-        assert run("detect", tmp_path / "s.csv", *options) == 0
-        assert "E2" not in capsys.readouterr().err
+    Path("s.csv").write_text("\n".join(["patient_id,score,label", *rows]))
+    warning = "warning: E2: rows share values of 'patient_id' (10)"
+    assert warning in mpcs("detect s.csv").err
+    for option in ("--cluster patient_id", "--no-intervals", "--mute E2"):
+        assert "E2" not in mpcs(f"detect s.csv {option}").err

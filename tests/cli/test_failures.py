@@ -13,7 +13,6 @@ import pytest
 import torch
 
 import mpcs_torch
-from mpcs_torch.cli.failures import reported_errors
 from mpcs_torch.concern import ConcernError
 from mpcs_torch.concern.checks import Problem
 from mpcs_torch.errors import DataError, ExistsError, InvalidValueError, MpcsError
@@ -21,7 +20,7 @@ from mpcs_torch.evaluation.files.read_options import PredictionsError
 from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.io.yaml_files import YamlError
 from mpcs_torch.trainer.config.sections import ConfigError
-from tests.cli.shell import run
+from tests.cli.shell import Shell
 
 USERS = [
     ConcernError([Problem(("factor",), "must be positive")]),
@@ -34,8 +33,11 @@ USERS = [
 ]
 
 
+Fail = Callable[[BaseException], None]
+
+
 @pytest.fixture
-def demo_raises(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+def demo_raises(monkeypatch: pytest.MonkeyPatch) -> Fail:
     """Make ``mpcs demo`` raise."""
 
     def replace(error: BaseException) -> None:
@@ -49,31 +51,41 @@ def demo_raises(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], No
 
 @pytest.mark.parametrize("error", USERS, ids=lambda error: type(error).__name__)
 def test_an_error_of_the_user_is_its_message(
-    error: Exception,
-    demo_raises: Callable[[BaseException], None],
-    capsys: pytest.CaptureFixture[str],
+    error: Exception, demo_raises: Fail, mpcs: Shell
 ) -> None:
     assert isinstance(error, MpcsError)
     demo_raises(error)
-    assert run("demo") == 2
-    assert capsys.readouterr().err == f"mpcs: {error}\n"
-    assert run("--debug", "demo") == 2
-    told = capsys.readouterr().err
-    assert told.startswith("Traceback")
-    assert told.endswith(f"mpcs: {error}\n")
+    assert mpcs("demo", 2).err == f"mpcs: {error}\n"
+    debugged = mpcs("--debug demo", 2).err
+    assert debugged.startswith("Traceback")
+    assert debugged.endswith(f"mpcs: {error}\n")
 
 
-def test_an_error_of_the_system_names_its_file(
-    tmp_path: Path,
-    demo_raises: Callable[[BaseException], None],
-    capsys: pytest.CaptureFixture[str],
+BUG = "k is odd; this is a bug: `mpcs --debug ...` shows where"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (PermissionError(13, "Permission denied", "file"), 2, "file: Permission denied"),
+        (OSError("the disk is full"), 2, "the disk is full"),
+        (ValueError("k is\nodd"), ExitStatus.FAULT, f"unexpected ValueError: {BUG}"),
+        (RuntimeError("k is odd"), ExitStatus.FAULT, f"unexpected RuntimeError: {BUG}"),
+        (KeyboardInterrupt(), ExitStatus.INTERRUPTED, "interrupted"),
+        (
+            ModuleNotFoundError("No module", name="sklearn.datasets"),
+            2,
+            "this command needs sklearn: pip install 'mpcs_torch[train]'",
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_any_other_error_is_one_line(
+    error: BaseException, status: int, message: str, demo_raises: Fail, mpcs: Shell
 ) -> None:
-    demo_raises(PermissionError(13, "Permission denied", str(tmp_path / "file")))
-    assert run("demo") == 2
-    assert capsys.readouterr().err == f"mpcs: {tmp_path / 'file'}: Permission denied\n"
-    demo_raises(OSError("the disk is full"))
-    assert run("demo") == 2
-    assert capsys.readouterr().err == "mpcs: the disk is full\n"
+    demo_raises(error)
+    assert mpcs("demo", status).err == f"mpcs: {message}\n"
+    assert mpcs("--debug demo", status).err.startswith("Traceback")
 
 
 class FullOutput(StringIO):
@@ -83,51 +95,24 @@ class FullOutput(StringIO):
         raise OSError(ENOSPC, os.strerror(ENOSPC))
 
 
-@pytest.mark.parametrize("options", [(), ("--json",)])
+@pytest.mark.parametrize("option", ["", "--json"])
 def test_a_full_standard_output_is_named(
-    options: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    option: str, mpcs: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdout", FullOutput())
-    assert run("data", "list", *options) == 2
-    assert capsys.readouterr().err == f"mpcs: standard output: {os.strerror(ENOSPC)}\n"
+    message = f"mpcs: standard output: {os.strerror(ENOSPC)}\n"
+    assert mpcs(f"data list {option}", 2).err == message
 
 
 @pytest.mark.parametrize("allocate", [lambda: bytearray(2**62), lambda: torch.empty(2**60)])
 def test_too_little_memory_is_no_bug(
-    allocate: Callable[[], object],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    allocate: Callable[[], object], mpcs: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def demo() -> None:
         allocate()
 
     monkeypatch.setattr("mpcs_torch.cli.verbs.demo.demo", demo)
-    assert run("demo") == 2
-    assert "memory" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("error", [ValueError("k is\nodd"), RuntimeError("k is odd")])
-def test_any_other_error_is_one_line_that_says_how_to_see_more(
-    error: Exception,
-    demo_raises: Callable[[BaseException], None],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    demo_raises(error)
-    assert run("demo") == ExitStatus.FAULT
-    message = f"mpcs: unexpected {type(error).__name__}: k is odd; this is a bug: `mpcs --debug ...` shows where\n"
-    assert capsys.readouterr().err == message
-    assert run("--debug", "demo") == ExitStatus.FAULT
-    assert capsys.readouterr().err.startswith("Traceback")
-
-
-def test_an_interrupt_is_one_line(
-    demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    demo_raises(KeyboardInterrupt())
-    assert run("demo") == ExitStatus.INTERRUPTED
-    assert capsys.readouterr().err == "mpcs: interrupted\n"
+    assert "memory" in mpcs("demo", 2).err
 
 
 @pytest.mark.slow
@@ -142,60 +127,26 @@ def test_a_closed_pipe_is_silent() -> None:
         assert process.stderr.read() == b""
 
 
-def test_what_is_wrong_in_files_is_an_error_of_the_user(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "records.csv").write_text("epoch,accuracy\n1,high\n")
-    assert run("select", tmp_path) == 2
-    (tmp_path / "exp03.csv").write_text("epoch,accuracy\n1,high\n")
-    assert run("reproduce", "exp03", "--records", tmp_path, "--out", tmp_path / "runs") == 2
-    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
-    assert run("train", tmp_path / "bytes.yaml") == 2
-    assert (
-        run(
-            "concern",
-            "suggest",
-            tmp_path / "bytes.yaml",
-            "--from",
-            "tree",
-            "--out",
-            tmp_path / "out.yaml",
-        )
-        == 2
-    )
-    assert (
-        run(
-            "concern",
-            "suggest",
-            tmp_path / "bytes.yaml",
-            "--from",
-            "costs",
-            "--out",
-            tmp_path / "out.yaml",
-        )
-        == 2
-    )
-    assert (
-        run("concern", "suggest", "low", "--from", "order", "--out", tmp_path / "out.yaml")
-        == 2
-    )
-    assert run("score", tmp_path / "bytes.yaml") == 2
-    assert run("detect", tmp_path / "bytes.yaml") == 2
-    (tmp_path / "p.csv").write_text("target,0,1\n0,0.5,0.5\n")
-    assert run("score", tmp_path / "p.csv", "--concern", tmp_path / "bytes.yaml") == 2
-    assert "Traceback" not in capsys.readouterr().err
-
-
-def test_a_missing_package_is_named_with_its_extra(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(SystemExit) as exit_, reported_errors(debug=False):
-        raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn.datasets")
-    assert exit_.value.code == 2
-    assert (
-        capsys.readouterr().err
-        == "mpcs: this command needs sklearn: pip install 'mpcs_torch[train]'\n"
-    )
+@pytest.mark.parametrize(
+    "command",
+    [
+        "select .",
+        "reproduce exp03 --records . --out runs",
+        "train bytes.yaml",
+        "concern suggest bytes.yaml --from tree --out out.yaml",
+        "concern suggest bytes.yaml --from costs --out out.yaml",
+        "concern suggest low --from order --out out.yaml",
+        "score bytes.yaml",
+        "detect bytes.yaml",
+        "score p.csv --concern bytes.yaml",
+    ],
+)
+def test_what_is_wrong_in_files_is_an_error_of_the_user(command: str, mpcs: Shell) -> None:
+    for name in ("records.csv", "exp03.csv"):
+        Path(name).write_text("epoch,accuracy\n1,high\n")
+    Path("bytes.yaml").write_bytes(b"\xff\xfe\x00")
+    Path("p.csv").write_text("target,0,1\n0,0.5,0.5\n")
+    assert "Traceback" not in mpcs.refusal(command)
 
 
 def test_each_exit_status_has_a_name_and_is_documented() -> None:

@@ -4,42 +4,35 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import one_line, run
+from tests.cli.shell import Shell
 
-ROWS = "id,red,green,truth,label,age\n" + "".join(
-    f"img{row},{0.9 - 0.01 * row},{0.1 + 0.01 * row},{'red' if row % 3 else 'green'},red,{20 + row}\n"
+HEADER = "id,red,green,truth,label,age"
+ROWS = [
+    f"img{row},{0.9 - 0.01 * row},{0.1 + 0.01 * row},{'red' if row % 3 else 'green'},red,{20 + row}"
     for row in range(60)
-)
-OPTIONS = ("--label-column", "truth")
+]
 READ = 'p.csv: labels "truth"; scores red, green; not used: id, label, age'
+DECISIONS = f"{HEADER},decision,risk,cost,reason,best"
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
-    (tmp_path / "p.csv").write_text(ROWS)
-    (tmp_path / "concern.yaml").write_text("classes: [red, green]\n")
-    return tmp_path / "p.csv", tmp_path / "concern.yaml"
+@pytest.fixture(autouse=True)
+def _files(mpcs: Shell) -> None:
+    Path("p.csv").write_text("\n".join([HEADER, *ROWS]) + "\n")
+    Path("concern.yaml").write_text("classes: [red, green]\n")
 
 
-def test_calibrating_and_deciding_take_the_options_of_scoring(
-    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, concern = files
-    calibration, rule = tmp_path / "c.pt", tmp_path / "r.pt"
+def test_calibrating_and_deciding_take_the_options_of_scoring(mpcs: Shell) -> None:
     for command in (
-        ("score", path, "--concern", concern, "--no-intervals"),
-        ("calibrate", "fit", path, "--method", "temperature", "--out", calibration),
-        ("calibrate", "apply", calibration, path, "--out", tmp_path / "out.csv"),
-        ("decide", "fit", path, "--concern", concern, "--out", rule),
-        ("decide", "apply", rule, path, "--out", tmp_path / "decisions.csv"),
-        ("explore", path, "--concern", concern, "--out", tmp_path / "page.html"),
+        "score p.csv --concern concern.yaml --no-intervals",
+        "calibrate fit p.csv --method temperature --out c.pt",
+        "calibrate apply c.pt p.csv --out out.csv",
+        "decide fit p.csv --concern concern.yaml --out r.pt",
+        "decide apply r.pt p.csv --out decisions.csv",
+        "explore p.csv --concern concern.yaml --out page.html",
     ):
-        if command[1] != "apply":
-            assert run(*command) == 2, command
-            assert "--label-column truth" in one_line(capsys.readouterr().err)
-        assert run(*command, *OPTIONS) == 0, command
-        assert capsys.readouterr().out.splitlines()[0].startswith(READ), command
-    for name, added in (("out", ""), ("decisions", ",decision,risk,cost,reason,best")):
-        assert (tmp_path / f"{name}.csv").read_text().splitlines()[0] == ROWS.splitlines()[
-            0
-        ] + added
+        if " apply " not in command:
+            assert "--label-column truth" in mpcs.refusal(command), command
+        printed = mpcs(f"{command} --label-column truth").out
+        assert printed.startswith(READ), command
+    for name, header in (("out.csv", HEADER), ("decisions.csv", DECISIONS)):
+        assert Path(name).read_text().splitlines()[0] == header
