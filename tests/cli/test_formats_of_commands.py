@@ -11,7 +11,7 @@ import pytest
 import torch
 from pyarrow import parquet
 
-from tests.cli.shell import run
+from tests.cli.shell import Shell, run
 
 ROWS, NAMES = 60, ["cat", "dog", "owl"]
 GENERATOR = np.random.default_rng(0)
@@ -104,20 +104,30 @@ FORMATS: dict[str, Callable[[Path, Columns], object]] = {
     "p.npz": lambda path, columns: np.savez(path, **arrays(columns)),  # type: ignore[arg-type]
     "p.pt": as_tensors,
 }
-OF_CLASSES = {
-    "score": "score FILE --concern concern.yaml --json",
-    "explore": "explore FILE --concern concern.yaml --out page.html --overwrite",
-    "decide fit": "decide fit FILE --concern concern.yaml --out new.pt --overwrite --json",
-    "calibrate fit": "calibrate fit FILE --method temperature --out new.pt --overwrite --json",
-    "calibrate priors": "calibrate priors FILE FILE --concern concern.yaml --json",
+FIT = "--out new.pt --overwrite"
+COMMANDS: dict[str, tuple[Columns, str]] = {
+    "score": (CLASSES, "score FILE --concern concern.yaml --json"),
+    "explore": (
+        CLASSES,
+        "explore FILE --concern concern.yaml --out page.html --overwrite",
+    ),
+    "decide fit": (CLASSES, f"decide fit FILE --concern concern.yaml {FIT} --json"),
+    "calibrate fit": (CLASSES, f"calibrate fit FILE --method temperature {FIT} --json"),
+    "calibrate priors": (
+        CLASSES,
+        "calibrate priors FILE FILE --concern concern.yaml --json",
+    ),
+    "monitor": (
+        DECIDED,
+        "monitor rule.pt FILE --state FILE.state --limit 'dangerous<=0.9' --json",
+    ),
+    "detect": (TRIALS, "detect FILE --json"),
+    "calibrate fit (trials)": (
+        TRIALS,
+        f"calibrate fit FILE --method logistic {FIT} --json",
+    ),
 }
-OF_DECISIONS = {
-    "monitor": "monitor rule.pt FILE --state NAME.state --limit dangerous<=0.9 --json"
-}
-OF_TRIALS = {
-    "detect": "detect FILE --json",
-    "calibrate fit": "calibrate fit FILE --method logistic --out new.pt --overwrite --json",
-}
+"""The columns of a file, and a command that reads them."""
 
 
 @pytest.fixture(scope="module")
@@ -126,170 +136,85 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("formats")
     (made / "concern.yaml").write_text(CONCERN)
     (made / "cohort.txt").write_text(COHORT)
-    FORMATS["p.csv"](made / "of classes.csv", CLASSES)
-    FORMATS["p.csv"](made / "of trials.csv", TRIALS)
-    for command in (
-        [
-            "decide",
-            "fit",
-            "of classes.csv",
-            "--concern",
-            "concern.yaml",
-            "--out",
-            "rule.pt",
-        ],
-        [
-            "calibrate",
-            "fit",
-            "of classes.csv",
-            "--method",
-            "temperature",
-            "--out",
-            "cal.pt",
-        ],
-        ["calibrate", "fit", "of trials.csv", "--method", "pav", "--out", "pav.pt"],
-    ):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(made)
-            assert run(*command) == 0
+    FORMATS["p.csv"](made / "classes.csv", CLASSES)
+    FORMATS["p.csv"](made / "trials.csv", TRIALS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        for command in (
+            "decide fit classes.csv --concern concern.yaml --out rule.pt",
+            "calibrate fit classes.csv --method temperature --out cal.pt",
+            "calibrate fit trials.csv --method pav --out pav.pt",
+        ):
+            assert run(*command.split()) == 0
     return made
 
 
-def told(output: str) -> Any:
-    """Return what JSON says, without how the file was read; of text, nothing."""
-    start = output.find("{")
-    return (
-        {k: v for k, v in json.loads(output[start:]).items() if k != "read"}
-        if start >= 0
-        else {}
-    )
+@pytest.fixture
+def here(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
+    """Return the command line in the folder, which all tests share."""
+    monkeypatch.chdir(folder)
+    return Shell(capsys)
 
 
-def equal(one: Any, other: Any) -> bool:
-    """Return whether two results are the same numbers, whatever classes are called."""
-    if isinstance(one, dict):
-        return all(equal(*pair) for pair in zip(one.values(), other.values(), strict=True))
-    if isinstance(one, list):
-        return all(equal(*pair) for pair in zip(one, other, strict=True))
-    are_numbers = isinstance(one, (int, float))
-    return one == pytest.approx(other, abs=1e-6) if are_numbers else True
+def numbers_of(result: Any, name: str = "") -> dict[str, float]:
+    """Return the numbers in a result by their place; what is told of how files were read is left out."""
+    if isinstance(result, (int, float)):
+        return {name: result}
+    if isinstance(result, list):
+        result = dict(enumerate(result))
+    numbers = dict[str, float]()
+    for key, value in result.items() if isinstance(result, dict) else ():
+        if key != "read":
+            numbers |= numbers_of(value, f"{name}/{key}")
+    return numbers
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize(
-    ("columns", "command"),
-    [
-        (columns, command)
-        for columns, commands in (
-            (CLASSES, OF_CLASSES),
-            (DECIDED, OF_DECISIONS),
-            (TRIALS, OF_TRIALS),
-        )
-        for command in commands.values()
-    ],
-    ids=[*OF_CLASSES, *OF_DECISIONS, *(f"{command} (trials)" for command in OF_TRIALS)],
-)
-def test_a_command_reads_a_format_as_csv(
-    name: str,
-    columns: Columns,
-    command: str,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(folder)
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_a_command_reads_a_format_as_csv(name: str, kind: str, here: Shell) -> None:
+    columns, command = COMMANDS[kind]
     results = []
-    for each in dict.fromkeys(("p.csv", name)):
-        FORMATS[each](folder / each, columns)
-        (folder / f"{each}.state").unlink(missing_ok=True)
-        words = [
-            word.replace("FILE", each).replace("NAME", each) for word in command.split()
-        ]
-        capsys.readouterr()
-        assert run(*words) == 0, capsys.readouterr().err
-        results.append(told(capsys.readouterr().out))
-    assert equal(results[0], results[-1])
+    for file in ("p.csv", name):
+        FORMATS[file](Path(file), columns)
+        Path(f"{file}.state").unlink(missing_ok=True)
+        printed = here(command.replace("FILE", file)).out
+        plain = json.loads(printed) if "--json" in command else {}
+        # Classes may have other names.
+        results.append([*numbers_of(plain).values()])
+    assert results[0] == pytest.approx(results[1], abs=1e-6)
+    assert results[0] or kind == "explore"
 
 
 def test_decisions_of_rows_without_labels_are_not_measured_against_themselves(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Shell,
 ) -> None:
-    monkeypatch.chdir(folder)
-    FORMATS["p.csv"](folder / "new.csv", {name: CLASSES[name] for name in NAMES})
-    assert (
-        run("decide", "apply", "rule.pt", "new.csv", "--out", "decided.csv", "--overwrite")
-        == 0
-    )
-    assert run("score", "decided.csv", "--concern", "concern.yaml") == 2
-    assert "has no column of labels" in capsys.readouterr().err
-    assert (
-        run(
-            "decide",
-            "apply",
-            "rule.pt",
-            "of classes.csv",
-            "--out",
-            "decided.csv",
-            "--overwrite",
-        )
-        == 0
-    )
-    for options, line in (
-        ((), 'decided.csv: labels "label"; predicted labels "decision"'),
-        (
-            ("--score-columns", "cat,dog,owl"),
-            'decided.csv: labels "label"; scores cat, dog, owl',
-        ),
+    FORMATS["p.csv"](Path("new.csv"), {name: CLASSES[name] for name in NAMES})
+    score = "score decided.csv --concern concern.yaml"
+    here("decide apply rule.pt new.csv --out decided.csv --overwrite")
+    assert "has no column of labels" in here.refusal(score)
+    here("decide apply rule.pt classes.csv --out decided.csv --overwrite")
+    for option, scored in (
+        ("", 'predicted labels "decision"'),
+        ("--score-columns cat,dog,owl", "scores cat, dog, owl"),
     ):
-        capsys.readouterr()
-        assert run("score", "decided.csv", "--concern", "concern.yaml", *options) == 0
-        assert capsys.readouterr().out.startswith(line)
+        read = f'decided.csv: labels "label"; {scored}'
+        assert here(f"{score} {option}").out.startswith(read)
 
 
-def test_a_calibration_of_distances_is_applied_to_distances(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(folder)
-    FORMATS["p.csv"](
-        folder / "distances.csv",
-        {**TRIALS, "score": [1 - score for score in TRIALS["score"]]},
-    )
-    fit = (
-        "calibrate",
-        "fit",
-        "distances.csv",
-        "--method",
-        "logistic",
-        "--out",
-        "distances.pt",
-        "--overwrite",
-    )
-    assert run(*fit, "--lower-is-target") == 0
-    assert (
-        run(
-            "calibrate",
-            "apply",
-            "distances.pt",
-            "distances.csv",
-            "--out",
-            "llr.csv",
-            "--overwrite",
-        )
-        == 0
-    )
-    capsys.readouterr()
-    assert run("detect", "llr.csv", "--llr", "--json") == 0
-    assert told(capsys.readouterr().out)["metrics"]["auroc"] > 0.8
+def test_a_calibration_of_distances_is_applied_to_distances(here: Shell) -> None:
+    distances = [1 - score for score in TRIALS["score"]]
+    FORMATS["p.csv"](Path("distances.csv"), {**TRIALS, "score": distances})
+    here(f"calibrate fit distances.csv --method logistic {FIT} --lower-is-target")
+    here("calibrate apply new.pt distances.csv --out llr.csv --overwrite")
+    assert here.json("detect llr.csv --llr")["metrics"]["auroc"] > 0.8
 
 
-def test_groups_without_a_name_are_one_group(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(folder)
-    (folder / "groups.csv").write_text(
+def test_groups_without_a_name_are_one_group(here: Shell) -> None:
+    Path("groups.csv").write_text(
         "score,label,site\n0.9,1,\n0.1,0,\n0.7,1,(none)\n0.9,0,(none)\n"
     )
-    assert run("detect", "groups.csv", "--by", "site", "--json") == 0
-    groups = told(capsys.readouterr().out)["groups"]
-    assert [[*each["groups"]] for each in groups] == [["(none)"]]
+    [groups] = here.json("detect groups.csv --by site")["groups"]
+    assert [*groups["groups"]] == ["(none)"]

@@ -4,7 +4,6 @@ import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow
 import pytest
@@ -22,7 +21,7 @@ from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptio
 from mpcs_torch.evaluation.files.tables import FileTable
 from mpcs_torch.evaluation.files.words import WRITTEN
 from mpcs_torch.learning import DecisionRule
-from tests.cli.shell import run
+from tests.cli.shell import Shell
 from tests.cli.test_formats_of_commands import (
     CLASSES,
     FORMATS,
@@ -31,11 +30,12 @@ from tests.cli.test_formats_of_commands import (
     PROBS,
     TRIALS,
     Columns,
+    numbers_of,
     records,
     text,
-    told,
 )
 from tests.cli.test_formats_of_commands import folder as folder
+from tests.cli.test_formats_of_commands import here as here
 
 ALL_FORMATS: dict[str, Callable[[Path, Columns], object]] = {
     **FORMATS,
@@ -59,22 +59,18 @@ ALL_FORMATS: dict[str, Callable[[Path, Columns], object]] = {
 CHAINS: dict[str, tuple[Columns, str, list[str]]] = {
     "decide apply": (
         CLASSES,
-        "decide apply rule.pt FILE --out OUT --overwrite",
+        "decide apply rule.pt",
         [
-            "score OUT --concern concern.yaml --json",
-            "monitor rule.pt OUT --state STATE --limit dangerous<=0.9 --json",
+            "score OUT --concern concern.yaml",
+            "monitor rule.pt OUT --state log.state --limit 'dangerous<=0.9'",
         ],
     ),
     "calibrate apply": (
         CLASSES,
-        "calibrate apply cal.pt FILE --out OUT --overwrite",
-        ["score OUT --classes cat,dog,owl --json"],
+        "calibrate apply cal.pt",
+        ["score OUT --classes cat,dog,owl"],
     ),
-    "calibrate apply (trials)": (
-        TRIALS,
-        "calibrate apply pav.pt FILE --out OUT --overwrite",
-        ["detect OUT --llr --json"],
-    ),
+    "calibrate apply (trials)": (TRIALS, "calibrate apply pav.pt", ["detect OUT --llr"]),
 }
 """The columns of a file, the command that writes another file, and the commands that read this file next."""
 
@@ -89,129 +85,56 @@ def numbered(columns: Columns) -> Columns:
     return columns | {"label": [numbers[label] for label in columns["label"]]}
 
 
-def values(result: Any) -> Any:
-    """Return the results of a command that are numbers, without those that name a file or a class."""
-    names = ("metrics", "alarms", "rows", "counts")
-    return {name: value for name, value in result.items() if name in names}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("name", ALL_FORMATS)
 def test_a_written_file_is_read_by_the_next_command_as_that_of_csv(
-    name: str,
-    chain: str,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    name: str, chain: str, here: Shell
 ) -> None:
-    monkeypatch.chdir(folder)
     columns, command, next_commands = CHAINS[chain]
-    outs = [
-        "out.csv",
-        "out.parquet",
-        *(f"out{end}" for end in (".tsv", ".txt", ".npz", ".pt") if name.endswith(end)),
-    ]
+    ends = [end for end in (".tsv", ".txt", ".npz", ".pt") if name.endswith(end)]
+    pairs = [("p.csv", "out.csv")]
+    pairs += [(name, f"out{end}") for end in (".csv", ".parquet", *ends)]
     results = []
-    for source, out in (("p.csv", "out.csv"), *((name, each) for each in outs)):
-        ALL_FORMATS[source](folder / source, columns)
-        (folder / "log.state").unlink(missing_ok=True)
-        for words in (command, *next_commands):
-            capsys.readouterr()
-            filled = {"FILE": source, "OUT": out, "STATE": "log.state"}
-            assert run(*(filled.get(word, word) for word in words.split())) == 0, (
-                out,
-                capsys.readouterr().err,
-            )
-            results.append(values(told(capsys.readouterr().out)))
-    count = 1 + len(next_commands)
-    assert any(results[:count])
-    for start in range(count, len(results), count):
-        assert_equal(results[start + 1 : start + count], results[1:count])
+    for source, out in pairs:
+        ALL_FORMATS[source](Path(source), columns)
+        Path("log.state").unlink(missing_ok=True)
+        here(f"{command} '{source}' --out {out} --overwrite")
+        numbers = dict[str, float]()
+        for reading in next_commands:
+            plain = here.json(reading.replace("OUT", out))
+            values = {
+                part: plain.get(part) for part in ("metrics", "rows", "alarms", "counts")
+            }
+            numbers |= numbers_of(values, reading)
+        results.append(numbers)
+    assert results[0]
+    for other in results[1:]:
+        assert other == pytest.approx(results[0], abs=1e-6, nan_ok=True)
 
 
-def assert_equal(one: Any, other: Any) -> None:
-    """Assert that two results have the same names and, up to rounding, the same numbers."""
-    if isinstance(other, dict):
-        assert one.keys() == other.keys()
-        one, other = [*one.values()], [*other.values()]
-    if isinstance(other, list):
-        for pair in zip(one, other, strict=True):
-            assert_equal(*pair)
-    else:
-        assert one == (
-            pytest.approx(other, abs=1e-6, nan_ok=True)
-            if isinstance(other, float)
-            else other
-        )
-
-
-def test_decisions_that_look_like_missing_values_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_decisions_that_look_like_missing_values_are_read(mpcs: Shell) -> None:
     Path("concern.yaml").write_text("classes: [none, crack]\nweights: [[0, 9], [1, 0]]\n")
-    rows = [
-        f"{label},{1 - crack},{crack}\n"
-        for label, crack in (("none", 0.25), ("crack", 0.75), ("none", 0.375)) * 9
-    ]
-    Path("dev.csv").write_text("label,none,crack\n" + "".join(rows))
+    rows = "none,0.75,0.25\ncrack,0.25,0.75\nnone,0.625,0.375\n" * 9
+    Path("dev.csv").write_text(f"label,none,crack\n{rows}")
     Path("new.csv").write_text("label,none,crack\n" + "none,0.4375,0.5625\n" * 9)
-    assert (
-        run("decide", "fit", "dev.csv", "--concern", "concern.yaml", "--out", "rule.pt")
-        == 0
-    )
-    assert run("decide", "apply", "rule.pt", "new.csv", "--out", "decided.csv") == 0
-    capsys.readouterr()
-    assert run("score", "decided.csv", "--concern", "concern.yaml", "--json") == 0
-    assert told(capsys.readouterr().out)["metrics"]["accuracy"] == 1, (
-        "of decisions, not of the highest scores"
-    )
+    mpcs("decide fit dev.csv --concern concern.yaml --out rule.pt")
+    mpcs("decide apply rule.pt new.csv --out decided.csv")
+    accuracy = mpcs.json("score decided.csv --concern concern.yaml")["metrics"]["accuracy"]
+    assert accuracy == 1, "of decisions, not of the highest scores"
 
 
-def test_labels_of_another_file_are_copied_once(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(folder)
-    FORMATS["p.csv"](folder / "scores.csv", {name: CLASSES[name] for name in NAMES})
-    FORMATS["p.csv"](folder / "labels.csv", {"label": CLASSES["label"]})
-    for verb, artifact, source in (
-        ("calibrate", "cal.pt", "scores.csv"),
-        ("decide", "rule.pt", "scores.csv"),
-    ):
-        assert (
-            run(
-                verb,
-                "apply",
-                artifact,
-                source,
-                "--labels",
-                "labels.csv",
-                "--out",
-                f"{verb}.csv",
-            )
-            == 0
-        )
-    assert open_table(folder / "calibrate.csv").names == NAMES
-    assert open_table(folder / "decide.csv").names == [*NAMES, "label", *WRITTEN]
-    FORMATS["p.csv"](folder / "both.csv", CLASSES)
-    assert (
-        run(
-            "decide",
-            "apply",
-            "rule.pt",
-            "both.csv",
-            "--labels",
-            "labels.csv",
-            "--out",
-            "other.csv",
-        )
-        == 2
-    )
-    assert (
-        "has a column 'label', which is read as labels beside decisions"
-        in capsys.readouterr().err
-    )
+def test_labels_of_another_file_are_copied_once(here: Shell) -> None:
+    FORMATS["p.csv"](Path("scores.csv"), {name: CLASSES[name] for name in NAMES})
+    FORMATS["p.csv"](Path("labels.csv"), {"label": CLASSES["label"]})
+    FORMATS["p.csv"](Path("both.csv"), CLASSES)
+    here("calibrate apply cal.pt scores.csv --labels labels.csv --out calibrated.csv")
+    here("decide apply rule.pt scores.csv --labels labels.csv --out labelled.csv")
+    assert open_table(Path("calibrated.csv")).names == NAMES
+    assert open_table(Path("labelled.csv")).names == [*NAMES, "label", *WRITTEN]
+    apply = "decide apply rule.pt both.csv --labels labels.csv --out other.csv"
+    twice = "has a column 'label', which is read as labels beside decisions"
+    assert twice in here.refusal(apply)
 
 
 @pytest.mark.parametrize(
