@@ -12,8 +12,8 @@ from mpcs_torch.cli.app import VERBS
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.report.demonstration import WAYS, Demonstration, SeedResult
-from tests.cli.shell import run
-from tests.cli.test_cli import IRIS, RECORDS
+from tests.cli.shell import Shell
+from tests.cli.test_cli import RECORDS
 
 WRITE_FILES_ALONE = {"explore", "report"}
 PREDICTIONS = (
@@ -21,31 +21,26 @@ PREDICTIONS = (
 )
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of inputs, which is the working folder."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def _files(mpcs: Shell) -> None:
+    """Write the inputs of all commands."""
     Path("p.csv").write_text(PREDICTIONS)
     Path("s.csv").write_text("score,label\n0.9,1\n0.4,1\n0.5,0\n0.1,0\n")
     Path("c.yaml").write_text("classes: [red, green]\nrefer: 0.5\n")
     Path("records.csv").write_text(RECORDS)
-    DecisionRule(ConcernSpec(["red", "green"]), Limit(0.5), calibration=None).save(
-        Path("fitted.pt")
-    )
+    concern = ConcernSpec(["red", "green"])
+    DecisionRule(concern, Limit(0.5), calibration=None).save("fitted.pt")
     Path("log.csv").write_text("decision,target\nred,red\nrefer,\n")
-    return tmp_path
 
 
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    assert run(*arguments, "--json") == 0
-    return json.loads(capsys.readouterr().out, parse_constant=refuse)
+def strict_json(mpcs: Shell, command: str) -> Any:
+    """Return what a command prints as JSON without NaN and infinity, which JSON does not have."""
+    out = mpcs(f"{command} --json").out
+    return json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
 
 COMMANDS: dict[str, Callable[[Any], bool]] = {
-    f"train {IRIS} epochs.count=2": lambda found: (
+    "train exp01 epochs.count=2": lambda found: (
         found["epoch"] == 2 and "test" in found["values"]
     ),
     "train --list": lambda found: (
@@ -107,34 +102,24 @@ def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_short_work")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_standard_output_holds_json_alone(
-    command: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert COMMANDS[command](printed(capsys, *command.split(" ")))
+def test_standard_output_holds_json_alone(command: str, mpcs: Shell) -> None:
+    assert COMMANDS[command](strict_json(mpcs, command))
 
 
 def test_every_verb_is_tried() -> None:
     assert {command.split()[0] for command in COMMANDS} | WRITE_FILES_ALONE == set(VERBS)
 
 
-def test_decisions_are_counted_and_measured_only_with_labels(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    printed(capsys, "decide", "fit", "p.csv", "--concern", "c.yaml", "--out", "rule.pt")
-    assert (
-        printed(capsys, "decide", "apply", "rule.pt", "p.csv", "--out", "d.csv")["metrics"][
-            "dangerous_rate"
-        ]
-        <= 1
-    )
+def test_decisions_are_counted_and_measured_only_with_labels(mpcs: Shell) -> None:
+    mpcs("decide fit p.csv --concern c.yaml --out rule.pt")
+    labelled = strict_json(mpcs, "decide apply rule.pt p.csv --out d.csv")
+    assert labelled["metrics"]["dangerous_rate"] <= 1
     Path("unlabelled.csv").write_text("red,green\n0.9,0.1\n")
-    found = printed(
-        capsys, "decide", "apply", "rule.pt", "unlabelled.csv", "--out", "e.csv"
-    )
-    dangerous, cost = found.pop("estimated")
+    plain = strict_json(mpcs, "decide apply rule.pt unlabelled.csv --out e.csv")
+    dangerous, cost = plain.pop("estimated")
     assert 0 <= dangerous["value"] <= cost["value"]
     assert dangerous["difference"] is cost["low"] is None
-    assert found == {
+    assert plain == {
         "read": ["unlabelled.csv: no labels; scores red, green"],
         "decisions": 1,
         "referrals": 0,

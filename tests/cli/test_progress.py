@@ -8,7 +8,7 @@ import pytest
 
 from mpcs_torch.cli import console
 from mpcs_torch.cli.console import counting_bar, row_counter
-from tests.cli.shell import run
+from tests.cli.shell import Shell
 
 SCORES = "score,label\n0.9,1\n0.4,1\n0.5,0\n0.1,0\n"
 
@@ -50,29 +50,13 @@ def test_a_terminal_shows_how_many_rows_are_done(
 
 @pytest.mark.parametrize("on_terminal", [False, True])
 def test_quiet_leaves_the_results_alone(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    on_terminal: bool,
+    on_terminal: bool, mpcs: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "s.csv").write_text(SCORES)
+    Path("s.csv").write_text(SCORES)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: on_terminal)
-    assert (
-        run(
-            "detect",
-            tmp_path / "s.csv",
-            "--quiet",
-            "--html",
-            tmp_path / "r.html",
-            "--no-intervals",
-        )
-        == 0
-    )
-    told = capsys.readouterr()
-    assert told.err == ""
-    assert "equal error rate" in told.out
-    assert "wrote" not in told.out
-    assert (
-        run("detect", tmp_path / "s.csv", "--html", tmp_path / "t.html") == 0
-    )  # -q is not for the next command
-    assert "wrote" in capsys.readouterr().out
+    printed = mpcs("detect s.csv --quiet --html r.html --no-intervals")
+    assert printed.err == ""
+    assert "equal error rate" in printed.out
+    assert "wrote" not in printed.out
+    # -q is not for the next command
+    assert "wrote" in mpcs("detect s.csv --html t.html").out
