@@ -1,6 +1,5 @@
 """The law of shown numbers: each number of a table, on a terminal or a page, is that of ``--json`` under its name."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ import pytest
 import torch
 
 from tests.cli.printed import printed_tables
-from tests.cli.shell import run
+from tests.cli.shell import Shell
 from tests.report.page import Page, PageTable
 from tests.report.rounded import is_rounded, shows
 
@@ -24,65 +23,54 @@ SUMMARIES = ("worst", "mean of groups", "spread")
 CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.25\n"
 
 
+FILES = ("one.csv", "two.csv")
+
+
 @pytest.fixture
-def predictions(tmp_path: Path) -> list[Path]:
-    """Two models of the same rows, right about two times of three, at two sites of different sizes."""
-    (tmp_path / "concern.yaml").write_text(CONCERN)
-    paths = [tmp_path / "one.csv", tmp_path / "two.csv"]
+def _predictions(mpcs: Shell) -> None:
+    """Write two models of the same rows, right about two times of three, at two sites of different sizes."""
+    Path("concern.yaml").write_text(CONCERN)
     target = [(row * row) % 7 % 3 for row in range(150)]
-    for seed, path in enumerate(paths):
+    for seed, name in enumerate(FILES):
         noise = torch.randn(150, 3, generator=torch.Generator().manual_seed(seed))
         probs = (noise + (1 + seed) * torch.eye(3)[target]).double().softmax(1).tolist()
         rows = [
             f"{'south' if row % 3 else 'north'},p{row % 40},{label},{','.join(map(repr, scores))}"
             for row, (label, scores) in enumerate(zip(target, probs, strict=True))
         ]
-        path.write_text("\n".join(["site,patient,target,red,yellow,green", *rows]))
-    return paths
+        Path(name).write_text("\n".join(["site,patient,target,red,yellow,green", *rows]))
 
 
 @pytest.fixture
-def detectors(tmp_path: Path) -> list[Path]:
-    """Two detectors of the same trials, with noise of two kinds."""
-    paths = [tmp_path / "one.csv", tmp_path / "two.csv"]
-    for seed, path in enumerate(paths):
+def _detectors(mpcs: Shell) -> None:
+    """Write two detectors of the same trials, with noise of two kinds."""
+    for seed, name in enumerate(FILES):
         generator = torch.Generator().manual_seed(seed)
         scores = torch.randn(300, generator=generator, dtype=torch.float64)
         rows = [
             f"t{i},s{i % 30},{'quiet' if i % 4 else 'loud'},{score + (1.5 + seed) * (i % 5 < 2)},{int(i % 5 < 2)}"
             for i, score in enumerate(scores.tolist())
         ]
-        path.write_text("\n".join(["trial,speaker,noise,score,label", *rows]))
-    return paths
+        Path(name).write_text("\n".join(["trial,speaker,noise,score,label", *rows]))
 
 
-def json_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
-    capsys.readouterr()
-    assert run(*map(str, arguments), "--json") == 0
-    return json.loads(capsys.readouterr().out)
-
-
-def told(
-    capsys: pytest.CaptureFixture[str], page: Path, *arguments: object
-) -> tuple[Any, list[PageTable], Page]:
-    """Return what a command tells as JSON, and the tables that it prints and writes to a page."""
-    plain = json_of(capsys, *arguments)
-    assert run(*map(str, arguments), "--html", page) == 0
-    read = Page(page)
-    return plain, [*printed_tables(capsys.readouterr().out), *read.tables], read
+def shown_by(mpcs: Shell, command: str) -> tuple[Any, list[PageTable], Page]:
+    """Return what a command tells as JSON, the tables that it prints and writes to a page, and the page."""
+    plain = mpcs.json(command)
+    printed = mpcs(f"{command} --html r.html").out
+    page = Page(Path("r.html"))
+    return plain, [*printed_tables(printed), *page.tables], page
 
 
 def check_comparisons(table: PageTable, comparisons: Any) -> None:
-    rows = iter(comparisons)
-    for cells in table.rows:
-        row = next(rows)
+    assert len(table.rows) <= len(comparisons), "those of the main metrics"
+    for cells, row in zip(table.rows, comparisons, strict=False):
         assert cells[:3] == [row["measure"], *row["systems"]]
         assert is_rounded(cells[3], row["difference"])
         assert shows(cells[4], row["low"], row["high"])
         assert is_rounded(cells[5], row["p_value"])
         assert is_rounded(cells[6], row["adjusted_p_value"])
-    first, second = row["first"], row["second"]
-    assert row["difference"] == pytest.approx(second - first)
+        assert row["difference"] == pytest.approx(row["second"] - row["first"])
 
 
 def check_groups(table: PageTable, groups: Any, sizes: Sequence[str], pooled: Any) -> None:
@@ -117,12 +105,9 @@ def check_harm(table: PageTable, plain: Any, models: Any) -> None:
     assert table.header == ["class", *(["model"] if several else []), *sizes, *names]
     assert len(table.rows) == 3 * len(models)
     for name, *cells in table.rows:
-        of_class = models[cells.pop(0) if several else "one.csv"]["per_class"][name]
-        [counts] = [
-            scores["confusion"]
-            for scores in models.values()
-            if scores["per_class"][name] is of_class
-        ]
+        scores = models[cells.pop(0) if several else "one.csv"]
+        of_class = scores["per_class"][name]
+        counts = scores["confusion"]
         place = plain["classes"].index(name)
         released = {"red": (0, 1), "yellow": (0, 1), "green": (2,)}[name]
         dangerous = sum(
@@ -216,25 +201,17 @@ def check_score(table: PageTable, plain: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options", [(), ("--cluster", "patient")], ids=["rows", "clusters"]
-)
+@pytest.mark.usefixtures("_predictions")
+@pytest.mark.parametrize("options", ["", "--cluster patient"], ids=["rows", "clusters"])
 @pytest.mark.parametrize("number", [1, 2], ids=["one model", "two models"])
-def test_scores_are_shown_under_their_names(
-    number: int,
-    options: tuple[str, ...],
-    predictions: list[Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    concern = ("--concern", tmp_path / "concern.yaml", "--by", "site")
-    arguments = ("score", *predictions[:number], *concern, *options)
-    assert run(*map(str, arguments)) == 0
-    first_screen = printed_tables(capsys.readouterr().out)
-    of_arguments = json_of(capsys, *arguments)
+def test_scores_are_shown_under_their_names(number: int, options: str, mpcs: Shell) -> None:
+    files = " ".join(FILES[:number])
+    command = f"score {files} --concern concern.yaml --by site {options}"
+    first_screen = printed_tables(mpcs(command).out)
+    of_command = mpcs.json(command)
     for table in first_screen:
-        check_score(table, of_arguments)
-    plain, tables, page = told(capsys, tmp_path / "r.html", *arguments, "--all")
+        check_score(table, of_command)
+    plain, tables, page = shown_by(mpcs, f"{command} --all")
     models = plain.get("models", {"one.csv": plain})
     headers = [table.header for table in tables]
     assert headers.count(CLUSTERED if options else CLASSES) == (2 if number == 1 else 0)
@@ -258,9 +235,8 @@ def test_scores_are_shown_under_their_names(
     assert facts.pop("classes") == "3"
     assert bool(facts.pop("patients", "")) == bool(options)
     for name, scores in models.items():
-        errors = sum(map(sum, scores["confusion"])) - sum(
-            scores["confusion"][c][c] for c in range(3)
-        )
+        counts = torch.tensor(scores["confusion"])
+        errors = int(counts.sum() - counts.trace())
         dangerous = scores["metrics"]["dangerous"]
         assert 0 < dangerous < errors < plain["rows"] - errors, (
             "else the counts are not told apart"
@@ -300,13 +276,10 @@ def test_scores_are_shown_under_their_names(
             )
             assert sum(map(int, of_classes)) == dangerous
         else:
-            [table] = [
-                table
-                for table in tables
-                if table.caption.startswith("What became of the rows")
-            ]
             [cells] = [
                 dict(zip(table.header, row, strict=True))
+                for table in tables
+                if table.caption.startswith("What became of the rows")
                 for row in table.rows
                 if row[0] == name
             ]
@@ -370,21 +343,15 @@ def check_detect(table: PageTable, plain: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options", [(), ("--cluster", "speaker")], ids=["trials", "clusters"]
-)
+@pytest.mark.usefixtures("_detectors")
+@pytest.mark.parametrize("options", ["", "--cluster speaker"], ids=["trials", "clusters"])
 @pytest.mark.parametrize("number", [1, 2], ids=["one detector", "two detectors"])
 def test_detection_scores_are_shown_under_their_names(
-    number: int,
-    options: tuple[str, ...],
-    detectors: list[Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    number: int, options: str, mpcs: Shell
 ) -> None:
-    wanted = ("--by", "noise", "--threshold", 1, "--point", "0.2,3,1")
-    plain, tables, page = told(
-        capsys, tmp_path / "r.html", "detect", *detectors[:number], *wanted, *options
-    )
+    files = " ".join(FILES[:number])
+    wanted = "--by noise --threshold 1 --point 0.2,3,1"
+    plain, tables, page = shown_by(mpcs, f"detect {files} {wanted} {options}")
     headers = [table.header for table in tables]
     assert [header[:6] for header in headers].count(DETECTOR) == (2 if number == 1 else 0)
     assert headers.count(COMPARED) == (2 if number == 2 else 0)
