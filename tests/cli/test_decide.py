@@ -65,10 +65,9 @@ def test_a_rule_decides_or_refers_each_row(
 ) -> None:
     (scores, target), (new, new_target) = logits(0), logits(1)
     flag = "--logits" if scale == "logits" else ""
-    for name, values, labels in (("dev.csv", scores, target), ("new.csv", new, new_target)):
-        write_predictions(
-            Path(name), values if flag else values.softmax(dim=1), labels, NAMES
-        )
+    for name, values, truth in (("dev.csv", scores, target), ("new.csv", new, new_target)):
+        written = values if flag else values.softmax(dim=1)
+        write_predictions(Path(name), written, truth, NAMES)
     limit = "--limit 'dangerous <= 10 % with confidence 0.9'"
     printed = mpcs(f"{FIT} {limit} {flag}").out
     guarantee = "dangerous <= 0.1 of samples with confidence 0.9"
