@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mpcs_torch.errors import ExitStatus
+from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.metrics.named_metrics import ENTRIES, OF_CLASS
 from mpcs_torch.trainer.result import read_records
 from tests.cli.printed import printed_tables

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.errors import ExitStatus
 from mpcs_torch.evaluation.evaluation import Evaluation
+from mpcs_torch.exit_statuses import ExitStatus
 from tests.cli.printed import printed_tables
 from tests.cli.shell import Shell
 from tests.cli.test_score_models import write

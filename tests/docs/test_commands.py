@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from mpcs_torch.cli.app import app
-from mpcs_torch.errors import ExitStatus
+from mpcs_torch.exit_statuses import ExitStatus
 from tests.cli.shell import run
 from tests.docs.pages import EXAMPLE, FENCE, PAGES, ROOT, commands, name_of
 from tests.docs.sample_files import write_samples

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.recorded_epochs import plain_config
-from mpcs_torch.trainer.result import read_records
+from mpcs_torch.trainer.recorded_epochs import plain_config, recorded_directions
+from mpcs_torch.trainer.result import first_best, read_records
 from tests.cli.shell import run
 from tests.refused import Refused
 from tests.trainer.toy import toy_config, toy_data
