@@ -33,7 +33,7 @@ from mpcs_torch.functional.detection.area import (
 from mpcs_torch.functional.detection.cost import EVEN, cost_at
 from mpcs_torch.functional.detection.curve import summary_from_counts
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts
-from mpcs_torch.functional.detection.errors import count_errors, midpoint
+from mpcs_torch.functional.detection.errors import MIN_ERRORS, count_errors, midpoint
 from mpcs_torch.functional.detection.llr_cost import cllr_from_means, softplus
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.probabilities import MIN_PROBABILITY
@@ -66,9 +66,6 @@ CHOSEN_HERE = Reason(
 UNKNOWN = Reason("no_method", text="no valid method is known")
 ABOUT_MINIMUM = "lowest cost if the share of targets is p; 1 is no better than a constant"
 RATE = (0.0, 1.0)
-MIN_ERRORS = 30
-"""The number of errors below which a rate is marked. With 30 errors of independent trials, the true rate is within 30 %
-of the measured one with 90 % confidence (Doddington et al.: The NIST speaker recognition evaluation, 2000)."""
 FURTHER_BITS = -0.5 * log2(MIN_PROBABILITY)
 """The cost in Cllr of a trial whose true kind gets `MIN_PROBABILITY`: the interval allows for one such trial."""
 H_MEASURE = DetectorMetric("h_measure", "H-measure", HMeasure.direction, screen=None)

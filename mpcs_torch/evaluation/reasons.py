@@ -1,4 +1,7 @@
-"""Reasons why a value has no interval, no bound or no difference, as data. Their sentences are made here alone."""
+"""Reasons why a value has no interval, no bound or no difference, as data, and their sentences.
+
+Only what the register says of a metric, or a metric of these rows, comes as a text from there.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

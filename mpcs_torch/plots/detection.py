@@ -25,6 +25,7 @@ from mpcs_torch.functional.detection.equal_error_rate import (
     error_crossing,
 )
 from mpcs_torch.functional.detection.errors import (
+    MIN_ERRORS,
     ErrorRates,
     area_under_roc,
     convex_hull,
@@ -156,12 +157,12 @@ def det_curves(
         axes.plot([], [], marker, color=style.DARK_GREY, markersize=6, label=label)
     label = "equal error rate (convex hull)"
     axes.plot([], [], "+", color=style.DARK_GREY, markersize=9, label=label)
-    axes.plot([], [], ":", color=style.GREY, linewidth=0.9, label="30 errors")
+    axes.plot([], [], ":", color=style.GREY, linewidth=0.9, label=f"{MIN_ERRORS} errors")
     return legend_below(figure, on=on)
 
 
 def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float) -> None:
-    """Scale axes by probits up to ``highest``, and draw lines at 30 errors."""
+    """Scale axes by probits up to ``highest``, and draw lines at `MIN_ERRORS` errors."""
     sides = {
         "x": [int(rates.nontargets) for rates in systems],
         "y": [int(rates.targets) for rates in systems],
@@ -181,9 +182,10 @@ def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float) 
                 ticks.insert(0, tick)
         names = [f"{100 * tick:g}" for tick in ticks]
         axes.set(**{f"{side}ticks": ticks, f"{side}ticklabels": names})
-        if 30 / min(trials) < highest:
+        few_errors = MIN_ERRORS / min(trials)
+        if few_errors < highest:
             draw = axes.axvline if side == "x" else axes.axhline
-            draw(30 / min(trials), color=style.GREY, linewidth=0.9, linestyle=":")
+            draw(few_errors, color=style.GREY, linewidth=0.9, linestyle=":")
     axes.tick_params(labelsize=8)
     ends = [INSIDE, 1 - INSIDE]
     axes.plot(ends, ends, color=style.LIGHT_GREY, linewidth=0.8)
