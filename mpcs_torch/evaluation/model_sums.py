@@ -1,6 +1,6 @@
 """Keep the sums of one model's rows in units, from which values and intervals are computed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -68,20 +68,13 @@ class ModelSums:
         """The sums of units, by column of groups; the first key, ``ALL``, is for all rows."""
         # A histogram of the rows of a group must be asked for.
         wide_columns = [ALL] if chosen.is_default else list(self.tables)
-        self._wide = {
-            column: UnitSums(2 * MAX_SUM_NUMBERS) for column in wide_columns if layout.wide
-        }
-        """The sums of wide measures, by column; each group is one unit."""
+        self._wide = {column: dict[int, Tensor]() for column in wide_columns if layout.wide}
+        """The sums of wide measures, (W,), by column, then by code of the group of rows."""
         self._states = {column: dict[int, "list[PartStates]"]() for column in self.tables}
         """The states of metrics that are not functions of sums, by column, then by code of the group of rows."""
         self._ranks = {name: KeptRanks(measure) for name, measure in layout.ranks.items()}
         self._pending: list[Rows] = []
-        self._pending_states: list[Rows] = []
         self._has_decisions = any(entry.takes == "decisions" for entry in chosen.entries)
-        self._max_pending = max(
-            PENDING, min(PENDING_ROWS * chosen.num_classes, PENDING_STATES)
-        )
-        """The number of scores that are collected before they are summed."""
         self.rows = 0
         self.totals = dict[str, Tensor]()
         """Sums over all rows, by `CONFUSION` and the other names."""
@@ -98,60 +91,53 @@ class ModelSums:
 
     def add(self, rows: Rows) -> None:
         """Add rows; raise a ValueError if there are too many groups."""
-        step = max(1, self._max_pending * len(rows.ids) // max(1, self._scores_in([rows])))
-        for start in range(0, len(rows.ids), step):
-            part = rows.at(slice(start, start + step))
-            self.rows += len(part.ids)
-            self._pending.append(part)
-            if self._scores_in(self._pending) >= self._max_pending:
-                self._flush_sums()
-            if self._scores_in(self._pending_states) >= PENDING_STATES:
-                self._flush_states()
+        self.rows += len(rows.ids)
+        self._pending.append(rows)
+        # Other metrics are updated once for each of many parts of the rows, so rarely.
+        most = PENDING_STATES if self.layout.others else self._scores_at_once
+        if sum(map(self._scores_in, self._pending)) >= most:
+            self.flush()
 
-    def _scores_in(self, parts: Sequence[Rows]) -> int:
+    @property
+    def _scores_at_once(self) -> int:
+        """The number of scores that are summed at once."""
+        of_rows = PENDING_ROWS * self.layout.chosen.num_classes
+        return max(PENDING, min(of_rows, PENDING_STATES))
+
+    def _scores_in(self, rows: Rows) -> int:
         """Return the number of scores in some rows. A row of which k classes have shares counts as k rows."""
-        scores = 0
-        for part in parts:
-            rows = len(part.ids)
-            if self.layout.chosen.has_shares:
-                rows = int(part.target.count_nonzero())
-            scores += rows * part.probs.shape[1]
-        return scores
+        number = len(rows.ids)
+        if self.layout.chosen.has_shares:
+            number = int(rows.target.count_nonzero())
+        return number * rows.probs.shape[1]
 
     def flush(self) -> None:
         """Add the pending rows to sums and states."""
-        self._flush_sums()
-        self._flush_states()
-
-    def _flush_sums(self) -> None:
         if not self._pending:
             return
         rows = Rows.joined(self._pending)
         self._pending = []
-        groups_of_sums = [*self.layout.measures, *self.layout.wide]
-        takes: set[Takes] = {"decisions", "probabilities"}
-        takes |= {group.takes for group in groups_of_sums}
-        inputs = MetricInputs(rows, takes)
-        self._add_totals(inputs)
-        self._add_sums(inputs)
-        for kept in self._ranks.values():
-            places, preds, target, weights = inputs.arguments("probabilities")
-            groups = {column: codes[places] for column, codes in rows.groups.items()}
-            kept.add(kept.measure.rows(preds, target, weights), rows.ids[places], groups)
+        for part in self._parts(rows, self._scores_at_once):
+            self._add_sums(part)
         if self.layout.others:
-            self._pending_states.append(rows)
+            for part in self._parts(rows, PENDING_STATES):
+                self._add_states(part)
         for column in rows.groups:
-            numbers = 0
+            numbers = sum(len(sums) for sums in self._wide.get(column, {}).values())
             for of_group in self._states[column].values():
                 numbers += sum(states.numbers for states in of_group)
-            tables = [each[column] for each in (self.tables, self._wide) if column in each]
-            if numbers > MAX_SUM_NUMBERS or any(
-                table.exceeds(MAX_SUM_NUMBERS) for table in tables
-            ):
+            if self.tables[column].exceeds(MAX_SUM_NUMBERS - numbers):
                 limit = 8 * MAX_SUM_NUMBERS // 2**30  # in GiB of float64
                 raise InvalidValueError(
                     "fewer_groups", f"column {quoted(column)}", limit=limit
                 )
+
+    def _parts(self, rows: Rows, most: int) -> Iterator[Rows]:
+        """Yield the rows in parts of up to ``most`` scores."""
+        number = len(rows.ids)
+        step = max(1, most * number // max(1, self._scores_in(rows)))
+        for start in range(0, number, step):
+            yield rows.at(slice(start, start + step))
 
     def merge(self, other: "ModelSums", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the sums and states of other rows, for the same metrics.
@@ -167,14 +153,18 @@ class ModelSums:
                 _add(mine, name, number)
         for column, table in other.tables.items():
             self.tables[column].merge(table, codes.get(column), first=first)
-        for column, table in other._wide.items():
-            self._wide[column].merge(table, codes.get(column))
         for name, kept in other._ranks.items():
             self._ranks[name].merge(kept, codes, first=first)
-        for column, by_code in other._states.items():
-            for code, added in by_code.items():
-                code_here = int(codes[column][code]) if column in codes else code
-                here = self._group_states(column, code_here)
+
+        def code_here(column: str, code: int) -> int:
+            return int(codes[column][code]) if column in codes else code
+
+        for column, sums_by_code in other._wide.items():
+            for code, sums in sums_by_code.items():
+                _add(self._wide[column], code_here(column, code), sums)
+        for column, states_by_code in other._states.items():
+            for code, added in states_by_code.items():
+                here = self._group_states(column, code_here(column, code))
                 for states, others in zip(here, added, strict=True):
                     states.merge(others, first=first)
 
@@ -190,10 +180,7 @@ class ModelSums:
         ``cluster`` is the column of clusters; None if rows are independent. Call `flush` of all models first: models
         share the Metrics that compute the values of their states.
         """
-        wide = dict[int, Tensor]()
-        if column in self._wide:
-            for code, _, sums in self._wide[column].by_group():
-                wide[code] = sums[0]  # all rows of a group are one unit
+        wide = self._wide.get(column, {})
         ranks = {name: kept.by_group(column, cluster) for name, kept in self._ranks.items()}
         values = dict[int, UnitValues]()
         for code, _, sums in self.tables[column].by_group():
@@ -230,9 +217,11 @@ class ModelSums:
                 values[entry.name] = ValueOfParts(value, left_out, unit, limits)
         return values
 
-    def _add_totals(self, inputs: MetricInputs) -> None:
-        rows = inputs.rows
+    def _add_sums(self, rows: Rows) -> None:
         chosen = self.layout.chosen
+        takes: set[Takes] = {"decisions", "probabilities"}
+        takes |= {group.takes for group in (*self.layout.measures, *self.layout.wide)}
+        inputs = MetricInputs(rows, takes)
         if self._has_decisions:
             _, decisions, target, weights = inputs.arguments("decisions")
             shape = chosen.num_classes, chosen.num_classes + chosen.further
@@ -244,33 +233,22 @@ class ModelSums:
             costs = chosen.ranges.middle.costs()
             for way, decisions in decisions_by_way(rows.probs, costs).items():
                 _add(self.decided, way, _counted_pairs(rows.target, decisions, costs.shape))
-
-    def _add_sums(self, inputs: MetricInputs) -> None:
-        rows = inputs.rows
-        none = torch.zeros_like(inputs.rows.ids)
-        # Identifiers have as many bits as the table that needs most of them; None means all.
-        bits: int | None = 0
-        for table in self.tables.values():
-            bits = None if bits is None or table.bits is None else max(bits, table.bits)
-        ids = in_bits(rows.ids, None, bits) if self._keeps_units else none
-        codes, places = _joint([ids, *rows.groups.values()])
-        numbers = self.layout.sums(inputs, Bins(codes, len(places)))
+        none = torch.zeros_like(rows.ids)
+        numbers = self.layout.sums(inputs, Bins(torch.arange(len(none)), len(none)))
         for column, table in self.tables.items():
-            groups = rows.groups.get(column, none)
-            table.add(groups[places], in_bits(ids[places], bits, table.bits), numbers)
-        for column, table in self._wide.items():
+            ids = in_bits(rows.ids, None, table.bits) if self._keeps_units else none
+            table.add(rows.groups.get(column, none), ids, numbers)
+        for column, sums_by_code in self._wide.items():
             codes, places = rows.groups.get(column, none).unique(return_inverse=True)  # type: ignore[no-untyped-call]
-            table.add(
-                codes,
-                torch.zeros_like(codes),
-                self.layout.wide_sums(inputs, Bins(places, len(codes))),
-            )
+            sums = self.layout.wide_sums(inputs, Bins(places, len(codes)))
+            for code, of_group in zip(codes.tolist(), sums, strict=True):
+                _add(sums_by_code, code, of_group)
+        for kept in self._ranks.values():
+            places, preds, target, weights = inputs.arguments("probabilities")
+            groups = {column: codes[places] for column, codes in rows.groups.items()}
+            kept.add(kept.measure.rows(preds, target, weights), rows.ids[places], groups)
 
-    def _flush_states(self) -> None:
-        if not self._pending_states:
-            return
-        rows = Rows.joined(self._pending_states)
-        self._pending_states = []
+    def _add_states(self, rows: Rows) -> None:
         for column in self._states:
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             for code, places_of_group in places_by_code(groups).items():
@@ -307,8 +285,8 @@ def _number_of(entry: MetricEntry, metric: Any) -> Tensor:
     return torch.tensor(entry.number(metric.compute()), dtype=torch.float64)
 
 
-def _add(totals: dict[str, Tensor], name: str, added: Tensor) -> None:
-    totals[name] = totals.get(name, 0) + added
+def _add(totals: dict[Any, Tensor], key: str | int, added: Tensor) -> None:
+    totals[key] = totals.get(key, 0) + added
 
 
 def _counted_pairs(
@@ -318,16 +296,3 @@ def _counted_pairs(
     rows, columns = shape
     cells = target * columns + decisions % columns  # -1 % columns is the last column
     return cells.bincount(weights, rows * columns).view(rows, columns)
-
-
-def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Number the combinations of ``keys``; return each row's number, (n,), and for each number, the index of a row."""
-    codes = torch.zeros_like(keys[0])
-    for key in keys:
-        # Numbered anew for each key, so that combinations of many keys are still small numbers.
-        places_of_key = key.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        combined = codes * (int(places_of_key.max()) + 1) + places_of_key
-        codes = combined.unique(return_inverse=True)[1]
-    places = torch.empty(int(codes.max()) + 1, dtype=torch.int64)
-    places[codes] = torch.arange(len(codes))
-    return codes, places

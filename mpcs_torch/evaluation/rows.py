@@ -92,6 +92,8 @@ class Rows(NamedTuple):
     @staticmethod
     def joined(parts: "Sequence[Rows]") -> "Rows":
         """Concatenate one or more parts, which must have the same fields and the same columns of groups."""
+        if len(parts) == 1:
+            return parts[0]
         groups = dict[str, Tensor]()
         for column in parts[0].groups:
             groups[column] = torch.cat([part.groups[column] for part in parts])
