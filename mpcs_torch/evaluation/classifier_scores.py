@@ -11,7 +11,6 @@ from torch import Tensor
 
 from mpcs_torch.concern.checks import MAX_READABLE_CLASSES
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.intervals_and_bounds import End
 from mpcs_torch.evaluation.outcomes import (
     AT_RISK,
     COLUMNS,
@@ -23,7 +22,7 @@ from mpcs_torch.evaluation.outcomes import (
     group_rate,
     number_text,
 )
-from mpcs_torch.evaluation.reasons import NO_VALUE, Reason
+from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.scores import Measured, Scores, undefined_reason, with_ends
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.measure import Direction
@@ -32,7 +31,6 @@ from mpcs_torch.functional.probability.scores import ProbabilityMeans
 from mpcs_torch.tables import Table, in_digits, in_percent, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
-    from mpcs_torch.evaluation.unit_values import UnitValues
     from mpcs_torch.metrics.metric_entry import MetricEntry
 
 ID = re.compile(r"[ _-]?(id|no|nr|number)$", re.IGNORECASE)
@@ -71,8 +69,6 @@ class ClassifierScores(Scores):
     """The sum of the weights of all rows; without weights, the number of rows."""
     constant: tuple[str, float] | None = None
     """The class that is cheapest to predict for all rows, and the cost per row; None if no metric is relative to it."""
-    units: "UnitValues | None" = None
-    """Computes the bounds of values for requirements; None if intervals were not requested."""
     reported: ProbabilityMeans | None = None
     measured: MeasuredProbabilities | None = None
 
@@ -91,14 +87,6 @@ class ClassifierScores(Scores):
                 if rate == "recall":
                     sensitivities[f"sensitivity[{name}]"] = measured
         return {**rates, **sensitivities}
-
-    def bound(self, metric: str, end: End) -> float | Reason:
-        """Return the bound of a value for requirements, or the reason why it has none."""
-        name = metric.replace("sensitivity[", "recall[", 1)
-        bound = NO_VALUE if self.units is None else self.units.bound(name, end)
-        if bound == NO_VALUE:
-            return super().bound(metric, end)  # says why there is no value
-        return bound
 
     @property
     def is_weighted(self) -> bool:

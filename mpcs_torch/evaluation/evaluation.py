@@ -1,9 +1,7 @@
 """Evaluate classifiers batch by batch, from sums that can be merged."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from math import nan
 from typing import Any
 
@@ -47,7 +45,6 @@ from mpcs_torch.functional import Comparison
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import (
-    MIN_OF_DANGEROUS_CLASS,
     EvaluationWarning,
     rare_classes,
 )
@@ -183,8 +180,6 @@ class Evaluation:
         self._cluster: str | None = None
         self._crossed: Sequence[str] = ()
         """The names of both columns of crossed clusters; empty if clusters are not crossed."""
-        self._clusters_by_class = defaultdict[tuple[int, int], set[int]](set)
-        """Identifiers of clusters, by place of the column and class: as many as the warning on rare classes needs."""
         self._is_numbered = True
         """Whether the identifiers of rows are the positions of the rows."""
         self._is_merged = False
@@ -367,10 +362,6 @@ class Evaluation:
         clusterings = [rows]
         if crossed:
             clusterings = [rows._replace(ids=ids) for ids in rows.ids.unbind(1)]
-        if cluster is not None:
-            # The third of crossed clusterings has the pairs of clusters, which are not counted.
-            for place, clustered in enumerate(clusterings[:2]):
-                self._count_clusters(place, clustered)
         for clustered, of_clustering in zip(clusterings, self._models[model], strict=True):
             of_clustering.add(clustered)
 
@@ -379,18 +370,6 @@ class Evaluation:
             ModelSums(self._layout, columns, keeps_units=self._intervals)
             for _ in range(clusterings)
         ]
-
-    def _count_clusters(self, place: int, rows: Rows) -> None:
-        """Count the clusters with rows of each class, as many as the warning needs; ``place`` is that of the column."""
-        if rows.target.ndim != 1 and not self.chosen.has_shares:
-            return
-        places, classes, _ = rows.by_class()
-        clusters = rows.ids[places]
-        for label in set(classes.tolist()):
-            known = self._clusters_by_class[place, label]
-            if len(known) < MIN_OF_DANGEROUS_CLASS:
-                further = set(clusters[classes == label].tolist())
-                known.update(islice(further, MIN_OF_DANGEROUS_CLASS))
 
     def assign_codes(self, column: str, names: Sequence[str]) -> Tensor:
         """Return the codes (n,) of rows whose groups in ``column`` are ``names`` (n,). A new group gets a new code."""
@@ -422,7 +401,6 @@ class Evaluation:
             column: self.assign_codes(column, list(names))
             for column, names in other._columns.items()
         }
-        first = 0
         for name, [sums] in other._models.items():  # clusters of batches are not crossed
             columns = list(sums.tables)[1:]
             [known] = self._models.setdefault(name, self._new_sums(columns, 1))
@@ -430,9 +408,6 @@ class Evaluation:
                 raise InvalidValueError("same_groups", "other")
             first = known.rows if self._is_numbered else 0
             known.merge(sums, codes, first=first)
-        # All models have the same rows, so ``first`` is that of each model.
-        for place, clusters in other._clusters_by_class.items():
-            self._clusters_by_class[place] |= {first + cluster for cluster in clusters}
 
     def result(self) -> Result[ClassifierScores]:
         """Compute the values, with intervals, for all rows so far and for each group of rows; and compare the models.
@@ -492,7 +467,7 @@ class Evaluation:
         if self.chosen.ranges is not None:
             decided = {name: dict(sums[0].decided) for name, sums in self._models.items()}
             over_costs = OverCosts(self.chosen.ranges, decided)
-        cautions = self._cautions(models)
+        cautions = self._cautions(models, next(iter(values.values())))
         return Result(
             models,
             groups,
@@ -503,7 +478,6 @@ class Evaluation:
             over_costs,
             without=without,
             is_default=self.chosen.is_default,
-            paired_units=values if is_compared and not self._crossed else {},
             has_open_weights=self.chosen.is_weighted,
         )
 
@@ -533,18 +507,23 @@ class Evaluation:
         are_compared = len(self._models) > 1
         return independence_of_clusters(clusters, "rows", are_compared=are_compared)
 
-    def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
-        first, *further = next(iter(self._models.values()))
+    def _cautions(
+        self, models: Mapping[str, ClassifierScores], units: UnitValues
+    ) -> list[EvaluationWarning]:
+        """Return the warnings; ``units`` are those of all rows of the first model."""
+        first = next(iter(self._models.values()))[0]
         cautions = list[EvaluationWarning]()
         if self._intervals and self._cluster is None:
             columns = {name: (known, first.rows) for name, known in self._columns.items()}
             cautions += [*shared(units_among(columns)), *self._repeats.warnings()]
+        # The third of crossed clusterings has the pairs of clusters, which are not counted.
         columns_of_clusters = [self._cluster, *self._crossed[1:]]
-        clusterings = zip(columns_of_clusters, [first, *further], strict=False)
-        for place, (cluster, sums) in enumerate(clusterings):
-            independent = 1.0 if cluster is None else len(sums.tables[ALL].ids) / sums.rows
+        for cluster, clustered in zip(columns_of_clusters, units.clusterings, strict=False):
+            independent = 1.0 if cluster is None else len(clustered.sums) / first.rows
             cautions += self._about_calibration(models, independent)
-            cautions += self._about_rare_classes(place, cluster, sums)
+            cautions += self._about_rare_classes(
+                cluster, clustered, first.totals.get(CLASS_ROWS)
+            )
         # Crossed clusters may give a warning twice.
         return list({str(caution): caution for caution in cautions}.values())
 
@@ -565,18 +544,15 @@ class Evaluation:
         return warnings
 
     def _about_rare_classes(
-        self, place: int, cluster: str | None, sums: ModelSums
+        self, cluster: str | None, clustered: UnitValues, counts: Tensor | None
     ) -> list[EvaluationWarning]:
+        """Warn of rare classes, by the numbers of rows or, if there are any, of the clusters that are the units."""
         concern = self.chosen.concern
         units = "samples"
-        counts = sums.totals.get(CLASS_ROWS)
-        if cluster is not None and self._clusters_by_class:
-            units = f"{_clusters(cluster)} with samples"
-            known = [
-                len(self._clusters_by_class[place, label])
-                for label in range(len(self.class_names))
-            ]
-            counts = torch.tensor(known)
+        by_unit = clustered.class_rows() if cluster and self._intervals else None
+        if by_unit is not None:
+            units = f"{_clusters(str(cluster))} with samples"
+            counts = (by_unit > 0).sum(0)
         if concern is None or counts is None:
             return []
         return rare_classes(

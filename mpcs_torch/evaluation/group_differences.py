@@ -41,9 +41,9 @@ def group_differences(
         rows = list[tuple[str, str, ComparedBy, PairedDifference]]()
         for name in first.worst_first()[:MAX_SHOWN]:
             for a, b in combinations(models, 2):
-                # Detectors have no units.
-                units_of_a = getattr(models[a].groups[name], "units", None)
-                units_of_b = getattr(models[b].groups[name], "units", None)
+                units_of_a, units_of_b = [
+                    models[each].groups[name].units for each in (a, b)
+                ]
                 if units_of_a is None or units_of_b is None:
                     continue
                 change = units_of_a.difference(units_of_b, by.metric)

@@ -83,19 +83,21 @@ def _tested(
     result: "Result[Any]", requirement: Requirement, model: str, end: End
 ) -> dict[str, Tested]:
     """Return a model's value, or its difference from the reference, for all rows (key "") and for each group."""
-    metric = requirement.metric
-    tested = dict[str, Tested]()
-    of_groups = _groups_of(result, model)
-    if requirement.reference is not None:
-        result.scores(requirement.reference)
+    metric, reference = requirement.metric, requirement.reference
+    of_model = _scores_by_group(result, model)
+    if reference is not None:
+        of_reference = _scores_by_group(result, reference)
         metric = _compared_metric(result, metric)
-        tested[""] = _tested_difference(result, metric, model, requirement.reference, end)
-        of_reference = _groups_of(result, requirement.reference)
-        for group, scores in of_groups.items():
-            tested[group] = _difference_in_group(scores, of_reference[group], metric, end)
+        tested = {"": _tested_difference(result, metric, model, reference, end)}
+        for group in [*of_model][1:]:  # the first is all rows
+            scores, others = of_model[group], of_reference[group]
+            change = _measured(scores, metric)[0] - _measured(others, metric)[0]
+            bound = _difference_bound(scores, others, metric, end, NO_RANGE)
+            tested[group] = change, bound, None
         return tested
     result.find(metric, model)  # raises an error with a hint if it was not measured
-    for group, scores in {"": result.models[model], **of_groups}.items():
+    tested = {}
+    for group, scores in of_model.items():
         value, ends, _ = _measured(scores, metric)
         tested[group] = value, scores.bound(metric, end), ends
     return tested
@@ -108,9 +110,9 @@ def _measured(scores: Scores, metric: str) -> Any:
     return measured
 
 
-def _groups_of(result: "Result[Any]", model: str) -> dict[str, Scores]:
-    """Return the scores of a model in each group of rows, by the column and the group."""
-    by_group = dict[str, Scores]()
+def _scores_by_group(result: "Result[Any]", model: str) -> dict[str, Scores]:
+    """Return the scores of a model on all rows (key ""), and in each group by the column and the group."""
+    by_group: dict[str, Scores] = {"": result.scores(model)}
     for column in result.groups:
         if column.model == model:
             for name, scores in column.groups.items():
@@ -132,27 +134,21 @@ def _compared_metric(result: "Result[Any]", metric: str) -> str:
     return metric
 
 
-def _difference_in_group(
-    scores: Scores, of_reference: Scores, metric: str, end: End
-) -> Tested:
-    """Return the difference of two models in a group of rows; without units of both, it has no bound."""
-    value, *_ = _measured(scores, metric)
-    value_of_reference, *_ = _measured(of_reference, metric)
-    change = value - value_of_reference
-    units = getattr(scores, "units", None)
-    units_of_reference = getattr(of_reference, "units", None)
-    if units is None or units_of_reference is None:
-        return change, NO_RANGE, None
-    return change, units.difference_bound(units_of_reference, metric, end), None
+def _difference_bound(
+    scores: Scores, of_reference: Scores, metric: str, end: End, without: float | Reason
+) -> float | Reason:
+    """Return the bound of the difference of two models, or the reason for none; without known units, ``without``."""
+    if scores.units is None or of_reference.units is None:
+        return without
+    return scores.units.difference_bound(of_reference.units, metric, end)
 
 
 def _tested_difference(
     result: "Result[Any]", metric: str, model: str, reference: str, end: End
 ) -> Tested:
     rows: list[Comparison | NotCompared] = [*result.comparisons, *result.without]
-    of_model = result.models[model].values.get(metric, nan)
-    of_reference = result.models[reference].values.get(metric, nan)
-    change = of_model - of_reference
+    first, second = result.models[reference], result.models[model]
+    change = second.values.get(metric, nan) - first.values.get(metric, nan)
     ends: Interval | None = None
     reason = NO_RANGE
     for row in rows:
@@ -166,10 +162,5 @@ def _tested_difference(
         else:  # the comparison is the reference minus the model
             change = -row.paired.difference
             ends = (-row.paired.high, -row.paired.low)
-    if result.paired_units:
-        bound = result.paired_units[model].difference_bound(
-            result.paired_units[reference], metric, end
-        )
-    else:
-        bound = end_of_interval(ends, reason, end)
-    return change, bound, ends
+    by_interval = end_of_interval(ends, reason, end)
+    return change, _difference_bound(second, first, metric, end, by_interval), ends

@@ -1,7 +1,7 @@
 """The result of an evaluation of classifiers or detectors: values, intervals, groups and comparisons."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from math import nan
@@ -40,7 +40,6 @@ from mpcs_torch.tables import Table, in_digits
 if TYPE_CHECKING:  # detectors do not need it
     from mpcs_torch.evaluation.decision_curve import DecisionCurves
     from mpcs_torch.evaluation.scores import DetectorMetric
-    from mpcs_torch.evaluation.unit_values import UnitValues
     from mpcs_torch.metrics.metric_entry import MetricEntry
 
 ScoresT = TypeVar("ScoresT", bound=Scores)
@@ -90,8 +89,6 @@ class Result(Generic[ScoresT]):
     """The pairs of models that could not be compared by a metric, with the reasons; ``notes`` states them, too."""
     is_default: bool = False
     """Whether metrics were not named, so that texts show the most important ones."""
-    paired_units: "Mapping[str, UnitValues]" = field(default_factory=dict)
-    """Computes the bounds of differences for requirements, by model; empty if models were not compared by rows."""
     has_open_weights: bool = False
     """Whether rows have weights of which the largest possible one is not known, as it is for shares of classes."""
 

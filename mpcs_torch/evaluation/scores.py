@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpcs_torch.errors import shown
 from mpcs_torch.evaluation.intervals_and_bounds import End
-from mpcs_torch.evaluation.reasons import NOT_REQUESTED, ONE_LOOK, Reason
+from mpcs_torch.evaluation.reasons import NO_VALUE, NOT_REQUESTED, ONE_LOOK, Reason
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.tables import Table, in_digits, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
+    from mpcs_torch.evaluation.unit_values import UnitValues
     from mpcs_torch.metrics.metric_entry import MetricEntry
 
 
@@ -59,6 +60,9 @@ class Scores:
     """Sentences on metrics that were left out, with the reasons."""
     file_notes: Sequence[str] = ()
     """Notes on how a file was read, such as on columns that were left out and on rounded probabilities."""
+    units: "UnitValues | None" = None
+    """Computes the bounds of values and differences for requirements; None for detectors, for crossed clusters, and if
+    intervals were not requested."""
 
     def by_class(self) -> dict[str, Measured]:
         """Return the rates of classes, such as ``recall[malignant]``; empty for detectors."""
@@ -83,11 +87,15 @@ class Scores:
         return self.values[metric], self.intervals.get(metric), reason
 
     def bound(self, metric: str, end: End) -> float | Reason:
-        """Return the bound of a value for requirements, or the reason why it has none; here, the end of its interval.
+        """Return the bound of a value for requirements, or the reason why it has none.
 
-        ``metric`` must be measured: see `find`.
+        Without units, it is the end of the interval. ``metric`` must be measured: see `find`.
         """
-        measured = self.find(metric)
+        if self.units is not None:
+            bound = self.units.bound(metric.replace("sensitivity[", "recall[", 1), end)
+            if bound != NO_VALUE:
+                return bound
+        measured = self.find(metric)  # may say why there is no value
         assert measured is not None
         return end_of_interval(*measured[1:], end)
 

@@ -149,6 +149,18 @@ class UnitValues:
         """Return the outcomes in each unit, as tensors (U,), by class or group of classes."""
         return self.layout.outcomes_of(self.sums)
 
+    def class_rows(self) -> Tensor | None:
+        """Return the number of rows of each class in each unit, (U, C); None if classes are many and not counted."""
+        outcomes = self.outcomes()
+        names = self.layout.chosen.class_names
+        if names[0] in outcomes:
+            return torch.stack([outcomes[name].true for name in names], dim=1)
+        for _, measure, sums in self.layout.measure_sums(self.sums):
+            by_class = measure.averaged_classes(sums)
+            if by_class is not None:
+                return by_class
+        return None
+
     def class_intervals(
         self, summed: Mapping[str, Outcomes]
     ) -> dict[str, dict[str, Interval]]:

@@ -60,7 +60,7 @@ def bounds_of(result: Result[Any], names: list[str], model: str = "A") -> Tensor
 
 
 def differences(result: Result[Any], names: list[str], pair: str = "BA") -> Tensor:
-    first, second = [result.paired_units[model] for model in pair]
+    first, second = [result.models[model].units for model in pair]
     rows = list[list[float]]()
     for name in names:
         low = first.difference_bound(second, name, End(is_upper=False))

@@ -188,6 +188,15 @@ PLANTED: dict[str, tuple[str, Callable[[], list[EvaluationWarning]]]] = {
         "E4",
         lambda: scored(rare(174), clusters=by_three(rare(174))),
     ),
+    "80 rows of each of 40 classes, but of 40 patients": (
+        "E4",
+        lambda: scored(
+            (drawn(3200, classes=40)[0], torch.arange(3200) % 40),
+            concern=ConcernSpec(40),
+            metrics=["macro_f1"],
+            clusters=torch.arange(3200) % 1600 // 40,
+        ),
+    ),
     "a fit to 58 patients with malignant cases": ("E4", lambda: fitted_to_patients(174)),
     "the best of 20 epochs": ("E5", lambda: warn_of_pick(20, "mpcs", "validation data")),
 }

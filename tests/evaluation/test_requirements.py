@@ -203,8 +203,8 @@ def test_a_difference_is_tested_in_every_group(clusters: bool) -> None:
 
 @pytest.mark.parametrize(("model", "reference"), [("new", "old"), ("old", "new")])
 def test_a_difference_is_tested_in_either_direction(model: str, reference: str) -> None:
-    high = RESULT.paired_units[model].difference_bound(
-        RESULT.paired_units[reference], "mpcs", End(is_upper=True)
+    high = RESULT.models[model].units.difference_bound(
+        RESULT.models[reference].units, "mpcs", End(is_upper=True)
     )
     assert isinstance(high, float)
     [outcome] = RESULT.require(Requirement("mpcs", "<=", high, reference))
