@@ -29,8 +29,8 @@ BITS_OF_SAMPLES = 6
 """The maximum number of parts if samples are collected, as an exponent of 2: 64, because samples are slow to join."""
 MIN_BITS = 5
 """The minimum number of parts as an exponent of 2: 32, which is also the maximum for groups of rows."""
-MAX_STATE_NUMBERS = 2**22
-"""The maximum number of values (32 MiB) in the states of all parts of a metric, without collected samples."""
+MAX_STATE_NUMBERS = 2**24
+"""The maximum number of values (128 MiB) in the states of all parts of a metric, without collected samples."""
 WRAPS_METRICS = Reason("wraps_metrics")
 NOT_MERGEABLE = Reason("not_mergeable")
 
@@ -55,18 +55,22 @@ class PartStates:
         self.metric = metric
         self.reason: Reason | None = None if bits else NOT_REQUESTED
         """The reason why the value without some parts cannot be computed; None if it can."""
-        joins = state_joins(metric)
-        if not metric._defaults:
-            self.reason = WRAPS_METRICS
-        elif None in joins.values():
-            self.reason = NOT_MERGEABLE
+        self.reason = unmergeable(metric) or self.reason
         self._whole: Metric | None = None
         """The metric after all rows, if its states do not merge; else None."""
-        self._max_bits = min(
-            bits, BITS_OF_SAMPLES if _collected in joins.values() else BITS
-        )
+        tensors = [each for each in metric._defaults.values() if isinstance(each, Tensor)]
+        self._numbers = sum(tensor.numel() for tensor in tensors)
+        """The number of values in the states of a part; collected samples are not counted."""
+        if not self.reason and self._numbers << MIN_BITS > MAX_STATE_NUMBERS:
+            self.reason = Reason(
+                "too_large", number=self._numbers, text=str(2**MIN_BITS)
+            )
+        has_samples = len(tensors) < len(metric._defaults)
+        self._max_bits = min(bits, BITS_OF_SAMPLES if has_samples else BITS)
         if self.reason:
             self._max_bits = 0
+        while self._max_bits and self._numbers << self._max_bits > MAX_STATE_NUMBERS:
+            self._max_bits -= 1
         self._bits: int | None = None if self._max_bits else 0
         """The number of bits of the hashes that identify parts; None while each row or cluster is a part."""
         self._parts = dict(parts)
@@ -92,7 +96,6 @@ class PartStates:
         further = {} if weights is None else {"sample_weight": weights}
         for code, states in states_by_part(self.metric, parts, inputs, further):
             self._join(code, states)
-        self._limit()
 
     def merge(self, other: Self, *, first: int = 0) -> None:
         """Add the states of ``other``. If its identifiers are positions of rows, add ``first`` to each of them."""
@@ -111,21 +114,11 @@ class PartStates:
             self._join(code, states)
         if len(self._parts) > 2**self._max_bits:
             self._fold(self._max_bits)
-        self._limit()
 
     @property
     def numbers(self) -> int:
         """The number of values in the states of all parts; collected samples are not counted."""
-        number = 0
-        for states in self._parts.values():
-            for state in states.values():
-                if not isinstance(state, Tensor):
-                    continue
-                if state.is_sparse:
-                    number += 2 * state.values().numel()  # each value and its index
-                else:
-                    number += state.numel()
-        return number
+        return len(self._parts) * self._numbers
 
     def loaded(self, parts: Sequence[int] | None = None) -> Metric:
         """Return the metric with the merged states of ``parts``, by default of all parts."""
@@ -178,19 +171,9 @@ class PartStates:
         if known is not None:
             joins = state_joins(self.metric)
             states = {
-                name: joins[name]([_dense(known[name]), _dense(each)])
-                for name, each in states.items()
+                name: joins[name]([known[name], each]) for name, each in states.items()
             }
-        self._parts[code] = {name: _stored(state) for name, state in states.items()}
-
-    def _limit(self) -> None:
-        """Join parts until their states have at most `MAX_STATE_NUMBERS` values; if 32 parts have more, join all."""
-        while self._bits != 0 and self.numbers > MAX_STATE_NUMBERS:
-            bits = self._max_bits + 1 if self._bits is None else self._bits
-            if bits == MIN_BITS:
-                size = max(self.numbers // len(self._parts), 1)
-                self.reason = Reason("too_large", number=size, text=str(2**MIN_BITS))
-            self._fold(bits - 1 if bits > MIN_BITS else 0)
+        self._parts[code] = dict(states)
 
     def _fold(self, bits: int | None) -> None:
         """Shorten the hash of each part to ``bits`` bits, and join parts with equal hashes; with None, do nothing."""
@@ -256,7 +239,7 @@ def set_states(metric: Metric, parts: Sequence[Mapping[str, Any]]) -> None:
     """Give a metric the merged states of some parts of the rows."""
     for name, join in state_joins(metric).items():
         # Metrics of this package check the name of an attribute that is set, unless it is set in __dict__.
-        metric.__dict__[name] = join([_dense(states[name]) for states in parts])
+        metric.__dict__[name] = join([states[name] for states in parts])
     metric._update_count, metric._computed = 1, None
 
 
@@ -288,7 +271,7 @@ def states_of_rows(
         for name, state in _states_after(
             metric, [each[rows] for each in inputs], at_rows
         ).items():
-            summed[name] = summed.get(name, 0) + weight.double() * _dense(state)
+            summed[name] = summed.get(name, 0) + weight.double() * state
     return summed
 
 
@@ -297,9 +280,20 @@ def _states_after(
 ) -> dict[str, Any]:
     metric.reset()
     metric.update(*inputs, **further)
-    states = {name: _stored(state) for name, state in metric.metric_state.items()}
+    # Lists are copied, because torchmetrics empties them in place.
+    states = {
+        name: list(state) if isinstance(state, list) else state
+        for name, state in metric.metric_state.items()
+    }
     metric.reset()
     return states
+
+
+def unmergeable(metric: Metric) -> Reason | None:
+    """Return the reason why the states of parts of the rows do not merge, as the metric declares them; else None."""
+    if not metric._defaults:
+        return WRAPS_METRICS
+    return NOT_MERGEABLE if None in state_joins(metric).values() else None
 
 
 def takes_weights(metric: Metric) -> bool:
@@ -344,22 +338,6 @@ def _is_close(one: Any, other: Any) -> bool:
     return one.shape == other.shape and torch.allclose(
         one.double(), other.double(), equal_nan=True
     )
-
-
-def _stored(state: Any) -> Any:
-    """Copy a list, because torchmetrics empties it in place; make a tensor sparse if it is large and mostly 0."""
-    if isinstance(state, list):
-        return list(state)
-    is_wide = (
-        not state.is_sparse
-        and state.numel() > 1000
-        and 4 * int(state.count_nonzero()) < state.numel()
-    )
-    return state.to_sparse() if is_wide else state
-
-
-def _dense(state: Any) -> Any:
-    return state.to_dense() if isinstance(state, Tensor) and state.is_sparse else state
 
 
 def _collected(states: Sequence[Any]) -> Any:

@@ -20,6 +20,7 @@ from mpcs_torch.evaluation.metric_states import (
     state_joins,
     states_by_part,
     takes_weights,
+    unmergeable,
 )
 from mpcs_torch.evaluation.parts import LeftOut, limits_of, of_parts
 from mpcs_torch.evaluation.reasons import Reason
@@ -110,7 +111,7 @@ class WithInterval(Metric):
             return
         self.metric = deepcopy(metric)  # it computes one part of the rows after another
         self.metric.sync_on_compute = False  # the wrapper has synchronised its states
-        reason = PartStates(metric).reason
+        reason = unmergeable(metric)
         if reason is not None:
             raise InvalidValueError(
                 "merges", "metric", reason=f"of {type(metric).__name__}, {reason}"

@@ -74,6 +74,17 @@ class MeanSize(Metric):
         return self.samples / self.batches
 
 
+class WideSum(MeanSize):
+    """Hold a state of so many numbers that those of 32 parts take too much memory."""
+
+    def __init__(self) -> None:
+        Metric.__init__(self)
+        self.add_state("samples", torch.zeros(2**20), dist_reduce_fx="sum")
+
+    def compute(self) -> Tensor:
+        return self.samples[0]
+
+
 def measured(**arguments: Any) -> Result[Any]:
     metrics = {name: make() for name, make in OURS.items()}
     return evaluate(
@@ -143,6 +154,7 @@ def test_intervals_of_predictions_by_chance_contain_0(kind: Any) -> None:
         (lambda rows: len(rows.target) > 0, {"all_agree"}),
         (MinMaxMetric(MulticlassAccuracy(3)), {"wraps_metrics"}),
         (MeanSize(), {"not_mergeable"}),
+        (WideSum(), {"too_large"}),
     ],
 )
 def test_what_has_no_valid_interval_says_why(metric: Any, codes: set[str]) -> None:
