@@ -36,7 +36,6 @@ from mpcs_torch.metrics.measure_metric import MeasureMetric
 from mpcs_torch.metrics.metric_entry import identity_of
 from mpcs_torch.metrics.named_metrics import WITHOUT_INTERVAL
 
-NO_CLUSTER = -1
 PARTS = 2**BITS
 """The number of parts of all rows."""
 MAX_UPDATES = 16
@@ -85,7 +84,7 @@ class WithInterval(Metric):
     clustered_rows: Tensor
     """Scalar, int64: the number of rows that have a cluster."""
     clusters: list[Tensor]
-    """For each batch, (B,), int64: the identifier of the cluster of each bin; -1 for independent rows."""
+    """For each batch, (B,), int64: the identifier of the cluster of each bin; none if rows are independent."""
     sums: list[Tensor]
     """For each batch, (B, K), by bin: rows, weights, and the metric's sums."""
 
@@ -105,6 +104,7 @@ class WithInterval(Metric):
         self.add_state(
             "settings", fingerprint({type(metric).__name__: settings}), dist_reduce_fx="max"
         )
+        self.add_state("clustered_rows", torch.tensor(0), dist_reduce_fx="sum")
         if isinstance(metric, MeasureMetric):
             self.add_state("clusters", [], dist_reduce_fx="cat")
             self.add_state("sums", [], dist_reduce_fx="cat")
@@ -117,7 +117,6 @@ class WithInterval(Metric):
                 "merges", "metric", reason=f"of {type(metric).__name__}, {reason}"
             )
         self.add_state("rows", torch.zeros(PARTS, dtype=torch.int64), dist_reduce_fx="sum")
-        self.add_state("clustered_rows", torch.tensor(0), dist_reduce_fx="sum")
         for name, default in metric._defaults.items():
             if isinstance(default, list):
                 self.add_state(f"of_parts_{name}", [], dist_reduce_fx="cat")
@@ -143,9 +142,26 @@ class WithInterval(Metric):
             clusters: ``(N,)`` names of clusters, such as patients: rows of the same cluster are not independent.
             **further: ``(N, ...)`` further arguments of the metric, such as ``sample_weight`` or ``indexes``.
         """
+        ids: Tensor | None = None
+        if clusters is not None:
+            ids = ids_of_names(row_names("clusters", clusters, len(preds)))
+        if self._has_rows and bool(self.clustered_rows) != (ids is not None):
+            raise InvalidValueError("given_for_every_batch", "clusters")
+        add = self._add_sums if isinstance(self.metric, MeasureMetric) else self._add_parts
+        add(preds, target, ids, **further)
+        if ids is not None:
+            self.clustered_rows = self.clustered_rows + len(ids)
+
+    @property
+    def _has_rows(self) -> bool:
         if isinstance(self.metric, MeasureMetric):
-            self._add_sums(preds, target, clusters, **further)
-            return
+            return len(self.sums) > 0
+        return bool(self.rows.sum() > 0)
+
+    def _add_parts(
+        self, preds: Any, target: Any, ids: Tensor | None, **further: Tensor
+    ) -> None:
+        """Add the states of the rows of each part; ``ids`` are those of clusters, (N,), if there are any."""
         name = type(self.metric).__name__
         inputs = [as_tensor(preds, "preds")]
         if target is not None:
@@ -158,21 +174,15 @@ class WithInterval(Metric):
         is_tested_here = rows_before == 0 and not isinstance(self.metric, SumMetric)
         if is_tested_here and not merges(self.metric, *inputs, **further):
             raise InvalidValueError("merges", "metric", reason=f"those of {name} do not")
-        if clusters is None:
+        if ids is None:
             place_in_batch = torch.arange(number) % MAX_UPDATES
             parts = (rows_before + place_in_batch) % PARTS
         else:
-            ids = ids_of_names(row_names("clusters", clusters, number))
             parts = in_bits(ids, None, BITS)
-        were_clustered = bool(self.clustered_rows)
-        if rows_before and were_clustered != (clusters is not None):
-            raise InvalidValueError("given_for_every_batch", "clusters")
         added = dict[str, Any](self.metric_state)
         for part, states_of_part in states_by_part(self.metric, parts, inputs, further):
             self._add_states(added, part, states_of_part)
         added["rows"] = self.rows + parts.bincount(minlength=PARTS).to(self.rows.device)
-        if clusters is not None:
-            added["clustered_rows"] = self.clustered_rows + number
         for state, value in added.items():
             setattr(self, state, value)
 
@@ -200,22 +210,16 @@ class WithInterval(Metric):
         self,
         preds: Any,
         target: Any,
-        clusters: Sequence[object] | Tensor | None,
+        ids: Tensor | None,
         sample_weight: Any = None,
     ) -> None:
+        """Add the sums of each row; ``ids`` are those of clusters, (N,), if there are any."""
         preds, target, weight = as_tensors(preds, target, sample_weight)
         measure = self.metric.measure
         number = len(target)
         samples = measure.rows(preds.detach(), target, weight)
         if self.metric.validate_args:
             raise_first(samples.find_faults())
-        ids = torch.full((number,), NO_CLUSTER)
-        if clusters is not None:
-            ids = ids_of_names(row_names("clusters", clusters, number))
-        if self.clusters:
-            were_independent = bool((self.clusters[0][:1] == NO_CLUSTER).all())
-            if were_independent != (clusters is None):
-                raise InvalidValueError("given_for_every_batch", "clusters")
         if not number:
             return
         # The samples of soft labels have no hard labels, and say for each class of a row whether it counts.
@@ -230,7 +234,8 @@ class WithInterval(Metric):
         is_counted = of_rows[:, 1] > 0  # leaves out ignored rows, and rows of weight 0
         if not bool(is_counted.any()):
             return
-        self.clusters.append(ids.to(target.device)[is_counted])
+        if ids is not None:
+            self.clusters.append(ids.to(target.device)[is_counted])
         self.sums.append(torch.cat([of_rows, sums], dim=1)[is_counted])
         if sum(part.numel() for part in self.sums) > BUDGET:
             self._join()
@@ -240,20 +245,17 @@ class WithInterval(Metric):
 
         The keys are ``prefix``, ``prefix_low`` and ``prefix_high``.
         """
-        is_measure = isinstance(self.metric, MeasureMetric)
-        has_rows = len(self.sums) > 0 if is_measure else bool(self.rows.sum() > 0)
-        if not has_rows:
+        if not self._has_rows:
             raise InvalidValueError("not_updated", "WithInterval.compute")
-        if not is_measure:
+        if not isinstance(self.metric, MeasureMetric):
             return self._named(*self._from_parts())
-        clusters, sums = self._joined()
-        sums = sums.cpu().double()
+        self._join_clusters()
+        sums = dim_zero_cat(self.sums).cpu().double()
         rows, weights = sums[:, 0], sums[:, 1]
-        has_clusters = bool((clusters != NO_CLUSTER).any())
         units = IndependentUnits(
             rows,
             torch.ones_like(rows),
-            cluster="clusters" if has_clusters else None,
+            cluster="clusters" if len(self.clusters) else None,
             weights=None if rows.equal(weights) else weights,
         )
         measure = self.metric.measure
@@ -304,22 +306,22 @@ class WithInterval(Metric):
         low, high = torch.tensor(ends, dtype=torch.float64).T.reshape(2, *whole.shape)
         return whole, low, high
 
-    def _joined(self) -> tuple[Tensor, Tensor]:
-        """Return the cluster of each bin, (B,), -1 for independent rows, and its sums, (B, K). A cluster is one bin."""
-        clusters, sums = dim_zero_cat(self.clusters), dim_zero_cat(self.sums)
-        if bool((clusters == NO_CLUSTER).all()):
-            return clusters, sums
-        distinct, places = clusters.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        return distinct, Bins(places, len(distinct)).sum(sums)
+    def _join_clusters(self) -> None:
+        """Join the bins of each cluster, if there are any."""
+        if len(self.clusters):
+            clusters = dim_zero_cat(self.clusters)
+            distinct, places = clusters.unique(return_inverse=True)  # type: ignore[no-untyped-call]
+            joined = Bins(places, len(distinct)).sum(dim_zero_cat(self.sums))
+            self.clusters, self.sums = [distinct], [joined]
 
     def _join(self) -> None:
         """Join the bins of each cluster; if rows are independent, join pairs of bins that were added far apart."""
-        clusters, sums = self._joined()
-        if bool((clusters == NO_CLUSTER).all()):
+        self._join_clusters()
+        if not len(self.clusters):
+            sums = dim_zero_cat(self.sums)
             half = (len(sums) + 1) // 2
-            sums = Bins(torch.arange(len(sums), device=sums.device) % half, half).sum(sums)
-            clusters = clusters[:half]
-        self.clusters, self.sums = [clusters], [sums]
+            places = torch.arange(len(sums), device=sums.device) % half
+            self.sums = [Bins(places, half).sum(sums)]
 
 
 def _ends(estimate: Estimate) -> Interval:
