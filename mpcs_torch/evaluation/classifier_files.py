@@ -196,9 +196,8 @@ def score_models(
                 row = rows.at(slice(1))._replace(
                     ids=torch.zeros(1).long(), groups={}, weights=weights
                 )
-                trial.add(name, row._replace(frequencies=None), None)
+                trial.add(name, row._replace(frequencies=None))
             check(trial.result())
-        evaluation.count_repeats(rows)
         scale = _scale(first, concern, is_soft=is_soft) if risks else ""
         evaluations = [evaluation]
         if isinstance(scale, CurveScale):
@@ -214,16 +213,18 @@ def score_models(
         for column in reading.by:
             for of_part in evaluations:
                 of_part.assign_codes(column, matched.columns[column].names)
-    crossed = [] if reading.crossed is None else [str(reading.cluster), reading.crossed]
+    clusters = tuple(
+        name for name in (reading.cluster, reading.crossed) if name is not None
+    )
     for name, predictions in opened.items():
         rows = rows if predictions is first else matched.rows(predictions)
-        for part in rows.repeated(is_clustered=is_clustered):
-            part = part if of_classes is None else part.weighted_by(of_classes)
-            with naming_file(predictions.path):
-                evaluation.add(name, part, reading.cluster, crossed)
-                for benefits in evaluations[1:]:
-                    benefits.add(name, part._replace(costs=None), reading.cluster, crossed)
-            if name in risks:
+        rows = rows if of_classes is None else rows.weighted_by(of_classes)
+        with naming_file(predictions.path):
+            evaluation.add_all({name: rows}, clusters)
+            for benefits in evaluations[1:]:
+                benefits.add_all({name: rows._replace(costs=None)}, clusters)
+        if name in risks:
+            for part in rows.repeated(is_clustered=is_clustered):
                 risks[name].add(part, evaluation.chosen)
         advance(len(rows.ids))
     units = unread_units(first) if intervals else {}

@@ -305,7 +305,8 @@ def _evaluated(
         refers=refers,
         has_costs=paid is not None,
     )
-    evaluation.add(name, Rows(decided, target, ids, costs=paid), cluster)
+    clusters = () if cluster is None else (cluster,)
+    evaluation.add(name, Rows(decided, target, ids, costs=paid), clusters)
     result = evaluation.result()
     notes = list(result.notes)
     if rule.priors is not None:

@@ -171,17 +171,14 @@ class Evaluation:
         """The sums of each model, for each way in which rows are clustered: one, or three for crossed clusters."""
         self._columns = dict[str, dict[str, int]]()
         """For each column of groups: the code of each group, by name of the group."""
-        self.default_cluster = POSITIONS if has_positions else None
-        """The name of the clusters of rows for which none are given; None if such rows are independent."""
+        self.default_clusters = (POSITIONS,) if has_positions else ()
+        """The columns of clusters of rows for which none are given; empty if such rows are independent."""
         self.has_units = False
         """Whether each row is a unit of decision, such as a patient, into which rows were combined."""
         self.unread_units: Sequence[str] = ()
         """The names of unused columns of a file that seem to name clusters."""
-        self._cluster: str | None = None
-        self._crossed: Sequence[str] = ()
-        """The names of both columns of crossed clusters; empty if clusters are not crossed."""
-        self._is_numbered = True
-        """Whether the identifiers of rows are the positions of the rows."""
+        self._clusters: tuple[str, ...] = self.default_clusters
+        """The columns of clusters: none if rows are independent, and two if clusters are crossed."""
         self._is_merged = False
         """Whether `merge` has joined rows of the same model from several evaluations."""
         self._repeats = Repeats()
@@ -212,7 +209,7 @@ class Evaluation:
         rows = self._checked_rows(
             preds, target, groups, clusters, weights, costs, frequencies, ignore_index
         )
-        self._add_all(rows, self.default_cluster if clusters is None else "clusters")
+        self.add_all(rows, self.default_clusters if clusters is None else ("clusters",))
 
     def _checked_rows(
         self,
@@ -304,66 +301,50 @@ class Evaluation:
             ids = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
         return {name: each.at(kept)._replace(ids=ids) for name, each in rows.items()}
 
-    def _add_all(
-        self, rows: Mapping[str, Rows], cluster: str | None, crossed: Sequence[str] = ()
-    ) -> None:
-        if cluster is None:
-            self.count_repeats(next(iter(rows.values())))
+    def add_all(self, rows: Mapping[str, Rows], clusters: tuple[str, ...] = ()) -> None:
+        """Add validated rows of each model, as often as their frequencies say; the arguments are as in `add`."""
         for name, of_model in rows.items():
-            for part in of_model.repeated(is_clustered=cluster is not None):
-                self.add(
-                    name, part, cluster, crossed, are_numbered=cluster in (None, POSITIONS)
-                )
+            is_labelled = of_model.probs.is_floating_point() and of_model.target.ndim == 1
+            if is_labelled and name == next(iter(self._models), name):
+                self._repeats.add(of_model.probs, of_model.target)
+            for part in of_model.repeated(is_clustered=bool(clusters)):
+                self.add(name, part, clusters)
 
-    def count_repeats(self, rows: Rows) -> None:
-        """Count rows with the scores and the label of another row, for a warning. Call this before `Rows.repeated`."""
-        if rows.probs.is_floating_point() and rows.target.ndim == 1:
-            self._repeats.add(rows.probs, rows.target)
-
-    def add(
-        self,
-        model: str,
-        rows: Rows,
-        cluster: str | None,
-        crossed: Sequence[str] = (),
-        *,
-        are_numbered: bool = False,
-    ) -> None:
+    def add(self, model: str, rows: Rows, clusters: tuple[str, ...] = ()) -> None:
         """Add validated rows of one model.
 
         Args:
             model: The name of the model.
             rows: The rows; their groups are codes that `assign_codes` returned.
-            cluster: The column of clusters, or the first of two; None if rows are independent.
-            crossed: The names of both columns, if clusters are crossed.
-            are_numbered: Whether to replace the identifiers of rows by their positions, counted over all batches; those
-                of clusters, which are then numbered in each batch, by different numbers.
+            clusters: The names of one or, for crossed clusters, two columns of clusters; none if rows are independent.
 
         Raises:
             ValueError: If batches or models have different columns, or if there are too many groups.
         """
         if model not in self._models:
-            self._models[model] = self._new_sums(list(rows.groups), 3 if crossed else 1)
+            clusterings = 3 if len(clusters) > 1 else 1
+            self._models[model] = self._new_sums(list(rows.groups), clusterings)
         sums = self._models[model][0]
         if list(sums.tables)[1:] != list(rows.groups) or (
-            sums.rows and cluster != self._cluster
+            sums.rows and clusters != self._clusters
         ):
             raise InvalidValueError("same_columns", "groups and clusters")
         for column, kind in (("weights", "is_weighted"), ("costs", "has_costs")):
             if getattr(self.chosen, kind) != (getattr(rows, column) is not None):
                 raise InvalidValueError("given_for_every_batch", column)
-        self._cluster = cluster
-        self._crossed = crossed
-        self._is_numbered = are_numbered
-        if are_numbered:
-            of_batch = torch.arange(len(rows.ids)) if cluster is None else rows.ids
+        self._clusters = clusters
+        if self._is_numbered:
+            of_batch = rows.ids if clusters else torch.arange(len(rows.ids))
             rows = rows._replace(ids=sums.rows + of_batch)
         rows = rows if rows.weights is None else rows.at(rows.weights > 0)
-        clusterings = [rows]
-        if crossed:
-            clusterings = [rows._replace(ids=ids) for ids in rows.ids.unbind(1)]
-        for clustered, of_clustering in zip(clusterings, self._models[model], strict=True):
-            of_clustering.add(clustered)
+        ids_by_clustering = rows.ids.unbind(1) if len(clusters) > 1 else [rows.ids]
+        for ids, clustered in zip(ids_by_clustering, self._models[model], strict=True):
+            clustered.add(rows._replace(ids=ids))
+
+    @property
+    def _is_numbered(self) -> bool:
+        """Whether the identifiers of rows are the positions of rows or samples, counted over all batches."""
+        return self._clusters == self.default_clusters
 
     def _new_sums(self, columns: Sequence[str], clusterings: int) -> list[ModelSums]:
         return [
@@ -387,7 +368,7 @@ class Evaluation:
         """
         if self._arguments() != other._arguments():
             raise InvalidValueError("same_evaluation", "other")
-        if self._models and other._models and self._cluster != other._cluster:
+        if self._models and other._models and self._clusters != other._clusters:
             raise InvalidValueError("clusters_as_here", "other")
         if other._models:
             further = other._models.keys() - self._models.keys() if self._models else ()
@@ -396,7 +377,7 @@ class Evaluation:
             if other._is_merged or other._models.keys() & self._models.keys():
                 self._is_merged = True
             self._repeats.merge(other._repeats)
-            self._cluster, self._is_numbered = other._cluster, other._is_numbered
+            self._clusters = other._clusters
         codes = {
             column: self.assign_codes(column, list(names))
             for column, names in other._columns.items()
@@ -450,7 +431,7 @@ class Evaluation:
                 groups.append(GroupScores(name, column, models[name], of_groups))
             if len(known) > MANY_GROUPS:
                 notes.append(ABOUT_MANY_GROUPS.format(quoted(column), len(known)))
-        if self._intervals or self._crossed:
+        if self._intervals or len(self._clusters) > 1:
             notes.append(self._about_units())
         if self.chosen.is_soft and self.chosen.is_default:
             notes.append(SHARES if self.chosen.has_shares else DEGREES)
@@ -483,9 +464,8 @@ class Evaluation:
 
     def _values(self, model: str, column: str) -> dict[int, UnitValues]:
         """Return the units of each group of a column by its code; those of all rows, with the code 0, for `ALL`."""
-        first, *others = [
-            sums.values(column, self._cluster) for sums in self._models[model]
-        ]
+        cluster = next(iter(self._clusters), None)
+        first, *others = [sums.values(column, cluster) for sums in self._models[model]]
         return {
             code: replace(units, crossed=tuple(other[code] for other in others))
             for code, units in first.items()
@@ -493,15 +473,15 @@ class Evaluation:
 
     def _about_units(self) -> str:
         """Return a sentence on what the intervals take as independent."""
-        if self._crossed:
-            names = " and ".join(self._crossed)
+        if len(self._clusters) > 1:
+            names = " and ".join(self._clusters)
             return f"{CONFIDENCE_TEXT} intervals: {names} are crossed clusters: neither is nested in the other."
-        if self._cluster is None:
+        if not self._clusters:
             return independence(
                 "units" if self.has_units else "rows", *self.unread_units[:1]
             )
         table = next(iter(self._models.values()))[0].tables[ALL]
-        clusters = _clusters(self._cluster)
+        clusters = _clusters(self._clusters[0])
         if table.bits is None:  # clusters were not joined, so their number is known
             clusters = f"{len(table.ids)} {clusters}"
         are_compared = len(self._models) > 1
@@ -513,12 +493,13 @@ class Evaluation:
         """Return the warnings; ``units`` are those of all rows of the first model."""
         first = next(iter(self._models.values()))[0]
         cautions = list[EvaluationWarning]()
-        if self._intervals and self._cluster is None:
+        if self._intervals and not self._clusters:
             columns = {name: (known, first.rows) for name, known in self._columns.items()}
             cautions += [*shared(units_among(columns)), *self._repeats.warnings()]
         # The third of crossed clusterings has the pairs of clusters, which are not counted.
-        columns_of_clusters = [self._cluster, *self._crossed[1:]]
-        for cluster, clustered in zip(columns_of_clusters, units.clusterings, strict=False):
+        for cluster, clustered in zip(
+            self._clusters or [None], units.clusterings, strict=False
+        ):
             independent = 1.0 if cluster is None else len(clustered.sums) / first.rows
             cautions += self._about_calibration(models, independent)
             cautions += self._about_rare_classes(
@@ -574,7 +555,8 @@ class Evaluation:
         )
         if sums.tables[column].bits is not None:  # a folded unit has several clusters
             scores = replace(scores, clusters={})
-        scores = replace(scores, cluster_name=cluster_plural(self._cluster or ""))
+        cluster = next(iter(self._clusters), "")
+        scores = replace(scores, cluster_name=cluster_plural(cluster))
         if not is_all:
             return scores
         means = {} if units.wide is None else self._layout.probability_means(units.wide)

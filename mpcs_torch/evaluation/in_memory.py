@@ -170,9 +170,10 @@ def evaluate(
         repeated = next(iter(rows.values())).repeated(is_clustered=is_clustered)
         of_classes = class_weights(repeated, prevalence, evaluation.class_names)
         rows = {name: each.weighted_by(of_classes) for name, each in rows.items()}
-    cluster = evaluation.default_cluster if clusters is None else "clusters"
-    crossed = [*map(str, clusters)] if isinstance(clusters, Mapping) else []
-    evaluation._add_all(rows, cluster, crossed)
+    columns = evaluation.default_clusters if clusters is None else ("clusters",)
+    if isinstance(clusters, Mapping):
+        columns = tuple(map(str, clusters))
+    evaluation.add_all(rows, columns)
     result = evaluation.result()
     # The weights of class shares are known, so only those of rows are open.
     return replace(

@@ -62,9 +62,7 @@ class PartStates:
         self._numbers = sum(tensor.numel() for tensor in tensors)
         """The number of values in the states of a part; collected samples are not counted."""
         if not self.reason and self._numbers << MIN_BITS > MAX_STATE_NUMBERS:
-            self.reason = Reason(
-                "too_large", number=self._numbers, text=str(2**MIN_BITS)
-            )
+            self.reason = Reason("too_large", number=self._numbers, text=str(2**MIN_BITS))
         has_samples = len(tensors) < len(metric._defaults)
         self._max_bits = min(bits, BITS_OF_SAMPLES if has_samples else BITS)
         if self.reason:

@@ -112,11 +112,10 @@ def _measured(scores: Scores, metric: str) -> Any:
 
 def _scores_by_group(result: "Result[Any]", model: str) -> dict[str, Scores]:
     """Return the scores of a model on all rows (key ""), and in each group by the column and the group."""
-    by_group: dict[str, Scores] = {"": result.scores(model)}
-    for column in result.groups:
-        if column.model == model:
-            for name, scores in column.groups.items():
-                by_group[f"{column.column} = {name}"] = scores
+    result.scores(model)  # raises an error if there is no such model
+    by_group = dict[str, Scores]()
+    for (column, name), scores in result.by_group(model).items():
+        by_group[f"{column} = {name}" if column else ""] = scores
     return by_group
 
 

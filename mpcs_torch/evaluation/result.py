@@ -113,19 +113,24 @@ class Result(Generic[ScoresT]):
             model = next(iter(self.models))
         if model is None or model not in self.models:
             raise InvalidValueError("one_of", "model", model, choices=list(self.models))
+        whole, *groups = self.by_group(model).items()
         if group is None:
-            return self.models[model]
-        known = dict[tuple[str, str], Scores]()
-        for column in self.groups:
-            if column.model == model:
-                for name, scores in column.groups.items():
-                    known[column.column, name] = scores
+            return whole[1]
+        known = dict(groups)
         wanted = None
         if isinstance(group, tuple) and len(group) == 2:
             wanted = (group[0], str(group[1]))  # a group may be named by a number
         if wanted is None or wanted not in known:
             raise InvalidValueError("one_of", "group", group, choices=list(known))
         return known[wanted]
+
+    def by_group(self, model: str) -> dict[tuple[str, str], Scores]:
+        """Return the scores of a model on all rows, with empty texts as key, and of groups by column and name."""
+        scores: dict[tuple[str, str], Scores] = {("", ""): self.models[model]}
+        for groups in self.groups:
+            if groups.model == model:
+                scores |= {(groups.column, name): of for name, of in groups.groups.items()}
+        return scores
 
     def value(
         self, metric: str, model: str | None = None, group: tuple[str, str] | None = None
@@ -552,6 +557,7 @@ class Result(Generic[ScoresT]):
         """
         import pandas as pd  # type: ignore[import-untyped]  # an extra that mypy does not know
 
+        # All rows first, then the groups of all models, column by column.
         parts: list[tuple[str, str, str, Scores]] = [
             (model, "", "", scores) for model, scores in self.models.items()
         ]
@@ -561,16 +567,12 @@ class Result(Generic[ScoresT]):
                 for name, scores in groups.groups.items()
             ]
         rows = list[tuple[Any, ...]]()
-        for model, column, group, scores in parts:
-            for name in scores.values:
-                rows.append(
-                    (model, column, group, name, *_effect(scores.find(name)), nan, nan)
-                )
-        for model, column, group, scores in parts:
-            for name in scores.by_class():
-                if name not in scores.values:
-                    ends = _effect(scores.find(name))
-                    rows.append((model, column, group, name, *ends, nan, nan))
+        rates = list[tuple[Any, ...]]()
+        for *place, scores in parts:
+            for name in {**scores.values, **scores.by_class()}:
+                of_kind = rows if name in scores.values else rates
+                of_kind.append((*place, name, *_effect(scores.find(name)), nan, nan))
+        rows += rates
         for each in self.comparisons:
             place = f"{each.second} - {each.first}", "difference", "", each.by.metric
             rows.append((*place, *each.paired[2:], each.adjusted_p_value))

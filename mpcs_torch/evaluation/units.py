@@ -178,19 +178,16 @@ class DecisionUnits(NamedTuple):
 
     def mean(self, values: Tensor) -> Tensor:
         """Return the mean of values (N, ...) over the rows of each unit: (U, ...), float64."""
-        sums = torch.zeros(len(self.units.names), *values.shape[1:], dtype=torch.float64)
-        sums.index_add_(0, self.units.codes, values.double())
-        rows = self.units.codes.bincount(minlength=len(sums))
-        return sums / rows.view(-1, *[1] * (values.ndim - 1))
+        return self._reduced(values.double(), "mean")
 
     def highest(self, values: Tensor) -> Tensor:
         """Return the highest of values (N, ...) over the rows of each unit: (U, ...)."""
         return self._reduced(values, "amax")
 
-    def _reduced(self, values: Tensor, end: Literal["amin", "amax"]) -> Tensor:
+    def _reduced(self, values: Tensor, how: Literal["amin", "amax", "mean"]) -> Tensor:
         codes = self.units.codes.view(-1, *[1] * (values.ndim - 1)).expand_as(values)
         reduced = values.new_zeros(len(self.units.names), *values.shape[1:])
-        return reduced.scatter_reduce(0, codes, values, end, include_self=False)
+        return reduced.scatter_reduce(0, codes, values, how, include_self=False)
 
     def _refuse(self, is_wrong: Tensor, what: str) -> None:
         if is_wrong.any():

@@ -62,7 +62,8 @@ def test_a_model_is_tested_against_another_one(mpcs: Shell) -> None:
 def test_a_typing_error_is_told_before_rows_are_measured(
     options: str, message: str, mpcs: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        Evaluation, "count_repeats", lambda *_: pytest.fail("rows were measured")
-    )
-    assert message in mpcs.refusal(f"score A.csv B.csv {options}")
+    from mpcs_torch.evaluation.evaluation import Evaluation
+
+    monkeypatch.setattr(Evaluation, "add_all", lambda *_: pytest.fail("rows were measured"))
+    assert score(files, *arguments) == 2
+    assert message in one_line(capsys.readouterr().err)
