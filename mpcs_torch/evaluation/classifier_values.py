@@ -1,16 +1,15 @@
 """Compute the scores of a classifier on some rows, from the units of these rows."""
 
-from math import isnan
-
 import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.chosen import ChosenMetrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.crossed_clusters import Ends
 from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes
 from mpcs_torch.evaluation.reasons import Reason
+from mpcs_torch.evaluation.scores import with_reasons
 from mpcs_torch.evaluation.unit_values import UnitValues
-from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.concern.expected_concern import cost_matrix
 
@@ -22,22 +21,16 @@ def scores_of(
     chosen = of_units.layout.chosen
     units = of_units.units
     measured = of_units.measured(intervals=intervals)
-    if "destructive_rate" in measured and chosen.concern is None:
+    if intervals and "destructive_rate" in measured and chosen.concern is None:
         value, _ = measured["destructive_rate"]
         reason = Reason("no_method", text="without a concern, every error is dangerous")
         measured["destructive_rate"] = value, reason
     entries = tuple(entry for entry in chosen.entries if entry.name in measured)
-    values = dict[str, float]()
-    ends = dict[str, Interval]()
-    reasons = dict[str, Reason]()
+    in_order = dict[str, tuple[float, Ends]]()
     for entry in entries:
-        value, interval = measured[entry.name]
+        value, ends = measured[entry.name]
         is_whole_number = entry.is_count and units.weights is None
-        values[entry.name] = round(value) if is_whole_number else value
-        if not isinstance(interval, Reason):
-            ends[entry.name] = interval
-        elif intervals and not isnan(value):
-            reasons[entry.name] = interval
+        in_order[entry.name] = round(value) if is_whole_number else value, ends
     outcomes = of_units.outcomes()
     counted = dict[str, Outcomes]()
     if confusion is not None:
@@ -60,9 +53,7 @@ def scores_of(
     return ClassifierScores(
         rows=round((units.counts @ units.rows).item()),
         entries=entries,
-        values=values,
-        intervals=ends,
-        without_interval=reasons,
+        **with_reasons(in_order),
         class_names=list(chosen.class_names),
         confusion=confusion,
         constant=None if confusion is None else _best_constant(chosen, confusion),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from math import log, nan
 from typing import Any, NamedTuple
 
@@ -112,19 +113,16 @@ class DecisionCurves(NamedTuple):
     def _better(self, scores: Scores) -> str:
         """Return at which thresholds a model is significantly better than both, such as "thresholds of 1 to 2 %"."""
         lows = [low for _, low, _ in _values(scores)]
-        runs = list[list[str]]()
-        was_better = False
-        for place, threshold in enumerate(self.scale.thresholds):
-            is_better = min(lows[2 * place], lows[2 * place + 1]) > 0
-            if is_better and not was_better:
-                runs.append([])
+        better_than_none, better_than_all = lows[::2], lows[1::2]
+        lowest = map(min, better_than_none, better_than_all)
+        texts = list[str]()
+        for is_better, run in groupby(
+            zip(lowest, self.scale.thresholds, strict=True), lambda pair: pair[0] > 0
+        ):
+            ends = [in_digits(100 * threshold, 2) for _, threshold in run]
             if is_better:
-                runs[-1].append(in_digits(100 * threshold, 2))
-            was_better = is_better
-        if not runs:
-            return "no threshold"
-        texts = [run[0] if run[0] == run[-1] else f"{run[0]} to {run[-1]}" for run in runs]
-        return f"thresholds of {', '.join(texts)} %"
+                texts.append(" to ".join(dict.fromkeys([ends[0], ends[-1]])))
+        return f"thresholds of {', '.join(texts)} %" if texts else "no threshold"
 
 
 def _values(scores: Scores) -> list[tuple[float, float, float]]:

@@ -19,9 +19,9 @@ from mpcs_torch.evaluation.fixed_thresholds import (
 from mpcs_torch.evaluation.influence import RARELY, IndependentUnits, Influences
 from mpcs_torch.evaluation.intervals_and_bounds import interval
 from mpcs_torch.evaluation.ranks import influences_on_areas
-from mpcs_torch.evaluation.reasons import Reason
+from mpcs_torch.evaluation.reasons import NOT_REQUESTED, Reason
 from mpcs_torch.evaluation.rows import MIN_UNLIKELY
-from mpcs_torch.evaluation.scores import DetectorMetric, Scores, with_ends
+from mpcs_torch.evaluation.scores import DetectorMetric, Scores, with_ends, with_reasons
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint
 from mpcs_torch.functional.comparison.means import Interval, Mean, error_mean, estimate_mean
 from mpcs_torch.functional.comparison.significance import ComparedBy
@@ -109,8 +109,8 @@ class MetricRow(NamedTuple):
 
     metric: DetectorMetric
     value: float | Tensor
-    interval: Callable[[], Interval | Reason] | Reason = UNKNOWN
-    """The interval, as a function because it takes time; or the reason for none."""
+    interval: Callable[[], Interval | Reason] = lambda: UNKNOWN
+    """The interval or the reason for none, as a function because intervals take time."""
     errors: ErrorsAt | None = None
     """The errors at the threshold of the metric, if it has one."""
 
@@ -249,32 +249,17 @@ class Detector:
     def compute_scores(self, *, intervals: bool) -> DetectorScores:
         """Compute the values, and their intervals if requested."""
         entries = list[DetectorMetric]()
-        values = dict[str, float]()
+        measured = dict[str, tuple[float, Interval | Reason]]()
         errors = dict[str, ErrorsAt]()
-        ends = dict[str, Interval]()
-        reasons = dict[str, Reason]()
-        for metric, value, interval_or_reason, at in self._measured(intervals=intervals):
+        for metric, value, ends, at in self._measured(intervals=intervals):
             entries.append(metric)
-            values[metric.name] = float(value)
+            measured[metric.name] = float(value), ends() if intervals else NOT_REQUESTED
             if at is not None:
                 errors[metric.name] = at
-            if not intervals:
-                continue
-            computed = (
-                interval_or_reason
-                if isinstance(interval_or_reason, Reason)
-                else interval_or_reason()
-            )
-            if isinstance(computed, Reason):
-                reasons[metric.name] = computed
-            else:
-                ends[metric.name] = computed
         return DetectorScores(
             rows=len(self.scores),
             entries=entries,
-            values=values,
-            intervals=ends,
-            without_interval=reasons,
+            **with_reasons(measured),
             summary=self.summary,
             points=self.points,
             is_llr=self.is_llr,
@@ -293,7 +278,9 @@ class Detector:
         for limiting in self.limiting:
             at = cost_at(counts, EVEN, limiting.threshold)
             metric = DetectorMetric(limiting.name, limiting.title, computes=limiting.title)
-            yield MetricRow(metric, limiting.cost_value(at), CHOSEN_HERE, ErrorsAt(at))
+            yield MetricRow(
+                metric, limiting.cost_value(at), lambda: CHOSEN_HERE, ErrorsAt(at)
+            )
         yield MetricRow(AREA, summary.area, lambda: interval(self.area))
         if self._partial_area is not None:
             limit = self._partial_area.max_p_fa
@@ -314,12 +301,14 @@ class Detector:
                 computes=ABOUT_MINIMUM,
                 is_cost=True,
             )
-            yield MetricRow(metric, cost.normalized, CHOSEN_HERE, ErrorsAt(cost))
-        yield MetricRow(MIN_CLLR, summary.min_cllr, CHOSEN_HERE)
+            yield MetricRow(metric, cost.normalized, lambda: CHOSEN_HERE, ErrorsAt(cost))
+        yield MetricRow(MIN_CLLR, summary.min_cllr, lambda: CHOSEN_HERE)
         if self.is_llr:
             yield MetricRow(CLLR, self.bits.value, lambda: interval(self.bits))
             yield MetricRow(
-                CALIBRATION_LOSS, self.bits.value - summary.min_cllr.item(), CHOSEN_HERE
+                CALIBRATION_LOSS,
+                self.bits.value - summary.min_cllr.item(),
+                lambda: CHOSEN_HERE,
             )
         for fixed in self.fixed.values():
             at = cost_at(counts, fixed.point, fixed.threshold)

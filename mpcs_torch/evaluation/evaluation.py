@@ -171,7 +171,7 @@ class Evaluation:
         """The sums of each model, for each way in which rows are clustered: one, or three for crossed clusters."""
         self._columns = dict[str, dict[str, int]]()
         """For each column of groups: the code of each group, by name of the group."""
-        self.default_clusters = (POSITIONS,) if has_positions else ()
+        self.default_clusters: tuple[str, ...] = (POSITIONS,) if has_positions else ()
         """The columns of clusters of rows for which none are given; empty if such rows are independent."""
         self.has_units = False
         """Whether each row is a unit of decision, such as a patient, into which rows were combined."""

@@ -131,11 +131,9 @@ def evaluate(
             names = [str(label) for label in range(names)]
         spec = concern.middle if isinstance(concern, ConcernRange) else concern
         numbers = decision_numbers(names, () if spec is None else spec.answers)
-        decided = dict[str, Tensor]()
-        for name, decisions in by_model.items():
-            decided[name] = as_numbers("preds", decisions, numbers)
-            refers = refers or not is_class(decided[name], len(names)).all()
-        by_model = decided
+        for decisions in by_model.values():
+            of_one_class = is_class(as_numbers("preds", decisions, numbers), len(names))
+            refers = refers or not of_one_class.all()
     # Labels are soft if they have a number for each class.
     dimensions_of_soft = dimensions(first) if has_positions and not is_decided else 2
     evaluation = Evaluation(
@@ -170,7 +168,9 @@ def evaluate(
         repeated = next(iter(rows.values())).repeated(is_clustered=is_clustered)
         of_classes = class_weights(repeated, prevalence, evaluation.class_names)
         rows = {name: each.weighted_by(of_classes) for name, each in rows.items()}
-    columns = evaluation.default_clusters if clusters is None else ("clusters",)
+    columns: tuple[str, ...] = ("clusters",)
+    if clusters is None:
+        columns = evaluation.default_clusters
     if isinstance(clusters, Mapping):
         columns = tuple(map(str, clusters))
     evaluation.add_all(rows, columns)

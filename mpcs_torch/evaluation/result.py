@@ -568,10 +568,10 @@ class Result(Generic[ScoresT]):
             ]
         rows = list[tuple[Any, ...]]()
         rates = list[tuple[Any, ...]]()
-        for *place, scores in parts:
+        for *whose, scores in parts:
             for name in {**scores.values, **scores.by_class()}:
                 of_kind = rows if name in scores.values else rates
-                of_kind.append((*place, name, *_effect(scores.find(name)), nan, nan))
+                of_kind.append((*whose, name, *_effect(scores.find(name)), nan, nan))
         rows += rates
         for each in self.comparisons:
             place = f"{each.second} - {each.first}", "difference", "", each.by.metric

@@ -189,6 +189,22 @@ class Scores:
         return {name: str(reason) for name, reason in reasons.items()}
 
 
+def with_reasons(measured: Mapping[str, tuple[float, Interval | Reason]]) -> dict[str, Any]:
+    """Return the fields of `Scores` with the values, their intervals, and the reasons why some have none.
+
+    Values that are NaN, and those for which no intervals were requested, need no reason.
+    """
+    values = {name: value for name, (value, _) in measured.items()}
+    intervals = dict[str, Interval]()
+    reasons = dict[str, Reason]()
+    for name, (value, ends) in measured.items():
+        if not isinstance(ends, Reason):
+            intervals[name] = ends
+        elif ends != NOT_REQUESTED and not isnan(value):
+            reasons[name] = ends
+    return {"values": values, "intervals": intervals, "without_interval": reasons}
+
+
 def end_of_interval(ends: Interval | None, reason: Reason, end: End) -> float | Reason:
     """Return the end of an interval as a bound; without an interval, the ``reason``."""
     if ends is None:
