@@ -245,8 +245,7 @@ class ModelSums:
                 _add(sums_by_code, code, of_group)
         for kept in self._ranks.values():
             places, preds, target, weights = inputs.arguments("probabilities")
-            groups = {column: codes[places] for column, codes in rows.groups.items()}
-            kept.add(kept.measure.rows(preds, target, weights), rows.ids[places], groups)
+            kept.add(rows.at(places), kept.measure.rows(preds, target, weights))
 
     def _add_states(self, rows: Rows) -> None:
         for column in self._states:

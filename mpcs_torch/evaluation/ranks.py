@@ -15,6 +15,7 @@ from mpcs_torch.evaluation.influence import (
     Unknown,
 )
 from mpcs_torch.evaluation.reasons import NO_VALUE
+from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import places_by_code
 from mpcs_torch.functional.quality.roc_area import RankedGroup, RankedRows, RocArea, Shares
 
@@ -26,11 +27,16 @@ class RankedUnits(NamedTuple):
     """The rows of a group that a measure of ranks keeps, and their units."""
 
     measure: RocArea
-    rows: RankedRows
-    ids: Tensor
-    """(N,): the identifiers of rows or, if there are any, of their clusters."""
+    kept: Rows
+    """The rows as `KeptRanks` keeps them."""
     cluster: str | None
     """The column of clusters; None if rows are independent."""
+
+    @property
+    def rows(self) -> RankedRows:
+        """The columns of the rows that the measure needs."""
+        assert self.kept.weights is not None
+        return RankedRows(self.kept.probs, self.kept.target, self.kept.weights)
 
     def value(self) -> float:
         """Return the value."""
@@ -38,43 +44,44 @@ class RankedUnits(NamedTuple):
 
     def estimate(self) -> Estimate:
         """Return the value with the influence of each unit."""
-        areas = self.measure.areas(self.rows)
+        rows = self.rows
+        areas = self.measure.areas(rows)
         if not areas:
             return Unknown(nan, NO_VALUE)
-        units = self.ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        units = self.kept.ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
         return influences_on_areas(
-            areas, self.rows.weights, units, self.cluster, self.measure.limits
+            areas, rows.weights, units, self.cluster, self.measure.limits
         )
 
 
 class KeptRanks:
-    """The rows that a measure of ranks keeps, with their identifiers and groups."""
+    """The rows that a measure of ranks keeps: its scores as ``probs``, and its labels as ``target``."""
 
     def __init__(self, measure: RocArea) -> None:
         self.measure = measure
-        self._parts = list[tuple[RankedRows, Tensor, dict[str, Tensor]]]()
+        self._parts = list[Rows]()
 
-    def add(self, rows: RankedRows, ids: Tensor, groups: Mapping[str, Tensor]) -> None:
-        """Add rows with identifiers of rows or clusters, (n,), and codes of groups by column, (n,) each."""
-        self._parts.append((rows, ids, dict(groups)))
+    def add(self, rows: Rows, ranked: RankedRows) -> None:
+        """Add rows, of which the measure keeps ``ranked``."""
+        scores, labels, weights = ranked
+        kept = Rows(scores, labels, rows.ids, rows.groups, weights)
+        self._parts.append(kept)
 
     def merge(self, other: "KeptRanks", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the rows of ``other``, whose codes of groups ``codes`` translates; add ``first`` to its identifiers."""
-        for rows, ids, groups in other._parts:
-            groups_here = {column: codes[column][group] for column, group in groups.items()}
-            self.add(rows, ids + first, groups_here)
+        for rows in other._parts:
+            groups = {column: codes[column][of] for column, of in rows.groups.items()}
+            self._parts.append(rows._replace(ids=rows.ids + first, groups=groups))
 
     def by_group(self, column: str, cluster: str | None) -> dict[int, RankedUnits]:
         """Return the rows of each group of a column by its code; without a column, all have code 0."""
-        rows = RankedRows.joined([part for part, _, _ in self._parts])
-        ids = torch.cat([ids_of_part for _, ids_of_part, _ in self._parts])
+        rows = Rows.joined(self._parts)
         if not column:
-            return {0: RankedUnits(self.measure, rows, ids, cluster)}
-        codes = torch.cat([groups[column] for _, _, groups in self._parts])
-        units = dict[int, RankedUnits]()
-        for code, places in places_by_code(codes).items():
-            units[code] = RankedUnits(self.measure, rows.at(places), ids[places], cluster)
-        return units
+            return {0: RankedUnits(self.measure, rows, cluster)}
+        return {
+            code: RankedUnits(self.measure, rows.at(places), cluster)
+            for code, places in places_by_code(rows.groups[column]).items()
+        }
 
 
 def influences_on_areas(

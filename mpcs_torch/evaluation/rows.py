@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import InvalidValueError, require
-from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
+from mpcs_torch.functional.inputs.arrays import as_tensor, at_rows, by_class
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale
 from mpcs_torch.functional.inputs.soft_labels import annotator_shares, flatten_soft
@@ -45,11 +45,7 @@ class Rows(NamedTuple):
     def at(self, places: Tensor | slice) -> "Rows":
         """Return the rows at ``places``: indices, a slice, or a mask (n,) that is True for these rows."""
         groups = {column: codes[places] for column, codes in self.groups.items()}
-        columns = dict[str, Any]()
-        for name, value in self._asdict().items():
-            if isinstance(value, Tensor):
-                columns[name] = value[places]
-        return self._replace(groups=groups, **columns)
+        return at_rows(self, places)._replace(groups=groups)
 
     def by_class(self) -> tuple[Tensor | slice, Tensor, Tensor | None]:
         """Split each row with shares of several classes into one weighted row for each of these classes.

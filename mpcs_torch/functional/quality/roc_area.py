@@ -7,7 +7,6 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import at_rows
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.probabilities import checked_samples
 from mpcs_torch.functional.measure import Direction
@@ -23,15 +22,6 @@ class RankedRows(NamedTuple):
     """(N,), int64: the column in ``scores`` of each row's true class; S if it is none of them."""
     weights: Tensor
     """(N,): the weights of rows."""
-
-    def at(self, rows: Tensor) -> "RankedRows":
-        """Return the rows at these places."""
-        return at_rows(self, rows)
-
-    @classmethod
-    def joined(cls, parts: Sequence["RankedRows"]) -> "RankedRows":
-        """Return all rows together."""
-        return cls(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
 
 
 @dataclass(eq=False)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 from torchmetrics.classification import MulticlassAUROC
 
-from mpcs_torch.functional.quality.roc_area import RankedRows, RocArea
+from mpcs_torch.functional.quality.roc_area import RocArea
 
 CLASSES = 4
 
@@ -67,14 +67,3 @@ def test_absent_classes_are_left_out_and_a_single_class_has_no_area() -> None:
         found.item()
     ), "rows of weight 0 are as absent"
     assert area.value(area.rows(probs, torch.zeros_like(target))).isnan()
-
-
-def test_joined_rows_have_the_value_of_all() -> None:
-    probs, target, weights = drawn(4)
-    area = RocArea(CLASSES)
-    parts = [
-        area.rows(probs[rows], target[rows], weights[rows])
-        for rows in torch.arange(120).split(50)
-    ]
-    whole = area.value(area.rows(probs, target, weights))
-    assert area.value(RankedRows.joined(parts)).item() == pytest.approx(whole.item())
