@@ -27,7 +27,6 @@ from mpcs_torch.evaluation.files.tables import (
     to_text,
 )
 from mpcs_torch.evaluation.files.words import WRITTEN, is_index, split_words
-from mpcs_torch.functional.inputs.sum_tolerance import printed_tolerances
 
 SEPARATOR = re.compile(r"[_\-. :/=]")
 BEFORE = rf"(?:(?<=^)|(?<={SEPARATOR.pattern})|(?<=\())"
@@ -259,16 +258,6 @@ def _called(table: FileTable, known: Sequence[str], called: Sequence[str]) -> Se
     if called and (len(called) != len(known) or not is_in_order):
         raise PredictionsError(table.path, Rule("called_classes", classes=known))
     return called
-
-
-def nominal_sum(sums: Any, num_classes: int) -> float | None:
-    """Return 1 if all ``sums`` are 1 up to rounding, 100 if all are 100 (percentages), else None."""
-    if not len(sums):
-        return None
-    for whole, tolerance in printed_tolerances(num_classes).items():
-        if (abs(sums - whole) <= tolerance).all():
-            return whole
-    return None
 
 
 def affixes(names: Iterable[str], class_name: str) -> list[tuple[str, str]]:

@@ -11,8 +11,8 @@ from mpcs_torch.evaluation.files.facts import (
     Facts,
     by_class,
     label_text,
-    nominal_sum,
 )
+from mpcs_torch.evaluation.files.score_scale import nominal_sum
 from mpcs_torch.evaluation.files.words import (
     DECISIONS,
     IN_PAIRS,

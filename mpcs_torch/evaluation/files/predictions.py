@@ -1,7 +1,6 @@
 """Read files of predictions: probabilities or decisions, with labels. Every value is checked."""
 
 import shlex
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from torch import Tensor
 from mpcs_torch.concern.checks import MAX_CLASSES
 from mpcs_torch.errors import Rule, listed, quoted, span
 from mpcs_torch.evaluation.files.decision_columns import CLASS
-from mpcs_torch.evaluation.files.facts import Facts, nominal_sum
+from mpcs_torch.evaluation.files.facts import Facts
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.joined_labels import with_labels
 from mpcs_torch.evaluation.files.models import split_models
@@ -22,7 +21,12 @@ from mpcs_torch.evaluation.files.offers import Measured
 from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.reading_choice import choose
 from mpcs_torch.evaluation.files.roles import label_numbers
-from mpcs_torch.evaluation.files.rounding import rounded_decimals, undo_rounding
+from mpcs_torch.evaluation.files.score_scale import (
+    nominal_sum,
+    probabilities_of_logits,
+    probabilities_of_shares,
+    rounded_decimals,
+)
 from mpcs_torch.evaluation.files.tables import (
     Argument,
     Column,
@@ -37,8 +41,7 @@ from mpcs_torch.evaluation.files.tables import (
 from mpcs_torch.evaluation.files.words import TRUE, split_words
 from mpcs_torch.evaluation.rows import MIN_UNLIKELY, checked_scores
 from mpcs_torch.functional.inputs.decisions import highest_class
-from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
-from mpcs_torch.functional.inputs.probabilities import MIN_PROBABILITY, unlabelled_samples
+from mpcs_torch.functional.inputs.probabilities import MIN_PROBABILITY
 from mpcs_torch.io.local_paths import local_path
 
 COLUMN_OPTIONS: Sequence[str] = (
@@ -540,16 +543,13 @@ class Predictions:
         has_degrees = is_soft and not self.has_shares
         with read.naming(self._arguments()):
             if self.reading.from_logits:
-                self._check_logits(scores)
-                probs = scores.double().softmax(dim=1)
-            else:
+                probs = probabilities_of_logits(scores, self.path.name)
+            elif has_degrees:
                 probs = scores
-                if not has_degrees:
-                    probs, note = undo_rounding(scores, self._whole)
-                    if note:
-                        self.notes.append(note)
-                if self._whole != 1:
-                    probs = probs / self._whole
+            else:
+                probs, note = probabilities_of_shares(scores, self._whole)
+                if note:
+                    self.notes.append(note)
             probs, labels = checked_scores(
                 probs, labels, size, is_soft=is_soft, has_shares=self.has_shares
             )
@@ -575,17 +575,6 @@ class Predictions:
             "preds": Argument(scores, advice),
             "target": Argument(truth, "metrics_of_degrees" if self.has_shares else ""),
         }
-
-    def _check_logits(self, scores: Tensor) -> None:
-        """Refuse values that are no logits, and warn of logits that look like probabilities."""
-        if len(scores) > 1 and scores.min() >= 0 and scores.max() <= 1:
-            problem = "the scores look like probabilities, but are read as logits: leave out --logits"
-            warnings.warn(
-                f"{self.path.name}: {problem}", ProbabilitiesWarning, stacklevel=2
-            )
-        with warnings.catch_warnings():  # the warning above names the file and the option
-            warnings.simplefilter("ignore", ProbabilitiesWarning)
-            unlabelled_samples(scores, len(self.roles.classes), from_logits=True)
 
 
 def _items(column: str, size: int) -> list[str]:

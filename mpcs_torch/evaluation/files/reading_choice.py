@@ -7,12 +7,13 @@ import numpy as np
 
 from mpcs_torch.errors import Rule, listed
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
-from mpcs_torch.evaluation.files.facts import Facts, nominal_sum
+from mpcs_torch.evaluation.files.facts import Facts
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.label_columns import LabelColumns, label_candidates
 from mpcs_torch.evaluation.files.offers import Measure, UnclearFileError, offered
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
+from mpcs_torch.evaluation.files.score_scale import nominal_sum
 from mpcs_torch.evaluation.files.stacked_models import refuse_stacked
 from mpcs_torch.evaluation.files.tables import Kind, to_text
 from mpcs_torch.evaluation.files.words import (

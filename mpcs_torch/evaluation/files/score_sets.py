@@ -14,11 +14,11 @@ from mpcs_torch.evaluation.files.facts import (
     Facts,
     by_class,
     named_class,
-    nominal_sum,
     shared_start,
 )
 from mpcs_torch.evaluation.files.label_columns import LabelColumns
 from mpcs_torch.evaluation.files.roles import CLASS_SCORES, Reading, Roles
+from mpcs_torch.evaluation.files.score_scale import nominal_sum
 from mpcs_torch.evaluation.files.tables import to_number, to_text
 from mpcs_torch.evaluation.files.words import POSITIVE, ROW_NAMES, plain, split_words
 

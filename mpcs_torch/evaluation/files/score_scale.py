@@ -1,12 +1,50 @@
-"""Recognize probabilities that a file has in few decimals, and undo what rounding changed in their sums."""
+"""Decide whether the scores of a file are probabilities, percentages or logits, and make them probabilities.
+
+Logits are never guessed: an option says so. Scores that sum to 100 are percentages. Probabilities in few decimals sum
+to about 1.
+"""
+
+import warnings
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
+from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
+from mpcs_torch.functional.inputs.probabilities import unlabelled_samples
+from mpcs_torch.functional.inputs.sum_tolerance import printed_tolerances, sum_tolerance
 
 MAX_DECIMALS = 6
 """The maximum number of decimals of rounded probabilities."""
+
+
+def nominal_sum(sums: Any, num_classes: int) -> float | None:
+    """Return 1 if all ``sums`` are 1 up to rounding, 100 if all are 100 (percentages), else None."""
+    if not len(sums):
+        return None
+    for whole, tolerance in printed_tolerances(num_classes).items():
+        if (abs(sums - whole) <= tolerance).all():
+            return whole
+    return None
+
+
+def probabilities_of_logits(scores: Tensor, file_name: str) -> Tensor:
+    """Return the softmax of logits (n, C), once they are checked; warn of logits that look like probabilities."""
+    if len(scores) > 1 and scores.min() >= 0 and scores.max() <= 1:
+        problem = (
+            "the scores look like probabilities, but are read as logits: leave out --logits"
+        )
+        warnings.warn(f"{file_name}: {problem}", ProbabilitiesWarning, stacklevel=2)
+    with warnings.catch_warnings():  # the warning above names the file and the option
+        warnings.simplefilter("ignore", ProbabilitiesWarning)
+        unlabelled_samples(scores, scores.shape[1], from_logits=True)
+    return scores.double().softmax(dim=1)
+
+
+def probabilities_of_shares(scores: Tensor, whole: float) -> tuple[Tensor, str]:
+    """Return scores (n, C), which sum to about ``whole`` (1 or 100), as probabilities, and a note on rounded ones."""
+    probs, note = undo_rounding(scores, whole)
+    return (probs if whole == 1 else probs / whole), note
 
 
 def undo_rounding(scores: Tensor, whole: float) -> tuple[Tensor, str]:
