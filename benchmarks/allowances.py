@@ -25,7 +25,7 @@ from mpcs_torch.learning import recommended
 from mpcs_torch.learning.recommended import MARGIN, PLAIN
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.data import DataSplits, Split
-from mpcs_torch.trainer.named_parts import MODELS
+from mpcs_torch.trainer.networks import MODELS
 
 ALLOWANCES = (0.0, 0.0005, 0.002, 0.005, 0.01, 0.02, 0.05)
 GRADES, FREQUENCIES = (

@@ -24,7 +24,7 @@ from mpcs_torch.paper.experiments import experiment_config
 from mpcs_torch.processes import joined
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.loop import TrainingRun
-from mpcs_torch.trainer.named_parts import MNISTCNN
+from mpcs_torch.trainer.networks import MNISTCNN
 
 TASK, LOSSES, MODELS = "digits, MLP", (PLAIN, FLOORED), 40
 BATCHES = (128, 1024)

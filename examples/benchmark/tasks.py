@@ -28,7 +28,7 @@ from mpcs_torch.trainer.data import (
     load_mnist,
     load_ucr,
 )
-from mpcs_torch.trainer.named_parts import MODELS, two_convolutions
+from mpcs_torch.trainer.networks import MODELS, two_convolutions
 
 Loader = Callable[[Path], Samples]
 Concern = Callable[[Sequence[str]], ConcernSpec]

@@ -32,7 +32,7 @@ from examples.benchmark.tasks import TASKS, Task, tasks_of
 from examples.benchmark.training import Outcome, Training
 from examples.benchmark.trials import AS_USUAL, SHORT, Arm, Trials
 from mpcs_torch import ConcernSpec
-from mpcs_torch.trainer.named_parts import MODELS
+from mpcs_torch.trainer.networks import MODELS
 
 CONCERN = ConcernSpec(3, releases=[[0, 1], [1, 0]], factor=0.5)
 

@@ -19,7 +19,7 @@ from examples.benchmark.tasks import TASKS, Task
 from examples.benchmark.training import Training
 from mpcs_torch import ConcernSpec
 from mpcs_torch.learning import ConcernLoss
-from mpcs_torch.trainer.named_parts import MODELS
+from mpcs_torch.trainer.networks import MODELS
 
 CONCERN = ConcernSpec(3, releases=[[0, 1], [1, 0]], factor=0.5)
 COUNTS = torch.tensor([10, 20, 70])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mpcs_torch.trainer.named_parts import MODELS
+from mpcs_torch.trainer.networks import MODELS
 
 
 @pytest.mark.parametrize(

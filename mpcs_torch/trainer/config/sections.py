@@ -42,7 +42,8 @@ from mpcs_torch.trainer.config.section import (
     Share,
 )
 from mpcs_torch.trainer.data import DATASETS, DataSplits, check_splits, hold_out_validation
-from mpcs_torch.trainer.named_parts import LOSSES, MODELS, OPTIMIZERS, SCHEDULERS
+from mpcs_torch.trainer.named_parts import LOSSES, OPTIMIZERS, SCHEDULERS
+from mpcs_torch.trainer.networks import MODELS
 
 
 class ConfigError(CodedError, ValueError):
