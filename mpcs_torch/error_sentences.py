@@ -136,6 +136,7 @@ RULES: Mapping[str, str] = {
     "text": "must be text",
     "mapping": "must be a mapping",
     "list_of_names": "must be a list of names",
+    "list_of_thresholds": "must be finite numbers, or a dictionary of these by detector",
     "shares_in_order": "must be shares, 0 <= begin < end <= 1",
     "finite_in_order": "must be finite with 0 <= lowest <= highest",
     "sizes": "must be one or more whole numbers of at least 1",

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.cautions import independence, independence_of_clusters
 from mpcs_torch.evaluation.detector_scores import Detector, DetectorScores
-from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold
+from mpcs_torch.evaluation.fixed_thresholds import Thresholds, as_fixed_thresholds
 from mpcs_torch.evaluation.paired_differences import (
     NotCompared,
     adjusted,
@@ -48,7 +48,7 @@ def evaluate_detectors(
     target_label: str | None = None,
     points: Sequence[OperatingPoint] = POINTS,
     llr: bool | Collection[str] = False,
-    thresholds: Sequence[FixedThreshold] | Mapping[str, Sequence[FixedThreshold]] = (),
+    thresholds: Thresholds | Mapping[str, Thresholds] = (),
     groups: Mapping[str, Groups | Sequence[object] | Tensor] | None = None,
     clusters: Groups | Sequence[object] | Tensor | None = None,
     unit: Groups | Sequence[object] | Tensor | None = None,
@@ -75,7 +75,8 @@ def evaluate_detectors(
         points: The operating points at which minimum costs, and for likelihood ratios also actual costs, are measured.
         llr: Whether scores are natural-log likelihood ratios, or the names of the detectors whose scores are such
             ratios. For such detectors, Cllr and the costs at the Bayes thresholds are measured, too.
-        thresholds: Thresholds that were not chosen on these trials; a dictionary by detector if they differ.
+        thresholds: Numbers that were not chosen on these trials; a dictionary by detector if they differ. At each, the
+            costs at ``points`` and the half total error rate are measured.
         groups: By column: ``(N,)`` names of the group of each trial.
         clusters: ``(N,)`` names of clusters, such as speakers: trials of the same cluster are not independent.
         unit: ``(N,)`` names of the units of decision, such as patients. The trials of a unit are combined into one
@@ -117,9 +118,11 @@ def evaluate_detectors(
     if len(scores) < len(by_name):
         raise InvalidValueError("different_names", "preds", list(by_name))
     _check_names("llr", [] if isinstance(llr, bool) else llr, scores)
-    _check_names(
-        "thresholds", thresholds if isinstance(thresholds, Mapping) else [], scores
-    )
+    of_names: Mapping[str, Thresholds] = dict.fromkeys(scores, cast(Thresholds, thresholds))
+    if isinstance(thresholds, Mapping):
+        of_names = thresholds
+    _check_names("thresholds", of_names, scores)
+    fixed = {name: as_fixed_thresholds(each, points) for name, each in of_names.items()}
     _check_names("compared", [] if compared is None else compared, scores)
     notes = list[str]()
     columns = {
@@ -151,9 +154,7 @@ def evaluate_detectors(
             ids,
             points,
             is_llr=llr if isinstance(llr, bool) else name in llr,
-            fixed=thresholds.get(name, ())
-            if isinstance(thresholds, Mapping)
-            else thresholds,
+            fixed=fixed.get(name, []),
             limits=(p_fa, p_miss),
             partial_area=partial_area,
         )

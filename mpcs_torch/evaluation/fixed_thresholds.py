@@ -1,11 +1,14 @@
 """Thresholds that were not chosen on the measured trials: fixed in advance, or learned from development trials."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from math import isfinite
+from numbers import Real
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional import DetectionCost, OperatingPoint
 from mpcs_torch.functional.detection.area import check_rate, lowest_false_alarm, lowest_miss
 from mpcs_torch.functional.detection.cost import EVEN, min_cost_from_counts
@@ -58,6 +61,10 @@ class FixedThreshold(NamedTuple):
         return cost.normalized if self.shown == "cost" else rates[self.shown]
 
 
+Thresholds = float | FixedThreshold | Sequence[float | FixedThreshold]
+"""Thresholds as arguments: a number stands for the values that `given_threshold` returns."""
+
+
 def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
     """Return the threshold of actual costs for each operating point: the Bayes threshold of log-likelihood ratios."""
     return [
@@ -93,6 +100,25 @@ def given_threshold(
     name = f"half_total_error_rate[{key}]"
     title = f"half total error rate at {threshold:g}"
     return [*costs, FixedThreshold(name, title, threshold, "half total error rate")]
+
+
+def as_fixed_thresholds(
+    thresholds: Thresholds, points: Sequence[OperatingPoint]
+) -> list[FixedThreshold]:
+    """Return the values to measure at ``thresholds``; a number stands for those of `given_threshold`."""
+    items: Any = thresholds
+    if isinstance(items, Real | FixedThreshold):
+        items = [items]
+    require(isinstance(items, Sequence), "list_of_thresholds", "thresholds", thresholds)
+    fixed = list[FixedThreshold]()
+    for item in items:
+        if isinstance(item, FixedThreshold):
+            fixed.append(item)
+            continue
+        is_number = isinstance(item, Real) and isfinite(item)
+        require(is_number, "list_of_thresholds", "thresholds", thresholds)
+        fixed += given_threshold(float(item), points)
+    return fixed
 
 
 def learned_thresholds(

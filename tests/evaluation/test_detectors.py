@@ -227,6 +227,18 @@ def test_wrong_decisions_of_independent_trials_are_tested_by_flips_of_errors() -
     )
 
 
+def test_a_number_is_a_threshold_for_all_or_one_detector() -> None:
+    scores, labels = trials()
+    first = next(iter(scores))
+    given = evaluate_detectors(
+        scores, labels, points=POINTS, thresholds=given_threshold(0.7, POINTS)
+    )
+    for thresholds in (0.7, [0.7], dict.fromkeys(scores, 0.7)):
+        result = evaluate_detectors(scores, labels, points=POINTS, thresholds=thresholds)
+        assert result.models[first].values == given.models[first].values
+        assert result.models[first].intervals == given.models[first].intervals
+
+
 @settings(max_examples=15)
 @given(st.data())
 def test_an_interval_of_a_difference_that_contradicts_its_p_value_is_said_to(
@@ -369,6 +381,8 @@ BOTH_NAMES = ["bonafide", "spoof"]
     ("given", "refusal"),
     [
         ({"preds": {}}, Refused("not_empty", "preds")),
+        ({"thresholds": "0.5"}, Refused("list_of_thresholds", "thresholds")),
+        ({"thresholds": [float("inf")]}, Refused("list_of_thresholds", "thresholds")),
         ({"preds": [0.5, float("nan")]}, Refused("no_nan", "preds")),
         ({"target": [1, 1]}, Refused("both_kinds", "target", missing="non-targets")),
         ({"groups": {"site": ["a"]}}, Refused("name_for_each", "site", 1, rows=2)),
