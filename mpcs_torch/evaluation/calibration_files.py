@@ -143,7 +143,7 @@ def fit_to_predictions(
     names = tuple(predictions.class_names)
     advance(len(rows.scores))
     saved = SavedCalibration(
-        method, new_calibration(method, len(names)), names, predictions.reading.from_logits
+        method, new_calibration(method, len(names)), names, predictions.options.from_logits
     )
     loss = partial(cross_entropy, num_classes=len(names))
     return _fitted(predictions.path, saved, rows.scores, rows.target, "cross entropy", loss)
@@ -187,30 +187,30 @@ def _fitted(
 
 
 def open_to_calibrate(
-    saved: SavedCalibration, path: Path, reading: ReadOptions
+    saved: SavedCalibration, path: Path, options: ReadOptions
 ) -> Predictions:
     """Open predictions that ``saved`` will calibrate, labelled or not; read logits if it was fitted to logits."""
     return _open_unlabelled(
-        path, reading._replace(from_logits=saved.from_logits), saved.class_names
+        path, options._replace(from_logits=saved.from_logits), saved.class_names
     )
 
 
 def open_unlabelled(like: Predictions, path: Path) -> Predictions:
     """Open predictions, with or without labels, that have the same classes as ``like``."""
-    label = like.reading.label_column
+    label = like.options.label_column
     label = label if label in open_table(path).names else None
     return _open_unlabelled(
-        path, like.reading._replace(label_column=label, labels=None), like.class_names
+        path, like.options._replace(label_column=label, labels=None), like.class_names
     )
 
 
 def _open_unlabelled(
-    path: Path, reading: ReadOptions, class_names: Sequence[str]
+    path: Path, options: ReadOptions, class_names: Sequence[str]
 ) -> Predictions:
     """Open predictions for ``class_names``; if these are only the numbers 0, 1, ..., the file may have other names."""
     is_numbered = [*class_names] == [*map(str, range(len(class_names)))]
     predictions = Predictions(
-        path, reading, class_names=None if is_numbered else class_names, needs_labels=False
+        path, options, class_names=None if is_numbered else class_names, needs_labels=False
     )
     number, expected = len(predictions.class_names), len(class_names)
     if number != expected:
@@ -266,7 +266,7 @@ def estimate_file_priors(
     """
     known, others = validation.logits(), unlabelled.logits()
     advance(len(known.scores) + len(others.scores))
-    cluster = validation.reading.cluster
+    cluster = validation.options.cluster
     clusters = [
         None if cluster is None else rows.others.groups(cluster).of_rows()
         for rows in (known, others)

@@ -128,7 +128,7 @@ class Repeats:
 
 def unread_units(predictions: "Predictions") -> dict[str, int]:
     """Return the unused columns of a file that seem to name units, by `units_among`; none if it has clusters."""
-    unread = predictions.roles.unused if predictions.reading.cluster is None else ()
+    unread = predictions.roles.unused if predictions.options.cluster is None else ()
     return units_in_table(predictions.table, unread, predictions.class_names)
 
 

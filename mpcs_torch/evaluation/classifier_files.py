@@ -84,48 +84,48 @@ class RowRisks:
 
 
 def open_models(
-    paths: Sequence[Path], reading: ReadOptions, concern: ConcernSpec | None = None
+    paths: Sequence[Path], options: ReadOptions, concern: ConcernSpec | None = None
 ) -> dict[str, Predictions]:
     """Open the file of each model; return the opened files by the name of the model.
 
     If any file has predicted labels instead of scores, the models are compared by their decisions: in a file of scores,
     the class with the highest score is the decision. Groups and clusters are read only from the first file. A
     ``concern`` states the classes in index order, and the sets of classes that may be decided. Without a concern, the
-    classes are those of the first file that names them. If ``reading`` names several models, they are those of the only
+    classes are those of the first file that names them. If ``options`` names several models, they are those of the only
     file (see `split_models`).
     """
-    if reading.missing == "drop" and len(paths) > 1:
+    if options.missing == "drop" and len(paths) > 1:
         raise PredictionsError(paths[0], Rule("drop_of_one_file"))
-    if len(reading.models) > 1 and len(paths) > 1:
+    if len(options.models) > 1 and len(paths) > 1:
         raise PredictionsError(paths[1], Rule("models_of_one_file"))
     numbers = None
     if concern is not None:
         numbers = decision_numbers(concern.classes, concern.answers)
     ids = list[str]()  # the columns that must be equal in all files
-    if len(paths) > 1 and reading.id_column is None:
+    if len(paths) > 1 and options.id_column is None:
         ids += shared_ids([open_table(path) for path in paths])
-    known: dict[str, Any] = {"decisions": numbers, "texts": [*reading.columns, *ids]}
+    known: dict[str, Any] = {"decisions": numbers, "texts": [*options.columns, *ids]}
     sources = {
-        name: (open_table(path), reading)
+        name: (open_table(path), options)
         for name, path in zip(file_names(paths), paths, strict=True)
     }
-    if len(reading.models) > 1:
-        sources = split_models(open_table(paths[0]), reading)
+    if len(options.models) > 1:
+        sources = split_models(open_table(paths[0]), options)
     for name in [*sources][1:]:
-        table, options = sources[name]
-        sources[name] = table, options.alone()
+        table, of_model = sources[name]
+        sources[name] = table, of_model.alone()
 
     def opened(classes: Sequence[str] | None) -> list[Predictions]:
         return [
-            Predictions(table.path, options, class_names=classes, table=table, **known)
-            for table, options in sources.values()
+            Predictions(table.path, of_model, class_names=classes, table=table, **known)
+            for table, of_model in sources.values()
         ]
 
     try:
         models = opened(None if concern is None else concern.classes)
     except UnclearFileError as error:
         # Other models would replace the given ones, of which only one was tried.
-        if len(reading.models) > 1:
+        if len(options.models) > 1:
             error.offers = [offer for offer in error.offers if not offer.options.models]
         raise
     if any(each.class_names != models[0].class_names for each in models):
@@ -160,9 +160,9 @@ def score_models(
     """
     first = next(iter(opened.values()))
     is_alone = len(opened) == 1
-    reading = first.reading
+    options = first.options
     names = first.class_names
-    is_clustered = first.reading.cluster is not None
+    is_clustered = first.options.cluster is not None
     for predictions in opened.values():
         predictions.has_shares = needs_classes(concern, entries)
     matched = MatchedRows(first, is_alone=is_alone, concern=concern)
@@ -172,9 +172,9 @@ def score_models(
     if len(names) < 2 and not is_soft:
         raise PredictionsError(first.path, Rule("only_class", name=names[0]))
     with naming_file(first.path):
-        if reading.prevalence is not None:
+        if options.prevalence is not None:
             of_classes = class_weights(
-                rows.repeated(is_clustered=is_clustered), reading.prevalence, names
+                rows.repeated(is_clustered=is_clustered), options.prevalence, names
             )
         evaluation = Evaluation(
             names,
@@ -183,7 +183,7 @@ def score_models(
             settings=settings,
             is_soft=is_soft,
             is_decided=first.decides,
-            is_weighted=reading.weight is not None or reading.prevalence is not None,
+            is_weighted=options.weight is not None or options.prevalence is not None,
             has_costs=rows.costs is not None,
             refers=any(each.refers for each in opened.values()),
             intervals=intervals,
@@ -210,11 +210,11 @@ def score_models(
                     intervals=intervals,
                 )
             )
-        for column in reading.by:
+        for column in options.by:
             for of_part in evaluations:
                 of_part.assign_codes(column, matched.columns[column].names)
     clusters = tuple(
-        name for name in (reading.cluster, reading.crossed) if name is not None
+        name for name in (options.cluster, options.crossed) if name is not None
     )
     for name, predictions in opened.items():
         rows = rows if predictions is first else matched.rows(predictions)
@@ -248,7 +248,7 @@ def score_models(
         for name, each in opened.items()
     }
     read = [each.how() for each in opened.values()]
-    result = replace(result, has_open_weights=reading.weight is not None)
+    result = replace(result, has_open_weights=options.weight is not None)
     curves: DecisionCurves | str
     if isinstance(scale, CurveScale):
         measured = evaluations[1].result()
@@ -279,7 +279,7 @@ def _scale(
 
 def _turned(predictions: Predictions, concern: ConcernSpec | ConcernRange | None) -> str:
     """Return the option that makes a single probability that of the other class, or why no option does."""
-    roles, options = predictions.roles, predictions.reading
+    roles, options = predictions.roles, predictions.options
     if concern is None and not roles.is_shown:
         return options._replace(classes=roles.classes[::-1]).words_beyond(options)
     read = f"{quoted(roles.scores[0])} is read as the probability of {quoted(roles.classes[roles.of_class])}"

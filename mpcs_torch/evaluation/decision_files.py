@@ -104,18 +104,18 @@ class UnitRows(NamedTuple):
         columns: Iterable[str],
     ) -> Self:
         """Return `UnitRows` of ``rows`` and the groups in ``columns``; if there are units, combine the rows of each."""
-        unit = predictions.reading.unit
+        unit = predictions.options.unit
         size = len(rows.numbers)
         names = predictions.class_names
         target = rows.target if rows.target.ndim == 1 else torch.full((size,), NO_LABEL)
         groups = {name: rows.others.groups(name) for name in columns}
-        costs = costs_of_rows(rows.others, predictions.reading, len(names))
+        costs = costs_of_rows(rows.others, predictions.options, len(names))
         if costs is not None and costs.ndim == 2:
             raise PredictionsError(predictions.path, Rule("columns_by_true_class"))
         if costs is not None:
             is_labelled = target != NO_LABEL
             of_labelled = rows.others.where(is_labelled.numpy())
-            sources = {"costs": columns_of_costs(predictions.reading, len(names))}
+            sources = {"costs": columns_of_costs(predictions.options, len(names))}
             with of_labelled.naming(sources):
                 valid_values("costs", costs[is_labelled])
         if unit is None:
@@ -123,7 +123,7 @@ class UnitRows(NamedTuple):
         of_rows = rows.others.groups(unit)
         with naming_file(predictions.path):
             units = DecisionUnits.of(
-                of_rows, predictions.reading.combine, concern, len(names), size, unit
+                of_rows, predictions.options.combine, concern, len(names), size, unit
             )
             codes = units.units.codes
             lacks = units.highest((target == NO_LABEL).long())[codes] == 1
@@ -140,11 +140,11 @@ class UnitRows(NamedTuple):
         )
 
 
-def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
+def open_to_fit(rule: DecisionRule, path: Path, options: ReadOptions) -> Predictions:
     """Open labelled predictions, with the columns of groups for which the rule has limits."""
     _refuse_name(rule, path)
     groups = [limit.by for limit in rule.limits if limit.by is not None]
-    predictions = Predictions(path, reading, class_names=rule.concern.classes, texts=groups)
+    predictions = Predictions(path, options, class_names=rule.concern.classes, texts=groups)
     predictions.table.check_columns(groups, "--limit")
     return predictions
 
@@ -157,8 +157,8 @@ def rows_to_fit(
     If the file has units of decision, the rows of each unit are combined. If not, the sentence is "".
     """
     read = predictions.logits()
-    cluster = predictions.reading.cluster
-    weight = predictions.reading.weight
+    cluster = predictions.options.cluster
+    weight = predictions.options.weight
     advance(len(read.scores))
     by = {limit.by for limit in rule.limits if limit.by is not None}
     columns = set(by)
@@ -195,7 +195,7 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> 
     return note
 
 
-def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
+def open_to_decide(rule: DecisionRule, path: Path, options: ReadOptions) -> Predictions:
     """Open predictions, labelled or not; refuse a file with a column that `apply_rule` would write."""
     _refuse_name(rule, path)
     table = open_table(path)
@@ -203,9 +203,9 @@ def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Pred
     if clash is not None:
         raise PredictionsError(path, Rule("no_written_column", column=clash))
     predictions = Predictions(
-        path, reading, class_names=rule.concern.classes, needs_labels=False, table=table
+        path, options, class_names=rule.concern.classes, needs_labels=False, table=table
     )
-    others = named_as([name for name in table.names if name not in reading.columns], LABELS)
+    others = named_as([name for name in table.names if name not in options.columns], LABELS)
     if others and predictions.table.joined:
         raise PredictionsError(path, Rule("no_other_labels", column=others[0]))
     return predictions
@@ -228,7 +228,7 @@ def apply_rule(
 
     check_copy(predictions.table, out)
     read = predictions.logits()
-    cluster = predictions.reading.cluster
+    cluster = predictions.options.cluster
     advance(len(read.scores))
     columns = [] if cluster is None else [cluster]
     rows = UnitRows.of(read, predictions, rule.concern, columns)
@@ -287,7 +287,7 @@ def _evaluated(
 ) -> Result[ClassifierScores] | None:
     """Evaluate the decisions (M,) of the rows that have a label; return None if no row has a label."""
     is_labelled = rows.target != NO_LABEL
-    cluster = predictions.reading.cluster
+    cluster = predictions.options.cluster
     decided = decisions[is_labelled].unsqueeze(1)
     target = rows.target[is_labelled]
     if not len(target):

@@ -496,10 +496,10 @@ class Evaluation:
         if self._intervals and not self._clusters:
             columns = {name: (known, first.rows) for name, known in self._columns.items()}
             cautions += [*shared(units_among(columns)), *self._repeats.warnings()]
+        columns_of_clusters = self._clusters or [None]
         # The third of crossed clusterings has the pairs of clusters, which are not counted.
-        for cluster, clustered in zip(
-            self._clusters or [None], units.clusterings, strict=False
-        ):
+        counted = units.clusterings[: len(columns_of_clusters)]
+        for cluster, clustered in zip(columns_of_clusters, counted, strict=True):
             independent = 1.0 if cluster is None else len(clustered.sums) / first.rows
             cautions += self._about_calibration(models, independent)
             cautions += self._about_rare_classes(

@@ -164,14 +164,14 @@ def choose_factor(
     # The first of equals is the highest factor, which changes the fewest decisions.
     for effect in sorted(effects, key=lambda effect: effect.harm):
         decision = decide(probs, harm, effect.factor)
-        is_right, harmed = by_decision[:, rows, decision] - by_decision[:, rows, before]
-        highest_right = estimate_mean(is_right, CHANGES, clusters).end(
+        gains, more_harm = by_decision[:, rows, decision] - by_decision[:, rows, before]
+        highest_gain = estimate_mean(gains, CHANGES, clusters).end(
             CONFIDENCE, is_upper=True
         )
-        lowest_harm = estimate_mean(harmed, CHANGES, clusters).end(
+        least_more_harm = estimate_mean(more_harm, CHANGES, clusters).end(
             CONFIDENCE, is_upper=False
         )
-        if highest_right >= -max_accuracy_loss and lowest_harm <= 0:
+        if highest_gain >= -max_accuracy_loss and least_more_harm <= 0:
             return effect.factor
     return None
 

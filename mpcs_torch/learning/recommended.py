@@ -219,9 +219,8 @@ class Recipe:
                 as in `DecisionRule.fit`.
         """
         require(PLAIN in logits, "includes", "logits", list(logits), name=PLAIN)
-        models = {
-            name: self._checked(name, logits[name], target) for name in [PLAIN, *logits]
-        }
+        plain_first = [PLAIN, *(name for name in logits if name != PLAIN)]
+        models = {name: self._checked(name, logits[name], target) for name in plain_first}
         codes = None
         if clusters is not None:
             codes = group_codes("clusters", clusters, len(target)).codes

@@ -34,31 +34,31 @@ COMPARED = 1000
 
 
 def with_labels(
-    table: FileTable, reading: ReadOptions, scores: Sequence[str] = ()
+    table: FileTable, options: ReadOptions, scores: Sequence[str] = ()
 ) -> tuple[FileTable, Ids]:
-    """Return ``table`` with the labels in the file ``reading.labels``, and with groups that only that file has.
+    """Return ``table`` with the labels in the file ``options.labels``, and with groups that only that file has.
 
     If ``scores`` names the scores of a detector, this file is a list of trials, all of which must have a score. Also
-    return the columns by which rows were matched: ``reading.id_column``, else the ids of both files; see `join`.
+    return the columns by which rows were matched: ``options.id_column``, else the ids of both files; see `join`.
     """
-    if reading.labels is None:
+    if options.labels is None:
         return table, ()
-    other = open_table(reading.labels)
+    other = open_table(options.labels)
     is_list = bool(scores)
-    labels = _labels_in(other, reading, table, of_trials=is_list)
+    labels = _labels_in(other, options, table, of_trials=is_list)
     groups = [
-        name for name in reading.columns if name in other.names and name not in table.names
+        name for name in options.columns if name in other.names and name not in table.names
     ]
     if scores:
-        ours = trial_ids(table, scores, reading, is_matched=True)
-        theirs = trial_ids(other, labels.values(), reading, is_matched=True)
+        ours = trial_ids(table, scores, options, is_matched=True)
+        theirs = trial_ids(other, labels.values(), options, is_matched=True)
     else:
-        ours = _ids_of(table, reading)
-        theirs = _ids_of(other, reading)
+        ours = _ids_of(table, options)
+        theirs = _ids_of(other, options)
         if not (ours and theirs):
             ours = theirs = shared_keys(table, other, [*labels.values()])
     ids = ours, theirs
-    may_lack = reading.missing == "drop" or MATRIX in table.dialect
+    may_lack = options.missing == "drop" or MATRIX in table.dialect
     return join(table, other, labels, groups, ids, may_lack=may_lack, is_list=is_list)
 
 
@@ -194,21 +194,21 @@ def best_match(
 
 
 def _labels_in(
-    other: FileTable, reading: ReadOptions, table: FileTable, *, of_trials: bool = False
+    other: FileTable, options: ReadOptions, table: FileTable, *, of_trials: bool = False
 ) -> dict[str, str]:
     """Map "" to the column of labels in ``other``; without such a column, map each class to its column of soft labels.
 
     The columns of soft labels are named as such, or as the classes of the columns of ``table``, except for trials.
     """
-    other.check_columns([reading.label_column], "--label-column")
-    taken = [*filter(is_index, other.names), *reading.columns]
-    options = ReadOptions(
-        label_column=reading.label_column, target_label=reading.target_label
+    other.check_columns([options.label_column], "--label-column")
+    taken = [*filter(is_index, other.names), *options.columns]
+    of_labels = ReadOptions(
+        label_column=options.label_column, target_label=options.target_label
     )
-    facts = Facts(other, options, None, taken, of_trials=of_trials)
+    facts = Facts(other, of_labels, None, taken, of_trials=of_trials)
     candidates = label_candidates(facts)
     named = [labels for labels in candidates if labels.is_named or of_trials]
-    if not named and reading.label_column is None:
+    if not named and options.label_column is None:
         named = _differing(facts, table)
     if len(named) > 1:
         columns = [name for labels in named for name in labels.columns]
@@ -258,10 +258,10 @@ def _soft_labels(facts: Facts, scores: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _ids_of(table: FileTable, reading: ReadOptions) -> list[Ids]:
-    """Return the column that ``reading`` names, or the first columns whose names are usual for ids."""
-    table.check_columns([reading.id_column], "--id-column")
-    if reading.id_column is not None:
-        return [(reading.id_column,)]
+def _ids_of(table: FileTable, options: ReadOptions) -> list[Ids]:
+    """Return the column that ``options`` names, or the first columns whose names are usual for ids."""
+    table.check_columns([options.id_column], "--id-column")
+    if options.id_column is not None:
+        return [(options.id_column,)]
     names = [*filter(is_index, table.names)] if table.has_names else []
     return [(name,) for name in names[:MAX_IDS]]

@@ -53,24 +53,24 @@ class MatchedRows:
         is_alone: bool,
         concern: ConcernSpec | ConcernRange | None = None,
     ) -> None:
-        reading = first.reading
+        options = first.options
         self._first = first
         self._concern = concern
-        self._identifier = None if is_alone else reading.id_column
+        self._identifier = None if is_alone else options.id_column
         alike: list[str] = []
         if not is_alone:  # what the matching rows of the other files must have, too
-            alike = [name for name in first.texts if name not in reading.columns]
+            alike = [name for name in first.texts if name not in options.columns]
         read = first.rows()
         self._scores = read.scores
         self._target = read.target
         of_patients = [
             name
-            for name in (reading.cluster, reading.crossed, reading.unit)
+            for name in (options.cluster, options.crossed, options.unit)
             if name is not None
         ]
         self.columns: dict[str, Groups] = {}
         """The groups, clusters and units of the rows, and the texts that all files must share, by column."""
-        for name in dict.fromkeys([*reading.by, *alike, *of_patients]):
+        for name in dict.fromkeys([*options.by, *alike, *of_patients]):
             # Rows without a group are a group; but a row without a patient is refused.
             gap = None if name in of_patients else NO_GROUP
             self.columns[name] = read.others.groups(name, gap)
@@ -82,16 +82,16 @@ class MatchedRows:
         self._numbers = dict[str, Tensor]()
         """The weights, frequencies and costs of the rows, as far as columns have them."""
         for argument, column, check in (
-            ("weights", reading.weight, row_weights),
-            ("frequencies", reading.frequency, row_frequencies),
+            ("weights", options.weight, row_weights),
+            ("frequencies", options.frequency, row_frequencies),
         ):
             if column is not None:
                 values = read.others.matrix([column]).squeeze(1)
                 with read.others.naming({argument: Argument([column])}):
                     self._numbers[argument] = check(values, number)
-        costs = costs_of_rows(read.others, reading, classes)
+        costs = costs_of_rows(read.others, options, classes)
         if costs is not None:
-            with read.others.naming({"costs": columns_of_costs(reading, classes)}):
+            with read.others.naming({"costs": columns_of_costs(options, classes)}):
                 self._numbers["costs"] = row_costs(costs, self._target, (number, classes))
         self._ids = self._independent_ids(number)
 
@@ -105,16 +105,16 @@ class MatchedRows:
             self._check(predictions, read, order)
             scores = read.scores[order]
             target = read.target[order]
-        groups = {name: self.columns[name].codes for name in self._first.reading.by}
+        groups = {name: self.columns[name].codes for name in self._first.options.by}
         rows = Rows(scores, target, self._ids, groups, **self._numbers)
         return self._in_units(rows, predictions)
 
     def _independent_ids(self, rows: int) -> Tensor:
         """Return ids (N,), equal for all rows of a cluster; for crossed clusters, (N, 3), as in `Rows.ids`."""
-        reading = self._first.reading
+        options = self._first.options
         ids = [
             ids_of_names(self.columns[name].names)[self.columns[name].codes]
-            for name in (reading.cluster, reading.crossed)
+            for name in (options.cluster, options.crossed)
             if name is not None
         ]
         if len(ids) == 2:
@@ -130,16 +130,16 @@ class MatchedRows:
 
     def _in_units(self, rows: Rows, predictions: Predictions) -> Rows:
         """Combine the rows of each unit of decision, if there are units."""
-        reading = self._first.reading
+        options = self._first.options
         size = len(predictions.class_names)
-        unit = reading.unit
-        is_clustered = reading.cluster is not None
+        unit = options.unit
+        is_clustered = options.cluster is not None
         if unit is None:
             return rows
         with naming_file(predictions.path):
             self.units = DecisionUnits.of(
                 self.columns[unit],
-                reading.combine,
+                options.combine,
                 self._concern,
                 size,
                 len(rows.ids),
@@ -193,27 +193,27 @@ class MatchedRows:
                 raise read.others.error(rule, place, name or None)
 
 
-def costs_of_rows(read: ReadColumns, reading: ReadOptions, classes: int) -> Tensor | None:
+def costs_of_rows(read: ReadColumns, options: ReadOptions, classes: int) -> Tensor | None:
     """Read the costs of each decision, (N, C), or those by true class, (N, C, C); None if no columns have them."""
-    if not reading.cost_columns:
+    if not options.cost_columns:
         return None
-    costs = read.matrix(reading.cost_columns).double()
-    if costs.shape[1] == classes**2 and not reading.costs_if_wrong:
+    costs = read.matrix(options.cost_columns).double()
+    if costs.shape[1] == classes**2 and not options.costs_if_wrong:
         return costs.reshape(-1, classes, classes)
     if costs.shape[1] != classes:
         raise read.error(
             Rule("cost_for_each_class", classes=classes, number=costs.shape[1]),
             0,
-            reading.cost_columns[0],
+            options.cost_columns[0],
         )
-    with read.naming({"amounts": Argument(reading.cost_columns)}):
-        return costs_if_wrong(costs) if reading.costs_if_wrong else costs
+    with read.naming({"amounts": Argument(options.cost_columns)}):
+        return costs_if_wrong(costs) if options.costs_if_wrong else costs
 
 
-def columns_of_costs(reading: ReadOptions, classes: int) -> Argument:
+def columns_of_costs(options: ReadOptions, classes: int) -> Argument:
     """Return the column of each cost that `costs_of_rows` reads, for errors; amounts if wrong are in C costs each."""
-    columns = [*reading.cost_columns]
-    return Argument(columns * classes if reading.costs_if_wrong else columns)
+    columns = [*options.cost_columns]
+    return Argument(columns * classes if options.costs_if_wrong else columns)
 
 
 class HeldRows(NamedTuple):

@@ -92,22 +92,22 @@ class Predictions:
 
     Args:
         path: The file, in any format of `open_table`.
-        reading: Options for reading, such as the name of the column of labels.
-        class_names: The class names in index order. Default: the names in ``reading`` or in the file.
+        options: Options for reading, such as the name of the column of labels.
+        class_names: The class names in index order. Default: the names in ``options`` or in the file.
         needs_labels: Whether missing labels are an error. If not, a missing label is read as `NO_LABEL`, and a file
             without labels has targets (n, 0).
         texts: Further columns to read as text, such as patients. Columns that the file lacks are ignored.
         numbers: Further columns to read as numbers.
         decisions: The index of each possible decision, by name (see `decision_numbers`). Default: only the classes.
         table: The table of ``path``, if it is already open.
-        facts: The facts of the columns in ``reading``, if they are known, as in the trial of an offer. Errors then have
+        facts: The facts of the columns in ``options``, if they are known, as in the trial of an offer. Errors then have
             no offers of their own.
     """
 
     def __init__(
         self,
         path: str | Path,
-        reading: ReadOptions | None = None,
+        options: ReadOptions | None = None,
         *,
         class_names: Sequence[str] | None = None,
         needs_labels: bool = True,
@@ -118,13 +118,13 @@ class Predictions:
         facts: Facts | None = None,
     ) -> None:
         self.path = local_path(path, "path")
-        self.reading = reading or ReadOptions()
+        self.options = options or ReadOptions()
         if facts is None:
-            self.table, _ = with_labels(table or open_table(self.path), self.reading)
+            self.table, _ = with_labels(table or open_table(self.path), self.options)
         else:
             self.table = facts.table
-        if len(self.reading.models) == 1:
-            [(self.table, self.reading)] = split_models(self.table, self.reading).values()
+        if len(self.options.models) == 1:
+            [(self.table, self.options)] = split_models(self.table, self.options).values()
         self._needs_labels = needs_labels
         self._read_again = partial(
             Predictions,
@@ -140,15 +140,15 @@ class Predictions:
         self._beside = ""
         """A phrase on predicted labels that differ from the most probable classes, once rows are read."""
         self._check_columns()
-        texts = [*texts, *self.reading.columns]
-        numbers = [*numbers, *self.reading.numbers]
+        texts = [*texts, *self.options.columns]
+        numbers = [*numbers, *self.options.numbers]
         self.texts = [name for name in self.table.names if name in texts]
         """The names of the columns that are read as text, besides labels and decisions."""
         self._numbers = [name for name in self.table.names if name in numbers]
         measure = None
         if facts is None:
             others = [*self.texts, *self._numbers]
-            known = self.table, self.reading, class_names, others
+            known = self.table, self.options, class_names, others
             facts = Facts(*known, needs_labels=needs_labels)
             measure = self._measured
         self.roles = choose(facts, measure)
@@ -166,7 +166,7 @@ class Predictions:
         self._truth = self._kind_of_truth() if self.roles.truth else ""
         if (
             not self.decides
-            and not self.reading.from_logits
+            and not self.options.from_logits
             and self._truth in ("", "one-hot")
         ):
             self._whole = self._first_sum() or 1.0
@@ -174,7 +174,7 @@ class Predictions:
     def _check_columns(self) -> None:
         """Refuse options that name no column of the file, or one column for two uses."""
         table = self.table
-        options = self.reading
+        options = self.options
         names = COLUMN_OPTIONS
         if options.labels is not None:  # --label-column may name a column of that file
             names = COLUMN_OPTIONS[1:]
@@ -239,8 +239,8 @@ class Predictions:
             words.append("votes, divided by their sum")
         if self._truth == "one-hot":
             words.append("one-hot, so labels")
-        words += self.reading.how_counted()
-        if self.reading.cost_columns:
+        words += self.options.how_counted()
+        if self.options.cost_columns:
             words.append(self._costs_in_words())
         if not self.table.has_names and form != "lists":
             words.append("the file has no names: by place")
@@ -251,9 +251,9 @@ class Predictions:
         return f"{self.path.name}{dialect}: {'; '.join(words)}"
 
     def _costs_in_words(self) -> str:
-        columns = self.reading.cost_columns
+        columns = self.options.cost_columns
         classes = self.class_names
-        deciding = "deciding wrongly for" if self.reading.costs_if_wrong else "deciding"
+        deciding = "deciding wrongly for" if self.options.costs_if_wrong else "deciding"
         if len(columns) == len(classes):
             pairs = zip(classes, columns, strict=True)
             costs = listed([f"{label}: {column}" for label, column in pairs])
@@ -282,13 +282,13 @@ class Predictions:
         scores, rows = self._read()
         if rows.is_soft:
             raise PredictionsError(self.path, Rule("classes_for_logits"))
-        if self.reading.from_logits:
+        if self.options.from_logits:
             return rows._replace(scores=scores.double())
         return rows._replace(scores=rows.scores.clamp(min=MIN_PROBABILITY).log())
 
     def _check_classes(self) -> None:
         # With soft labels, one class is enough; but the softmax of a single logit is 1.
-        fewest = 1 if self.roles.truth and not self.reading.from_logits else 2
+        fewest = 1 if self.roles.truth and not self.options.from_logits else 2
         count = len(self.roles.classes)
         if self.roles.form != "decisions" and not fewest <= count <= MAX_CLASSES:
             rule = Rule(
@@ -302,7 +302,7 @@ class Predictions:
 
     def _check_cost_order(self) -> None:
         """Refuse costs of classes whose order is that of the alphabet, because only labels name them."""
-        columns = self.reading.cost_columns
+        columns = self.options.cost_columns
         classes = self.roles.classes
         has_order = self.roles.form == "columns" or None not in map(to_number, classes)
         if columns and not has_order:
@@ -404,7 +404,7 @@ class Predictions:
         """Note in how many rows the label has the probability 0, which makes the cross entropy infinite."""
         number = int((probs.gather(1, target.unsqueeze(1)) == 0).sum())
         if number:
-            decimals = None if self.reading.from_logits else rounded_decimals(scores, 0)
+            decimals = None if self.options.from_logits else rounded_decimals(scores, 0)
             rounded = f", in a file with {decimals} decimals" if decimals else ""
             self.notes.append(
                 f"The label has the probability 0 in {number} of {len(target)} rows{rounded}."
@@ -430,13 +430,13 @@ class Predictions:
     def _kept(self, scores: Tensor, target: Tensor, read: ReadColumns) -> Tensor:
         """Return a mask (n,): all rows; if `missing` is "drop", those that lack nothing that is needed of a row."""
         kept = torch.ones(len(scores), dtype=torch.bool)
-        reading = self.reading
-        if reading.missing == "error":
+        options = self.options
+        if options.missing == "error":
             return kept
         for name in self.texts:
-            if name in (reading.cluster, reading.crossed, reading.unit):
+            if name in (options.cluster, options.crossed, options.unit):
                 kept &= read.codes(name, is_gap, Rule("has_name")) == 0
-        needed = [read.matrix([name]) for name in self._numbers if name in reading.numbers]
+        needed = [read.matrix([name]) for name in self._numbers if name in options.numbers]
         needed.append(scores)
         if self._needs_labels:
             needed.append(target)
@@ -452,7 +452,7 @@ class Predictions:
         """Return the scores of all classes, (n, C). If the file has those of one of two classes, compute the others."""
         scores = read.matrix(self.roles.scores)
         if self.roles.form == "positive":
-            is_logit = self.reading.from_logits
+            is_logit = self.options.from_logits
             is_outside = (scores < 0) | (scores > self._whole)
             if is_outside.any() and not is_logit:
                 place = int(is_outside.nonzero()[0, 0])
@@ -491,7 +491,7 @@ class Predictions:
     ) -> Tensor:
         """Map ``column`` to ``answers`` or classes: int64 (n,). Missing values that are allowed give `NO_LABEL`."""
         of_class = label_numbers(self.roles)
-        may_lack = may_lack or self.reading.missing == "drop"
+        may_lack = may_lack or self.options.missing == "drop"
 
         def number(value: Any) -> int | None:
             known = answers.get(to_text(value), of_class(value))
@@ -518,7 +518,7 @@ class Predictions:
         if (degrees > 1).any():
             return "votes"
         is_one_hot = (degrees >= 0).all() and (degrees.sum(dim=1) == 1).all()
-        has_sum = self.reading.from_logits or self._first_sum() is not None
+        has_sum = self.options.from_logits or self._first_sum() is not None
         is_label = is_one_hot and has_sum and len(self.roles.classes) > 1
         return "one-hot" if is_label else "degrees"
 
@@ -542,7 +542,7 @@ class Predictions:
             labels = torch.zeros(len(scores), dtype=torch.int64)
         has_degrees = is_soft and not self.has_shares
         with read.naming(self._arguments()):
-            if self.reading.from_logits:
+            if self.options.from_logits:
                 probs = probabilities_of_logits(scores, self.path.name)
             elif has_degrees:
                 probs = scores
@@ -564,7 +564,7 @@ class Predictions:
         """Return the columns from which the predictions and labels come, for errors about these."""
         roles = self.roles
         size = len(roles.classes)
-        advice = "other_logits" if self.reading.from_logits else "other_scores"
+        advice = "other_logits" if self.options.from_logits else "other_scores"
         scores = roles.scores
         if roles.form == "lists":
             scores = _items(scores[0], size)

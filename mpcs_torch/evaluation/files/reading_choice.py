@@ -57,16 +57,18 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
     chosen = clear_readings(readings)
     if len(chosen) != 1 and measure is not None:
         of_all = facts.of_all()
-        if of_all is not facts:
+        has_more_rows = of_all is not facts
+        if has_more_rows:
             facts = of_all
             readings = find_readings(facts)
             chosen = clear_readings(readings)
     if len(chosen) != 1:
         error = _unclear(facts, readings, chosen, measure)
         named = [reading for reading in readings if reading.strength > UNNAMED]
-        rules = [one.broken.code for one in named if one.broken is not None]
-        is_left_to_rows = len(named) == 1 and {*rules} & OF_ROWS
-        if error.offers or measure is None or not is_left_to_rows:
+        # A single reading that one row breaks is taken, so that reading the rows names this row.
+        is_left_to_rows = len(named) == 1 and _is_broken_by_a_row(named[0])
+        has_offers = len(error.offers) > 0
+        if measure is None or has_offers or not is_left_to_rows:
             raise error
         chosen = named
     roles = chosen[0].roles
@@ -89,9 +91,9 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
             for one in readings
             if one.broken and one.broken.code in codes and not {*one.roles.scores} & used
         ]
-        for one in failed[:1]:  # the remark names its columns
-            roles = roles._replace(remarks=[*remarks, str(one.broken)])
-            unused = [name for name in unused if name not in one.roles.scores]
+        if failed:  # the remark names its columns
+            roles = roles._replace(remarks=[*remarks, str(failed[0].broken)])
+            unused = [name for name in unused if name not in failed[0].roles.scores]
         return roles._replace(unused=unused, first_scores=first)
     decisions = [
         one.roles.scores[0]
@@ -100,6 +102,10 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
     ]
     decided = paired_decision(roles.scores[0], [*dict.fromkeys(decisions)])
     return roles._replace(unused=unused, first_scores=first, decided=decided)
+
+
+def _is_broken_by_a_row(reading: Reading) -> bool:
+    return reading.broken is not None and reading.broken.code in OF_ROWS
 
 
 def _unclear(
@@ -138,14 +144,13 @@ def _problem(facts: Facts, ranked: Sequence[Reading]) -> Rule:
     if facts.of_trials and MATRIX in facts.table.dialect:
         return Rule("labels_of_matrix")
     labels = label_candidates(facts) if facts.needs_labels else [LabelColumns()]
-    codes = ("no_labels", "no_scores")
-    if facts.of_trials:
-        codes = ("no_trial_labels", "no_trial_scores")
     has_labels = any(each.is_named or facts.of_trials for each in labels)
     nested = _nested(facts)
     if nested and has_labels:  # the scores may be in it
         return nested[0]
-    return Rule(codes[has_labels])
+    if facts.of_trials:
+        return Rule("no_trial_scores" if has_labels else "no_trial_labels")
+    return Rule("no_scores" if has_labels else "no_labels")
 
 
 def _nested(facts: Facts) -> list[Rule]:
