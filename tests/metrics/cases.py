@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from mpcs_torch.functional import ErrorRates
-from mpcs_torch.monitoring import Reading
+from mpcs_torch.monitoring import MonitorResult
 from tests.metrics.concern.cases import CONCERN_CASES
 from tests.metrics.detection.cases import DETECTION, MORE_DETECTION
 from tests.metrics.probability.cases import MORE_PROBABILITY, PROBABILITY
@@ -21,13 +21,13 @@ BY_NAME = {
 
 
 def values_of(
-    computed: Tensor | dict[str, Tensor] | ErrorRates | Reading,
+    computed: Tensor | dict[str, Tensor] | ErrorRates | MonitorResult,
 ) -> dict[str, float]:
     if isinstance(computed, Tensor) and computed.ndim:
         return {
             str(index): value for index, value in enumerate(computed.flatten().tolist())
         }
-    if isinstance(computed, ErrorRates | Reading):
+    if isinstance(computed, ErrorRates | MonitorResult):
         return {
             k: v
             for name, part in computed._asdict().items()
