@@ -1,7 +1,6 @@
 """Detection metrics beyond the laws: classes, points, thresholds from other metrics, and memory."""
 
 import math
-import re
 import warnings
 from collections.abc import Callable
 from copy import copy
@@ -11,6 +10,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib import pyplot
 from torch import Tensor
 from torchmetrics import Metric
@@ -18,7 +19,6 @@ from torchmetrics.wrappers import BootStrapper, MinMaxMetric
 
 from mpcs_torch import OperatingPoint
 from mpcs_torch.functional import (
-    ErrorRates,
     ReversedScoresWarning,
     detection_curve,
     equal_error_rate,
@@ -67,24 +67,18 @@ def test_each_trial_takes_the_bytes_of_its_score_and_one_for_the_label(
 
 def test_classes_are_evaluated_one_by_one_averaged_or_all_at_once() -> None:
     scores, target = BY_CLASS
-    alone = [
-        equal_error_rate(scores[:, label], target == label).item()
-        for label in range(CLASSES)
-    ]
-    assert (
-        fed(EqualErrorRate(CLASSES, average="none"), BY_CLASS).compute().tolist() == alone
-    )
-    assert fed(EqualErrorRate(CLASSES), BY_CLASS).compute().item() == pytest.approx(
-        sum(alone) / CLASSES
-    )
     one_hot = target.unsqueeze(1) == torch.arange(CLASSES)
-    micro = equal_error_rate(scores.flatten(), one_hot.flatten())
-    assert fed(EqualErrorRate(CLASSES, average="micro"), BY_CLASS).compute() == micro
-    curves = fed(DetectionCurve(CLASSES), BY_CLASS).compute()
-    assert [curve.p_miss.tolist() for curve in curves] == [
-        detection_curve(scores[:, label], target == label).p_miss.tolist()
-        for label in range(CLASSES)
+    alone = [
+        equal_error_rate(*pair).item() for pair in zip(scores.T, one_hot.T, strict=True)
     ]
+    micro = equal_error_rate(scores.flatten(), one_hot.flatten()).item()
+    averages = {"none": alone, "macro": sum(alone) / CLASSES, "micro": micro}
+    for average, expected in averages.items():
+        metric = fed(EqualErrorRate(CLASSES, average=average), BY_CLASS)
+        assert metric.compute().tolist() == pytest.approx(expected)
+    curves = fed(DetectionCurve(CLASSES), BY_CLASS).compute()
+    for curve, *pair in zip(curves, scores.T, one_hot.T, strict=True):
+        assert torch.equal(curve.p_miss, detection_curve(*pair).p_miss)
 
 
 def test_points_and_classes_are_two_dimensions() -> None:
@@ -136,43 +130,32 @@ def test_a_learned_threshold_is_no_setting_of_others() -> None:
     assert (evaluation.threshold, evaluation.points) == (None, (OperatingPoint(0.5),))
 
 
-def test_half_total_error_rate_takes_the_threshold_of_equal_errors() -> None:
-    development = fed(EqualErrorRate())
-    evaluation = fed(HalfTotalErrorRate(), detections(45, 3))
-    assert evaluation.compute() == fed(HalfTotalErrorRate(0.0), detections(45, 3)).compute()
-    evaluation.threshold_from(development)
-    given = fed(HalfTotalErrorRate(development.thresholds().item()), detections(45, 3))
-    assert evaluation.compute() == given.compute()
-    assert 0 < evaluation.compute() < 0.5
+ANY_SCORE = st.one_of(
+    st.sampled_from([-math.inf, math.inf, 1e308, 1.5e308, 1.0, math.nextafter(1.0, 2.0)]),
+    st.floats(allow_nan=False),
+)
+ANY_TRIALS = st.lists(st.tuples(ANY_SCORE, st.booleans()), min_size=2, max_size=12).filter(
+    lambda trials: (
+        len({label for _, label in trials}) == 2 and (math.inf, False) not in trials
+    )
+)
 
 
-def test_a_learned_threshold_gives_the_same_details_on_the_same_scores() -> None:
-    """Check this for infinite, tied, huge and adjacent scores."""
-    for targets, nontargets in (
-        ([1.0, 2.0], [-torch.inf, -torch.inf]),
-        ([torch.inf], [1.0, 2.0]),
-        ([math.nextafter(1.0, 2.0)], [1.0]),
-        ([1.5e308], [1e308]),
-        ([1.0, 2.0], [0.0, 1.0]),
-        ([0.0], [-torch.inf, 0.0]),
-        ([0.0, 0.0], [0.0, 0.0]),
-    ):
-        batch = (
-            torch.tensor(targets + nontargets, dtype=torch.float64),
-            torch.tensor([1] * len(targets) + [0] * len(nontargets)),
-        )
-        for point in (OperatingPoint(0.5), OperatingPoint(0.1), OperatingPoint(0.9)):
-            development, evaluation = (
-                fed(MinDetectionCost(point), batch),
-                fed(ActualDetectionCost(point), batch),
-            )
-            evaluation.threshold_from(development)
-            assert evaluation.details() == development.details()
-        rate = fed(EqualErrorRate(method="nearest"), batch)
-        assert (
-            fed(HalfTotalErrorRate(rate.thresholds().item()), batch).compute()
-            == rate.compute()
-        )
+@pytest.mark.filterwarnings("ignore:the area under the ROC")
+@given(ANY_TRIALS, st.sampled_from([0.01, 0.1, 0.5, 0.8, 0.9]))
+def test_a_learned_threshold_gives_the_same_values_on_the_same_scores(
+    trials: list[tuple[float, bool]], p_target: float
+) -> None:
+    """Except if a non-target scores infinity, which no threshold rejects."""
+    scores, labels = zip(*trials, strict=True)
+    batch = torch.tensor(scores, dtype=torch.float64), torch.tensor(labels)
+    point = OperatingPoint(p_target)
+    costs = fed(MinDetectionCost(point), batch), fed(ActualDetectionCost(point), batch)
+    costs[1].threshold_from(costs[0])
+    assert costs[1].details() == costs[0].details()
+    rates = fed(EqualErrorRate(method="nearest"), batch), fed(HalfTotalErrorRate(), batch)
+    rates[1].threshold_from(rates[0])
+    assert rates[1].compute() == rates[0].compute()
 
 
 def test_costs_of_points_and_classes_are_drawn() -> None:
@@ -182,31 +165,31 @@ def test_costs_of_points_and_classes_are_drawn() -> None:
     pyplot.close(figure)
 
 
-def test_a_batch_without_targets_has_the_value_nan() -> None:
-    for metric in (
-        EqualErrorRate(),
-        MinDetectionCost(POINTS),
-        Cllr(),
-        HalfTotalErrorRate(0.0),
-    ):
-        told = f"{type(metric).__name__} needs targets and non-targets, but has seen no targets: its value is NaN"
-        with pytest.warns(UserWarning, match=told):
-            assert metric(torch.tensor([0.1, 0.2]), torch.tensor([0, 0])).isnan().all()
-        with pytest.warns(UserWarning, match=told):
-            assert metric.compute().isnan().all()
-        metric(SCORES, LABELS)
-        assert metric.compute().isfinite().all()
+@pytest.mark.parametrize(
+    "metric",
+    [EqualErrorRate(), MinDetectionCost(POINTS), Cllr(), HalfTotalErrorRate(0.0)],
+    ids=lambda metric: type(metric).__name__,
+)
+def test_a_batch_without_targets_has_the_value_nan(metric: Metric) -> None:
+    warning = (
+        f"{type(metric).__name__} needs targets and non-targets, but has seen no targets"
+    )
+    with pytest.warns(UserWarning, match=warning):
+        assert metric(SCORES, torch.zeros_like(LABELS)).isnan().all()
+    with pytest.warns(UserWarning, match=warning):
+        assert metric.compute().isnan().all()
+    assert fed(metric).compute().isfinite().all()
+
+
+def test_a_curve_without_non_targets_is_nan() -> None:
     with pytest.warns(UserWarning, match="has seen no non-targets"):
-        curve = DetectionCurve()(torch.tensor([0.1]), torch.tensor([1]))
-    assert isinstance(curve, ErrorRates)
+        curve = DetectionCurve()(SCORES, torch.ones_like(LABELS))
     assert curve.p_fa.isnan().all()
 
 
 def test_a_class_that_never_occurs_makes_the_mean_nan() -> None:
     metric = fed(EqualErrorRate(CLASSES), (BY_CLASS[0], BY_CLASS[1].clamp(max=2)))
-    with pytest.warns(
-        UserWarning, match=re.escape("has seen no targets of class 3: its value is NaN.")
-    ):
+    with pytest.warns(UserWarning, match="has seen no targets of class 3: its value"):
         assert metric.compute().isnan()
 
 
@@ -267,18 +250,16 @@ def test_a_process_without_trials_agrees_with_one_that_has_all(
     assert succeeded(forked_world(tmp_path, 2, compute))
 
 
-def test_one_curve_and_several_curves_are_drawn() -> None:
-    for metric, batch in (
-        (DetectionCurve(), (SCORES, LABELS)),
-        (DetectionCurve(CLASSES), BY_CLASS),
-    ):
-        curves = fed(metric, batch).compute()
-        for given in (None, curves):
-            figure, axes = metric.plot(given)
-            assert len([line for line in axes.lines if len(line.get_xdata()) > 2]) == (
-                metric.num_classes or 1
-            )
-            pyplot.close(figure)
+@pytest.mark.parametrize(
+    ("classes", "batch"), [(None, (SCORES, LABELS)), (CLASSES, BY_CLASS)]
+)
+def test_the_curve_of_each_class_is_drawn(classes: int | None, batch: Any) -> None:
+    metric = fed(DetectionCurve(classes), batch)
+    for given_curves in (None, metric.compute()):
+        figure, axes = metric.plot(given_curves)
+        lines = [line for line in axes.lines if len(line.get_xdata()) > 2]
+        assert len(lines) == (classes or 1)
+        pyplot.close(figure)
 
 
 @pytest.mark.parametrize(
