@@ -19,6 +19,7 @@ from mpcs_torch.calibration import (
     VectorScaling,
 )
 from tests.calibration.data import CLASSES, logits, scores_of_systems, trials
+from tests.refused import Refused
 
 
 class Case(NamedTuple):
@@ -65,11 +66,37 @@ def fitted_to(case: Case) -> nn.Module:
 
 def test_a_fit_changes_what_the_module_gives_and_returns_it(case: Case) -> None:
     module, (scores, target) = case.make(), case.draw(0)
-    before = (
-        None if case.make is PAVCalibration else module(scores)
-    )  # PAV gives nothing before its fit
+    if isinstance(module, PAVCalibration):
+        with Refused("not_fitted", "PAVCalibration"):
+            module(scores)
+        assert module.fit(scores, target) is module
+        return
+    is_of_systems = isinstance(module, LogisticFusion)
+    torch.testing.assert_close(module(scores), scores.mean(1) if is_of_systems else scores)
     assert module.fit(scores, target) is module
-    assert before is None or not torch.allclose(module(scores), before)
+    assert not torch.allclose(module(scores), case.make()(scores))
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+)
+def test_half_types_are_upcast_and_others_kept(case: Case, dtype: torch.dtype) -> None:
+    scores, target = case.draw(2)
+    narrow = scores.to(dtype)
+    fitted, exact = (case.make().fit(s, target) for s in (narrow, narrow.double()))
+    torch.testing.assert_close(
+        fitted.state_dict(), exact.state_dict(), rtol=1e-12, atol=1e-12
+    )
+    given = fitted(narrow)
+    assert given.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    torch.testing.assert_close(given.double(), exact(narrow.double()), rtol=1e-5, atol=1e-5)
+
+
+def test_a_fit_asks_for_no_gradient(case: Case) -> None:
+    scores, target = case.draw(3)
+    fitted = case.make().fit(scores.requires_grad_(), target)
+    assert not any(values.requires_grad for values in fitted.state_dict().values())
+    assert fitted(scores).requires_grad
 
 
 def test_a_second_fit_forgets_the_first(case: Case) -> None:
@@ -83,23 +110,16 @@ def test_a_second_fit_forgets_the_first(case: Case) -> None:
 def test_a_state_goes_through_a_file_into_another_module(
     case: Case, is_fitted: bool
 ) -> None:
-    fitted, file = fitted_to(case), io.BytesIO()
+    fitted, file = nn.Sequential(fitted_to(case)), io.BytesIO()
     torch.save(fitted.state_dict(), file)
     file.seek(0)
-    fresh = case.make().fit(*case.draw(1)) if is_fitted else case.make()
+    fresh = nn.Sequential(case.make())
+    if is_fitted:
+        fresh[0].fit(*case.draw(1))
     assert (
         str(fresh.load_state_dict(torch.load(file, weights_only=True)))
         == "<All keys matched successfully>"
     )
-    scores = case.draw(2)[0]
-    assert torch.equal(fresh(scores), fitted(scores))
-
-
-def test_a_state_is_loaded_inside_another_module(case: Case) -> None:
-    fitted, fresh = (
-        nn.Sequential(nn.Identity(), module) for module in (fitted_to(case), case.make())
-    )
-    fresh.load_state_dict(fitted.state_dict())
     scores = case.draw(2)[0]
     assert torch.equal(fresh(scores), fitted(scores))
 

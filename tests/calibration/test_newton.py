@@ -1,9 +1,9 @@
-"""Newton's method finds the minimum of a convex function, or that there is none."""
+"""Newton's method: from starts that are far off, on devices without float64, and without convergence."""
+
+import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -18,51 +18,20 @@ from tests.calibration.data import logits, trials
 from tests.refused import Refused
 
 
-@given(seed=st.integers(0, 10**6))
-def test_a_quadratic_function_has_its_minimum_and_constant_directions_are_left_alone(
-    seed: int,
-) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    factor, centre, start = (
-        torch.randn(*size, generator=generator).double() for size in ((3, 2), (3,), (3,))
-    )
-    hessian = factor @ factor.T
+@pytest.mark.parametrize("start", [-6.0, 6.0])
+def test_a_start_on_either_side_reaches_the_minimum(start: float) -> None:
+    """Minimize softplus(x) - x / 4, whose minimum is at -log 3."""
 
     def expand(point: Tensor) -> Expansion:
-        away = point - centre
-        return Expansion(away @ hessian @ away / 2, hessian @ away, hessian)
-
-    found = minimize(expand, start)
-    assert found is not None
-    torch.testing.assert_close(hessian @ found, hessian @ centre, rtol=1e-6, atol=1e-6)
-    constant = torch.linalg.eigh(hessian).eigenvectors[:, 0]
-    torch.testing.assert_close(found @ constant, start @ constant, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("start", [-6.0, -1.0, 0.0, 6.0])
-def test_a_start_on_either_side_reaches_the_minimum(start: float) -> None:
-    def expand(
-        point: Tensor,
-    ) -> Expansion:  # softplus(x) - x / 4, whose minimum is at -log 3
         probability = point.sigmoid()
-        value = torch.logaddexp(point, torch.zeros_like(point)) - point / 4
+        value = torch.nn.functional.softplus(point).sum() - point.sum() / 4
         return Expansion(
-            value.squeeze(),
-            probability - 0.25,
-            (probability * (1 - probability)).reshape(1, 1),
+            value, probability - 0.25, (probability * (1 - probability)).diag()
         )
 
     found = minimize(expand, torch.tensor([start], dtype=torch.float64))
     assert found is not None
-    assert found.item() == pytest.approx(-torch.tensor(3.0).double().log().item())
-
-
-def test_a_function_that_falls_for_ever_has_no_minimum() -> None:
-    def expand(point: Tensor) -> Expansion:
-        value = (-point).exp()
-        return Expansion(value.squeeze(), -value, value.reshape(1, 1))
-
-    assert minimize(expand, torch.zeros(1, dtype=torch.float64)) is None
+    assert found.item() == pytest.approx(-math.log(3))
 
 
 @pytest.mark.parametrize(
