@@ -1,6 +1,6 @@
 """Class priors of unlabelled samples: against scipy and scikit-learn, their coverage, and what is no label shift."""
 
-import warnings
+import itertools
 from typing import get_args
 
 import numpy as np
@@ -17,14 +17,16 @@ from mpcs_torch.calibration import (
     VectorScaling,
     estimate_priors,
 )
-from mpcs_torch.calibration.priors import MAX_WIDTH, ClassPrior, PriorMethod
-from mpcs_torch.functional import shift_priors
-from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.calibration.priors import MAX_WIDTH, ClassPrior, PriorEstimate, PriorMethod
+from mpcs_torch.learning import DecisionRule
 from tests.refused import Refused
 
 EVEN = torch.full((3,), 1 / 3)
 PRIORS = torch.tensor([0.7, 0.25, 0.05], dtype=torch.float64)
 both = pytest.mark.parametrize("method", get_args(PriorMethod))
+without_warnings = pytest.mark.filterwarnings(
+    "ignore::mpcs_torch.calibration.LabelShiftWarning"
+)
 
 
 def draw(
@@ -37,6 +39,11 @@ def draw(
     return spread * (
         noise + skill * torch.nn.functional.one_hot(target, len(priors))
     ), target
+
+
+def holds_priors(estimate: PriorEstimate) -> np.ndarray:
+    """Return for each class whether its interval holds the true prior."""
+    return ((estimate.low <= PRIORS) & (estimate.high >= PRIORS)).numpy()
 
 
 def test_without_errors_in_validation_intervals_are_those_of_wilson() -> None:
@@ -78,21 +85,19 @@ def test_the_samples_of_validation_have_their_own_frequencies(method: PriorMetho
     assert estimate.p_value > 0.99
 
 
+@without_warnings
 @both
 def test_intervals_hold_the_priors_and_label_shift_is_accepted(method: PriorMethod) -> None:
     """With 15 times as many unlabelled samples, intervals without the error of validation would hold half of them."""
-    held, p_values = [], []
+    hits, p_values = [], []
     for seed in range(30):
-        samples, (deployed, _) = draw(EVEN, 200, seed), draw(PRIORS, 3000, 1000 + seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LabelShiftWarning)
-            estimate = estimate_priors(*samples, deployed, method=method)
-        assert (
-            (estimate.low <= estimate.priors) & (estimate.priors <= estimate.high)
-        ).all()
-        held.append((estimate.low <= PRIORS) & (estimate.high >= PRIORS))
+        deployed, _ = draw(PRIORS, 3000, 1000 + seed)
+        estimate = estimate_priors(*draw(EVEN, 200, seed), deployed, method=method)
+        assert (estimate.low <= estimate.priors).all()
+        assert (estimate.priors <= estimate.high).all()
+        hits.append(holds_priors(estimate))
         p_values.append(estimate.p_value)
-    assert 0.90 <= torch.stack(held).double().mean() <= 0.99
+    assert 0.90 <= np.mean(hits) <= 0.99
     assert np.mean(np.array(p_values) < 0.05) <= 0.12
     assert 0.35 <= np.mean(p_values) <= 0.7
 
@@ -148,40 +153,28 @@ def test_the_order_of_classes_and_constants_of_rows_do_not_matter(
     (preds, target), (unlabelled, _) = draw(EVEN, 300, 0), draw(PRIORS, 300, 1)
     expected = estimate_priors(preds, target, unlabelled, method=method)
     order = torch.tensor([2, 0, 1])
-    moved = [
-        logits[:, order] + torch.arange(300.0).unsqueeze(1)
-        for logits in (preds, unlabelled)
-    ]
-    estimate = estimate_priors(moved[0], order.argsort()[target], moved[1], method=method)
-    for found, wanted in zip(estimate[:6], expected[:6], strict=True):
-        torch.testing.assert_close(found, wanted[order], rtol=1e-5, atol=1e-7)
+    constants = torch.arange(300.0).unsqueeze(1)
+    estimate = estimate_priors(
+        preds[:, order] + constants,
+        order.argsort()[target],
+        unlabelled[:, order] + constants,
+        method=method,
+    )
+    moved = [values[order] for values in expected[:6]]
+    torch.testing.assert_close([*estimate[:6]], moved, rtol=1e-5, atol=1e-7)
     assert estimate.p_value == pytest.approx(expected.p_value, rel=1e-4)
 
 
-def test_more_confidence_is_a_wider_interval() -> None:
-    samples, (unlabelled, _) = draw(EVEN, 300, 0), draw(PRIORS, 300, 1)
-    narrow, wide = (
-        estimate_priors(*samples, unlabelled, confidence=confidence)
-        for confidence in (0.5, 0.99)
-    )
-    assert ((wide.low < narrow.low) & (wide.high > narrow.high)).all()
-
-
-def test_decision_rules_and_corrections_take_the_priors() -> None:
+def test_decision_rules_take_the_priors() -> None:
     samples, (unlabelled, classes) = (
         draw(EVEN, 1000, 0, skill=1.0),
         draw(PRIORS, 2000, 1, skill=1.0),
     )
-    priors = estimate_priors(*samples, unlabelled).priors
-    spec, limit = ConcernSpec(["a", "b", "c"]), Limit(0.5, "any", of="c")
-    rule, without = (
-        DecisionRule(spec, priors=given).fit(*samples) for given in (priors, None)
-    )
-    errors = [(fitted(unlabelled) != classes).double().mean() for fitted in (rule, without)]
+    errors = []
+    for priors in (estimate_priors(*samples, unlabelled).priors, None):
+        rule = DecisionRule(ConcernSpec(["a", "b", "c"]), priors=priors).fit(*samples)
+        errors.append((rule(unlabelled) != classes).double().mean())
     assert errors[0] < 0.9 * errors[1]
-    assert DecisionRule(spec, limit, priors=priors).fit(*samples).is_fitted
-    shifted = shift_priors(unlabelled.softmax(dim=1), training_priors=EVEN, priors=priors)
-    assert shifted.sum(dim=1).allclose(torch.ones(2000, dtype=torch.float64))
 
 
 def in_clusters(
@@ -210,27 +203,24 @@ def in_clusters(
     return logits, target, torch.arange(clusters).repeat_interleave(size)
 
 
+@without_warnings
 def test_intervals_by_cluster_hold_the_priors_and_those_by_row_do_not() -> None:
-    held, by_row, p_values = [], [], []
+    hits, hits_by_row, p_values = [], [], []
     for seed in range(60):
         preds, target, clusters = in_clusters(EVEN, 60, 6, seed)
         unlabelled, _, others = in_clusters(PRIORS, 80, 6, 1000 + seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LabelShiftWarning)
-            given = {"clusters": clusters, "unlabelled_clusters": others + 60}
-            estimates = [
-                estimate_priors(preds, target, unlabelled, **more) for more in (given, {})
-            ]  # type: ignore[arg-type]
-        for estimate, holds in zip(estimates, (held, by_row), strict=True):
-            holds.append(((estimate.low <= PRIORS) & (estimate.high >= PRIORS)).double())
-        p_values.append(estimates[0].p_value)
-        assert torch.equal(estimates[0].priors, estimates[1].priors)
-        joint = (estimates[0].joint_low <= estimates[0].low) & (
-            estimates[0].high <= estimates[0].joint_high
+        by_row = estimate_priors(preds, target, unlabelled)
+        estimate = estimate_priors(
+            preds, target, unlabelled, clusters=clusters, unlabelled_clusters=others + 60
         )
-        assert joint.all()
-    assert 0.90 <= torch.stack(held).mean() <= 0.99
-    assert torch.stack(by_row).mean() < 0.85
+        hits.append(holds_priors(estimate))
+        hits_by_row.append(holds_priors(by_row))
+        p_values.append(estimate.p_value)
+        assert torch.equal(estimate.priors, by_row.priors)
+        assert (estimate.joint_low <= estimate.low).all()
+        assert (estimate.high <= estimate.joint_high).all()
+    assert 0.90 <= np.mean(hits) <= 0.99
+    assert np.mean(hits_by_row) < 0.85
     assert np.mean(np.array(p_values) < 0.05) <= 0.13
 
 
@@ -238,18 +228,19 @@ def test_intervals_by_cluster_hold_the_priors_and_those_by_row_do_not() -> None:
 def test_copies_in_clusters_say_what_one_of_each_says(method: PriorMethod) -> None:
     (preds, target), (unlabelled, _) = draw(EVEN, 300, 0), draw(PRIORS, 400, 1)
     alone = estimate_priors(preds, target, unlabelled, method=method)
-    singles = {"clusters": range(300), "unlabelled_clusters": range(300, 700)}
-    one_each = estimate_priors(preds, target, unlabelled, method=method, **singles)  # type: ignore[arg-type]
-    torch.testing.assert_close(one_each[:6], alone[:6])
-    copied = estimate_priors(
-        *(
-            values.repeat(5, *[1] * (values.ndim - 1))
-            for values in (preds, target, unlabelled)
-        ),
-        method=method,
-        clusters=[*range(300)] * 5,
-        unlabelled_clusters=[*range(300, 700)] * 5,
-    )
+
+    def in_copies(number: int) -> PriorEstimate:
+        return estimate_priors(
+            preds.repeat(number, 1),
+            target.repeat(number),
+            unlabelled.repeat(number, 1),
+            method=method,
+            clusters=[*range(300)] * number,
+            unlabelled_clusters=[*range(300, 700)] * number,
+        )
+
+    torch.testing.assert_close(in_copies(1)[:6], alone[:6])
+    copied = in_copies(5)
     torch.testing.assert_close(copied.priors, alone.priors, rtol=0.01, atol=0)
     torch.testing.assert_close(
         copied.high - copied.low, alone.high - alone.low, rtol=0.1, atol=0
@@ -266,9 +257,9 @@ def poor(size: int, seed: int) -> tuple[Tensor, Tensor]:
     return torch.cat([logits, last.unsqueeze(1)], dim=1), target
 
 
-@pytest.mark.filterwarnings("ignore::mpcs_torch.calibration.LabelShiftWarning")
+@without_warnings
 def test_classes_that_cannot_be_told_apart_are_named_and_estimated_together() -> None:
-    held = []
+    hits = []
     for seed in range(30):
         (preds, target), (unlabelled, _) = poor(400, seed), poor(500, 100 + seed)
         estimate = estimate_priors(
@@ -278,26 +269,18 @@ def test_classes_that_cannot_be_told_apart_are_named_and_estimated_together() ->
         [joined] = [part for part in estimate.told_apart if 3 in part]
         assert 2 in joined
         assert all(share.width <= MAX_WIDTH for share in estimate.told_apart.values())
-        assert sorted(label for part in estimate.told_apart for label in part) == [
-            0,
-            1,
-            2,
-            3,
-        ]
+        assert sorted(itertools.chain(*estimate.told_apart)) == [0, 1, 2, 3]
         ill = estimate.class_groups["ill"]
         assert ill.width < 0.4
         assert ill.prior == pytest.approx(0.5, abs=0.12)
-        held.append(ill.low <= 0.5 <= ill.high)
+        hits.append(ill.low <= 0.5 <= ill.high)
         problem = estimate.problem(["none", "mild", "severe", "worse"])
         if estimate.p_value >= 0.05:
-            assert "intervals are wider than their estimates: " in problem
             assert "these samples only distinguish none 0." in problem
             assert "severe or worse 0." in problem
         else:
-            assert problem.startswith(
-                "the samples of a class do not look the same as in validation (p = 0."
-            )
-    assert np.mean(held) >= 0.85
+            assert "do not look the same as in validation (p = 0." in problem
+    assert np.mean(hits) >= 0.85
 
 
 def test_an_estimate_that_can_be_used_has_no_problem() -> None:
@@ -312,13 +295,15 @@ def test_an_estimate_that_can_be_used_has_no_problem() -> None:
 def test_a_class_in_few_clusters_has_no_interval() -> None:
     preds, target = draw(EVEN, 600, 0)
     clusters = torch.where(target == 2, torch.arange(600) % 9, torch.arange(600))
-    given = {"clusters": clusters, "unlabelled_clusters": range(600, 1000)}
-    estimate = estimate_priors(preds, target, draw(EVEN, 400, 1)[0], **given)  # type: ignore[arg-type]
-    assert (
-        estimate.low.isnan().tolist()
-        == estimate.joint_high.isnan().tolist()
-        == [False, False, True]
+    estimate = estimate_priors(
+        preds,
+        target,
+        draw(EVEN, 400, 1)[0],
+        clusters=clusters,
+        unlabelled_clusters=range(600, 1000),
     )
+    assert estimate.low.isnan().tolist() == [False, False, True]
+    assert estimate.joint_high.isnan().tolist() == [False, False, True]
     assert all(2 not in part or len(part) > 1 for part in estimate.told_apart)
     assert "c 0.3 (too few samples)" in estimate.problem(["a", "b", "c"])
 
@@ -350,10 +335,7 @@ both_clusters = {"clusters": range(60), "unlabelled_clusters": range(60)}
             {"class_groups": {"all": [0, 1, 2]}},
             Refused("some_classes", "class_groups", last=2),
         ),
-        (
-            {"confidence": 1.0},
-            Refused("open_between", "confidence", 1.0, minimum=0, maximum=1),
-        ),
+        ({"confidence": 1.0}, Refused("open_between", "confidence", 1.0)),
         ({"preds": torch.full((60, 3), torch.inf)}, Refused("finite_logits", "preds")),
         (
             {"preds": torch.zeros(60, 3)},
@@ -367,7 +349,6 @@ both_clusters = {"clusters": range(60), "unlabelled_clusters": range(60)}
             {"unlabelled": torch.zeros(5, 2)},
             Refused("float_shape", "unlabelled", shape="(M, 3)"),
         ),
-        ({"unlabelled": torch.zeros(1, 3)}, Refused("finite_sample", "unlabelled")),
         (
             {"unlabelled": torch.full((5, 3), torch.nan)},
             Refused("finite_sample", "unlabelled"),
