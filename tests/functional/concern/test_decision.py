@@ -25,28 +25,16 @@ def draw(seed: int, samples: int = 30, classes: int = 4) -> tuple[Tensor, Tensor
 @given(seed=st.integers(0, 10**6))
 def test_decisions_have_the_minimum_expected_cost(seed: int) -> None:
     probs, _, concern = draw(seed)
-    for row, decided in zip(
-        probs.tolist(),
-        least_concern_decision(probs, concern=concern, from_logits=False).tolist(),
-        strict=True,
-    ):
-        risks = [
-            sum(p * concern[i, j].item() for i, p in enumerate(row) if i != j)
-            for j in range(4)
-        ]
-        assert risks[decided] == pytest.approx(min(risks))
+    risks = probs.numpy() @ (concern.numpy() * (1 - np.eye(4)))
+    decided = least_concern_decision(probs, concern=concern, from_logits=False)
+    assert decided.tolist() == risks.argmin(axis=1).tolist()
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool, torch.float32])
 def test_costs_may_be_whole_numbers(dtype: torch.dtype) -> None:
     probs = torch.tensor([[0.6, 0.3, 0.1]])
-    costs = torch.tensor([[0, 0, 1], [1, 0, 0], [1, 1, 0]])
-    decided = least_concern_decision(probs, concern=costs.to(dtype), from_logits=False)
-    assert (
-        decided.tolist()
-        == least_concern_decision(probs, concern=costs.float(), from_logits=False).tolist()
-        == [1]
-    )
+    costs = torch.tensor([[0, 0, 1], [1, 0, 0], [1, 1, 0]]).to(dtype)
+    assert least_concern_decision(probs, concern=costs, from_logits=False).tolist() == [1]
 
 
 def test_ties_go_to_the_lower_index_and_extra_dimensions_stay() -> None:
@@ -73,13 +61,6 @@ def test_expected_concern_equals_the_cost_of_the_confusion_matrix(seed: int) -> 
     assert plain.item() == pytest.approx((counts * costs).sum() / len(target))
 
 
-def test_without_concern_errors_are_counted() -> None:
-    decisions, target = torch.tensor([0, 1, 2]), torch.tensor([0, 1, 0])
-    assert expected_concern(
-        decisions, target, num_classes=3, normalize=False
-    ).item() == pytest.approx(1 / 3)
-
-
 @pytest.mark.parametrize(
     ("changed", "refusal"),
     [
@@ -87,16 +68,7 @@ def test_without_concern_errors_are_counted() -> None:
             {"decision": "least_concern"},
             Refused("scores_to_decide", "preds", decision="least_concern"),
         ),
-        (
-            {"concern": "spec"},
-            Refused("spec_or_tensor", "concern", "spec"),
-        ),
         ({"decision": "best"}, Refused("one_of", "decision", "best")),
-        ({"concern": torch.ones(3, 2)}, Refused("shape", "concern")),
-        (
-            {"preds": torch.tensor([[0.5, 0.5, 0.5], [1.0, 0, 0]]), "from_logits": False},
-            Refused("probabilities", "preds"),
-        ),
     ],
 )
 def test_errors_name_the_wrong_argument(
@@ -119,10 +91,6 @@ def test_errors_name_the_wrong_argument(
         ({"preds": torch.tensor([[1, 2]])}, Refused("floating", "preds")),
         (
             {"preds": torch.rand(2)},
-            Refused("shape", "preds", shape="(N, C) or (N, C, ...)"),
-        ),
-        (
-            {"preds": torch.rand(2), "concern": torch.ones(2, 2)},
             Refused("shape", "preds", shape="(N, C) or (N, C, ...)"),
         ),
         ({"preds": torch.rand(2, 4)}, Refused("class_dimension", "preds", classes=3)),
@@ -210,31 +178,23 @@ def test_shifted_priors_are_right_where_densities_are_known() -> None:
 
 
 def test_classes_that_do_not_occur_in_the_deployment_are_never_decided_for() -> None:
-    even, absent = torch.tensor([0.5, 0.5]), torch.tensor([0.0, 1.0])
-    settings: dict[str, Any] = {
-        "concern": torch.ones(2, 2),
-        "training_priors": even,
-        "priors": absent,
-    }
+    priors = {"training_priors": torch.tensor([0.5, 0.5]), "priors": torch.tensor([0.0, 1])}
+    settings: dict[str, Any] = {"concern": torch.ones(2, 2), **priors}
     # The softmax of the first row underflows.
     logits = torch.tensor([[200.0, 0.0], [0.0, 0.0], [500.0, -torch.inf]])
     assert least_concern_decision(logits, **settings).tolist() == [1, 1, 1]
+    target = torch.tensor([1, 1, 1])
+    assert expected_concern(logits, target, num_classes=2, normalize=False, **settings) == 0
     certain = torch.tensor([[1.0, 0.0]])
     assert least_concern_decision(certain, **settings, from_logits=False).tolist() == [1]
-    assert shift_priors(certain, training_priors=even, priors=absent).tolist() == [
-        [0.0, 1.0]
-    ]
-    training, deployed = torch.tensor([0.2, 0.3, 0.5]), torch.tensor([0.0, 0.6, 0.4])
     shifted = shift_priors(
-        torch.tensor([[1.0, 0.0, 0.0]]), training_priors=training, priors=deployed
+        torch.tensor([[1.0, 0.0, 0.0]]),
+        training_priors=torch.tensor([0.2, 0.3, 0.5]),
+        priors=torch.tensor([0.0, 0.6, 0.4]),
     )
     assert shifted[0].tolist() == pytest.approx([0, 2 / 2.8, 0.8 / 2.8]), (
         "as for probabilities that are all alike"
     )
-    cost = expected_concern(
-        logits, torch.tensor([1, 1, 1]), num_classes=2, normalize=False, **settings
-    )
-    assert cost == 0
 
 
 @given(seed=st.integers(0, 10**6), price=st.sampled_from([0.0, 0.01, 100.0]))

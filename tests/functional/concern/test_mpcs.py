@@ -1,6 +1,7 @@
 """MPCS against exact arithmetic, Algorithm 1 in plain Python, and properties known from theory."""
 
 import math
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,13 +25,6 @@ from tests.refused import Refused
 CASES = load_oracle("mpcs_cases")["cases"]
 
 
-def concern_of(case: dict[str, Any]) -> Tensor:
-    concern = torch.ones(len(case["probs"][0]), len(case["probs"][0]), dtype=torch.float64)
-    for true, *predicted in case["releases"]:
-        concern[true, predicted] = case["release_factor"]
-    return concern
-
-
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 def test_what_is_no_probability_is_refused_by_every_reduction(reduction: Any) -> None:
     preds = torch.tensor([[torch.nan, 0.5], [0.5, 0.5]])
@@ -44,34 +38,28 @@ def test_what_is_no_probability_is_refused_by_every_reduction(reduction: Any) ->
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_score_equals_exact_arithmetic(case: dict[str, Any], dtype: torch.dtype) -> None:
     preds, target = torch.tensor(case["probs"], dtype=dtype), torch.tensor(case["target"])
-    settings = {
-        "num_classes": preds.shape[1],
-        "k": case["k"],
-        "t": case["t"],
-        "concern": concern_of(case),
-        "from_logits": False,
-    }
-    per_sample = meta_pattern_concern_score(preds, target, **settings, reduction="none")
-    assert per_sample.tolist() == pytest.approx(case["per_sample"], rel=1e-12, abs=0)
-    total = meta_pattern_concern_score(preds, target, **settings, reduction="sum")
-    assert total.item() == pytest.approx(sum(case["per_sample"]), rel=1e-12, abs=0)
-    for rule, expected in (("sum", case["mpcs"]), ("count", case["mpcs_count_rule"])):
-        mean = meta_pattern_concern_score(
-            preds, target, **settings, correct_concern=rule
-        ).item()
-        assert mean == pytest.approx(expected, rel=1e-12, abs=0)
-
-
-def test_probabilities_may_sum_to_one_within_a_thousandth() -> None:
-    def score(of_class_1: float) -> torch.Tensor:
-        preds, target = torch.tensor([[0.6, of_class_1]]), torch.tensor([0])
-        return meta_pattern_concern_score(
-            preds, target, num_classes=2, k=2, t=20, from_logits=False
-        )
-
-    assert score(0.4009) > 0
-    with Refused("probabilities", "preds"):
-        score(0.402)
+    concern = torch.ones(preds.shape[1], preds.shape[1], dtype=torch.float64)
+    for true, *predicted in case["releases"]:
+        concern[true, predicted] = case["release_factor"]
+    score = partial(
+        meta_pattern_concern_score,
+        preds,
+        target,
+        num_classes=preds.shape[1],
+        k=case["k"],
+        t=case["t"],
+        concern=concern,
+        from_logits=False,
+    )
+    by_sample = case["per_sample"]
+    for settings, expected in (
+        ({"reduction": "none"}, by_sample),
+        ({"reduction": "sum"}, sum(by_sample)),
+        ({"correct_concern": "sum"}, case["mpcs"]),
+        ({"correct_concern": "count"}, case["mpcs_count_rule"]),
+    ):
+        value = score(**settings)  # type: ignore[arg-type]
+        assert value.tolist() == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 def test_k_is_5_or_fewer_and_t_is_200_by_default() -> None:
@@ -118,23 +106,17 @@ def test_functions_take_a_spec() -> None:
     spec = ConcernSpec(3, releases=[[0, 1]], factor=0.2, concession=0.02)
     logits = torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 2.0], [1.5, 1.0, 0.0]])
     target = torch.tensor([0, 0, 2])
-    found = meta_pattern_concern_score(logits, target, num_classes=3, concern=spec)
-    assert found == MetaPatternConcernScore(num_classes=3, concern=spec)(logits, target)
-    assert found == meta_pattern_concern_score(
-        logits, target, num_classes=3, concern=spec.mpcs_weights(), concession=0.02
-    )
-    dangerous = dangerous_errors(logits, target, num_classes=3, concern=spec)
-    assert (
-        dangerous
-        == dangerous_errors(logits, target, num_classes=3, concern=spec.dangerous_pairs())
-        == 2
-    )
-    costs = spec.costs()
-    assert expected_concern(
-        logits, target, num_classes=3, concern=spec
-    ) == expected_concern(logits, target, num_classes=3, concern=costs)
+    for function, matrix, settings in (
+        (meta_pattern_concern_score, spec.mpcs_weights(), {"concession": 0.02}),
+        (dangerous_errors, spec.dangerous_pairs(), {}),
+        (expected_concern, spec.costs(), {}),
+    ):
+        of_spec = function(logits, target, num_classes=3, concern=spec)
+        assert of_spec == function(
+            logits, target, num_classes=3, concern=matrix, **settings
+        )
     decided = least_concern_decision(logits, concern=spec)
-    assert torch.equal(decided, least_concern_decision(logits, concern=costs))
+    assert torch.equal(decided, least_concern_decision(logits, concern=spec.costs()))
 
 
 def test_functions_take_a_spec_of_many_classes() -> None:
@@ -155,36 +137,19 @@ def test_mean_over_no_weight_is_nan() -> None:
 
 
 def test_half_probabilities_may_be_rounded() -> None:
-    probs = torch.randn(100, 10).softmax(dim=1).bfloat16()
-    assert (
-        meta_pattern_concern_score(
-            probs,
-            torch.zeros(100, dtype=torch.int64),
-            num_classes=10,
-            k=5,
-            t=50,
-            from_logits=False,
-        )
-        > 0
-    )
+    probs, target = torch.randn(100, 10).softmax(dim=1).bfloat16(), torch.arange(100) % 10
+    assert meta_pattern_concern_score(probs, target, num_classes=10, from_logits=False) > 0
 
 
-def test_logits_between_0_and_1_are_still_logits() -> None:
-    logits = torch.tensor([[0.9, 0.1]])
-    score = meta_pattern_concern_score(
-        logits, torch.tensor([0]), num_classes=2, k=1, t=10**6
-    )
-    assert score.item() == pytest.approx(
-        -math.log(torch.tensor([0.9, 0.1]).softmax(0)[0].item()), rel=1e-4
-    )
-
-
-def test_cross_entropy_is_the_limit_for_two_classes() -> None:
-    logits, target = torch.randn(200, 2, dtype=torch.float64), torch.randint(0, 2, (200,))
+@pytest.mark.parametrize(
+    "logits", [torch.randn(200, 2, dtype=torch.float64), torch.tensor([[0.9, 0.1]])]
+)
+def test_cross_entropy_is_the_limit_for_two_classes(logits: Tensor) -> None:
+    """One row between 0 and 1 has logits, too."""
+    target = torch.arange(len(logits)) % 2
     score = meta_pattern_concern_score(logits, target, num_classes=2, k=1, t=10**7)
-    assert score.item() == pytest.approx(
-        torch.nn.functional.cross_entropy(logits, target).item(), rel=1e-5
-    )
+    expected = torch.nn.functional.cross_entropy(logits, target)
+    assert score.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 def test_cross_entropy_is_bounded_below_by_the_limit() -> None:
@@ -230,7 +195,6 @@ PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor
 @pytest.mark.parametrize(
     ("changed", "refusal"),
     [
-        ({"k": 4}, Refused("rank", "k", 4, classes=3)),
         ({"k": 0}, Refused("rank", "k", 0, classes=3)),
         ({"t": 1}, Refused("at_least", "t", 1, minimum=2)),
         (
@@ -248,16 +212,8 @@ PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor
         ),
         ({"concern": torch.eye(3)}, Refused("weights_off_diagonal", "concern", 0.0)),
         (
-            {"concern": 1 - 3 * torch.eye(3).roll(1, 0)},
-            Refused("weights_off_diagonal", "concern", -2.0),
-        ),
-        (
             {"concern": torch.full((3, 3), math.inf)},
             Refused("weights_off_diagonal", "concern", float("inf")),
-        ),
-        (
-            {"target": torch.tensor([0, 3])},
-            Refused("class_indices", "target", 3, sample=1, last=2),
         ),
         (
             {"target": torch.tensor([-1, 0])},
@@ -278,30 +234,15 @@ PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor
             Refused("probabilities", "preds", [0.2, 1.4, 0.4], sample=1),
         ),
         (
-            {"preds": PREDS - torch.tensor([0.5, -0.5, 0])},
-            Refused("probabilities", "preds", [-0.4, 1.2, 0.2], sample=1),
-        ),
-        (
-            {"preds": PREDS * math.nan},
-            Refused(
-                "probabilities",
-                "preds",
-                [float("nan"), float("nan"), float("nan")],
-                sample=0,
-                column=0,
-            ),
-        ),
-        (
             {"preds": PREDS * math.nan, "from_logits": True},
             Refused(
                 "logits",
                 "preds",
-                [float("nan"), float("nan"), float("nan")],
+                [math.nan] * 3,
                 sample=0,
                 column=0,
             ),
         ),
-        ({"preds": PREDS + math.inf, "from_logits": True}, Refused("logits", "preds")),
         (
             {"sample_weight": torch.ones(3)},
             Refused("shape", "sample_weight", shape=(2,)),
