@@ -57,30 +57,24 @@ def test_all_labelled_is_the_mean() -> None:
     assert (value, low, high) == pytest.approx((0.1, *clopper_pearson(3, 30)), abs=2e-3)
 
 
-def hard_and_easy(
-    random: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+Losses = tuple[np.ndarray, np.ndarray, np.ndarray, float]
+"""Losses, predicted losses, chances of a label, and the true mean."""
+
+
+def hard_and_easy(random: np.random.Generator) -> Losses:
     """One row in ten is hard and always labelled; of the others one in fifty is."""
     hard = random.random(1000) < 0.1
     rate, chance = np.where(hard, 0.2, 0.01), np.where(hard, 1, 0.02)
-    return (random.random(1000) < rate).astype(float), rate, chance, 0.029
+    return random.random(1000) < rate, rate, chance, 0.029
 
 
-def rare_and_dear(
-    random: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    return (
-        random.choice([0, 0.01, 1], 1000, p=[0.949, 0.05, 0.001]),
-        np.zeros(1000),
-        np.full(1000, 0.5),
-        0.0015,
-    )
+def rare_and_dear(random: np.random.Generator) -> Losses:
+    loss = random.choice([0, 0.01, 1], 1000, p=[0.949, 0.05, 0.001])
+    return loss, np.zeros(1000), np.full(1000, 0.5), 0.0015
 
 
-def nearly_always(
-    random: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    return (random.random(100) < 0.97).astype(float), np.full(100, 0.5), np.ones(100), 0.97
+def nearly_always(random: np.random.Generator) -> Losses:
+    return random.random(100) < 0.97, np.full(100, 0.5), np.ones(100), 0.97
 
 
 @pytest.mark.parametrize("draw", [hard_and_easy, rare_and_dear, nearly_always])
