@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -45,15 +46,6 @@ def referring_batch(size: int, seed: int) -> Batch:
     return torch.where(is_referred, -1, (target + is_wrong) % CLASSES), target
 
 
-def decided_accuracy(decisions: Tensor, target: Tensor) -> float:
-    decided = [
-        (one, true)
-        for one, true in zip(decisions.tolist(), target.tolist(), strict=True)
-        if one >= 0
-    ]
-    return sum(one == true for one, true in decided) / len(decided)
-
-
 REFERRING = replace(
     HARD,
     draw=referring_batch,
@@ -86,12 +78,20 @@ def risk_gap_oracle(batch: Batch) -> dict[str, float]:
     return {"": naive.risk_gap(batch[0].softmax(1).tolist(), batch[1].tolist(), dangerous)}
 
 
+def highest(scores: Tensor) -> list[int]:
+    """Return the first of the classes with the highest score of each row."""
+    return [row.index(max(row)) for row in scores.tolist()]
+
+
 def row_cost_oracle(batch: Batch) -> dict[str, float]:
-    decisions = [max(range(CLASSES), key=row.__getitem__) for row in batch[0].tolist()]
-    costs = [
-        row[decision] for row, decision in zip(batch[1].tolist(), decisions, strict=True)
-    ]
-    return {"": sum(costs) / len(costs)}
+    pairs = zip(batch[1].tolist(), highest(batch[0]), strict=True)
+    return {"": sum(row[decision] for row, decision in pairs) / len(batch[1])}
+
+
+def errors_of(batch: Batch) -> list[tuple[int, int]]:
+    """Return the true and the predicted class of each error."""
+    pairs = zip(batch[1].tolist(), highest(batch[0]), strict=True)
+    return [(true, guess) for true, guess in pairs if true != guess]
 
 
 def mpcs_oracle(batch: Batch) -> dict[str, float]:
@@ -105,34 +105,17 @@ def mpcs_oracle(batch: Batch) -> dict[str, float]:
 
 
 def dangerous_oracle(batch: Batch) -> dict[str, float]:
-    logits, target = batch
-    predictions = [max(range(CLASSES), key=row.__getitem__) for row in logits.tolist()]
-    errors = [
-        (true, guess)
-        for true, guess in zip(target.tolist(), predictions, strict=True)
-        if true != guess
-    ]
-    dangerous = len([pair for pair in errors if pair not in {(0, 1), (2, 3), (2, 1)}])
-    return {"": dangerous}
+    return {"": sum(pair not in {(0, 1), (2, 3), (2, 1)} for pair in errors_of(batch))}
 
 
 def expected_concern_oracle(batch: Batch) -> dict[str, float]:
     """Decide for the class of minimum risk, and sum the concern of wrong decisions."""
     logits, target = batch
-    concern = CONCERN.mpcs_weights().tolist()
-    cost, constant = 0.0, [0.0] * CLASSES
-    for row, true in zip(logits.softmax(dim=1).tolist(), target.tolist(), strict=True):
-        risks = [
-            sum(row[i] * concern[i][j] for i in range(CLASSES) if i != j)
-            for j in range(CLASSES)
-        ]
-        decided = min(range(CLASSES), key=risks.__getitem__)
-        cost += concern[true][decided] if decided != true else 0.0
-        constant = [
-            total + (concern[true][j] if j != true else 0.0)
-            for j, total in enumerate(constant)
-        ]
-    return {"": cost / min(constant)}
+    costs = (CONCERN.mpcs_weights() * (1 - torch.eye(CLASSES))).numpy()
+    risks = logits.softmax(dim=1).numpy() @ costs
+    of_true = costs[target.numpy()]
+    cost = of_true[range(len(target)), risks.argmin(axis=1)].sum()
+    return {"": cost / of_true.sum(axis=0).min()}
 
 
 def risk_coverage_oracle(batch: Batch) -> dict[str, float]:
@@ -143,15 +126,9 @@ def risk_coverage_oracle(batch: Batch) -> dict[str, float]:
 
 
 def mean_severity_oracle(batch: Batch) -> dict[str, float]:
-    logits, target = batch
     concern = CONCERN.mpcs_weights().tolist()
-    predictions = [max(range(CLASSES), key=row.__getitem__) for row in logits.tolist()]
-    costs = [
-        concern[true][guess]
-        for true, guess in zip(target.tolist(), predictions, strict=True)
-        if true != guess
-    ]
-    return {"": sum(costs) / len(costs) if costs else float("nan")}
+    costs = [concern[true][guess] for true, guess in errors_of(batch)]
+    return {"": sum(costs) / len(costs) if costs else math.nan}
 
 
 def net_benefit_oracle(batch: Batch) -> dict[str, float]:
@@ -169,15 +146,11 @@ def decided_in_order(batch: Batch) -> list[float]:
     """Return the dangerous errors of samples, those of lowest estimated risk first."""
     logits, target = batch
     dangerous = CONCERN.dangerous_pairs().tolist()
+    probs = logits.softmax(dim=1).tolist()
     decisions = []
-    for row, true in zip(logits.softmax(dim=1).tolist(), target.tolist(), strict=True):
-        guess = max(range(CLASSES), key=row.__getitem__)
-        decisions.append(
-            (
-                sum(p for i, p in enumerate(row) if dangerous[i][guess]),
-                dangerous[true][guess],
-            )
-        )
+    for row, true, guess in zip(probs, target.tolist(), highest(logits), strict=True):
+        risk = sum(p for i, p in enumerate(row) if dangerous[i][guess])
+        decisions.append((risk, dangerous[true][guess]))
     return [loss for _, loss in sorted(decisions)]
 
 
@@ -212,6 +185,23 @@ def of_errors(kind: Any, oracle: Any, given_core: Any = None, **options: Any) ->
     )
 
 
+def of_referrals(kind: Any, oracle: Callable[[Tensor, Tensor], Tensor]) -> MetricCase:
+    """Return the case of a metric of decisions that may be referrals."""
+    return MetricCase(
+        make=partial(kind, CLASSES),
+        higher_is_better=True,
+        make_other=partial(kind, CLASSES, ignore_index=0),
+        agreeing_batch=(torch.tensor([1, -1]), torch.tensor([1, 2])),
+        oracle=lambda batch: {"": oracle(*batch).item()},
+        fed=REFERRING,
+    )
+
+
+SURE = (
+    torch.tensor([[9.0, -9.0, 0.0, 1.0], [0.0, 9.0, 0.0, 1.0]]),
+    torch.tensor([0, 1]),
+)
+
 # In both batches class 0 is true and predicted, and no released class is near.
 CONCERN_CASES: dict[type[Metric], MetricCase] = {
     MetaPatternConcernScore: of_errors(MetaPatternConcernScore, mpcs_oracle, k=3, t=20),
@@ -224,39 +214,21 @@ CONCERN_CASES: dict[type[Metric], MetricCase] = {
     RiskAtCoverage: of_errors(
         RiskAtCoverage, risk_at_coverage_oracle, estimated, coverage=0.6
     ),
-    Coverage: MetricCase(
-        make=lambda **settings: Coverage(CLASSES, **settings),
-        higher_is_better=True,
-        make_other=lambda: Coverage(CLASSES, ignore_index=0),
-        agreeing_batch=(torch.tensor([1, -1]), torch.tensor([1, 2])),
-        oracle=lambda batch: {
-            "": sum(decision >= 0 for decision in batch[0].tolist()) / len(batch[0])
-        },
-        fed=REFERRING,
-    ),
-    SelectiveAccuracy: MetricCase(
-        make=lambda **settings: SelectiveAccuracy(CLASSES, **settings),
-        higher_is_better=True,
-        make_other=lambda: SelectiveAccuracy(CLASSES, ignore_index=0),
-        agreeing_batch=(torch.tensor([1, -1]), torch.tensor([1, 2])),
-        oracle=lambda batch: {"": decided_accuracy(*batch)},
-        fed=REFERRING,
+    Coverage: of_referrals(Coverage, lambda decisions, _: (decisions >= 0).double().mean()),
+    SelectiveAccuracy: of_referrals(
+        SelectiveAccuracy,
+        lambda decisions, target: (decisions == target)[decisions >= 0].double().mean(),
     ),
     NetBenefit: MetricCase(
-        make=lambda **settings: NetBenefit(
-            CLASSES, classes=[1, 3], threshold=0.3, **settings
-        ),
+        make=partial(NetBenefit, CLASSES, classes=[1, 3], threshold=0.3),
         higher_is_better=True,
         make_other=lambda: NetBenefit(CLASSES, classes=[1, 3]),
-        agreeing_batch=(
-            torch.tensor([[9.0, -9.0, 0.0, 1.0], [0.0, 9.0, 0.0, 1.0]]),
-            torch.tensor([0, 1]),
-        ),
+        agreeing_batch=SURE,
         oracle=net_benefit_oracle,
         fed=HARD,
     ),
     RiskGap: MetricCase(
-        make=lambda **settings: RiskGap(CLASSES, concern=CONCERN, **settings),
+        make=partial(RiskGap, CLASSES, concern=CONCERN),
         higher_is_better=None,
         make_other=lambda: RiskGap(CLASSES, concern=CONCERN, loss="cost"),
         agreeing_batch=CERTAIN,
@@ -264,7 +236,7 @@ CONCERN_CASES: dict[type[Metric], MetricCase] = {
         fed=WIDE,
     ),
     RowCost: MetricCase(
-        make=lambda **settings: RowCost(CLASSES, **settings),
+        make=partial(RowCost, CLASSES),
         higher_is_better=False,
         make_other=lambda: RowCost(CLASSES, regret=True),
         agreeing_batch=(torch.eye(CLASSES), 1 - torch.eye(CLASSES)),
@@ -275,15 +247,10 @@ CONCERN_CASES: dict[type[Metric], MetricCase] = {
         ),  # the mean cost and the regret share their sums
     ),
     ExpectedConcern: MetricCase(
-        make=lambda **settings: ExpectedConcern(
-            CLASSES, concern=CONCERN, decision="least_concern", **settings
-        ),
+        make=partial(ExpectedConcern, CLASSES, concern=CONCERN, decision="least_concern"),
         higher_is_better=False,
         make_other=lambda: ExpectedConcern(CLASSES, concern=CONCERN),
-        agreeing_batch=(
-            torch.tensor([[9.0, -9.0, 0.0, 1.0], [0.0, 9.0, 0.0, 1.0]]),
-            torch.tensor([0, 1]),
-        ),
+        agreeing_batch=SURE,
         oracle=expected_concern_oracle,
         fed=HARD,
     ),

@@ -67,24 +67,19 @@ def test_a_concern_of_ones_is_no_concern() -> None:
         without.merge_state(other)
 
 
-def test_a_matrix_of_raw_costs_counts_the_same_dangerous_errors_as_the_same_matrix_normalized() -> (
-    None
-):
-    costs = torch.tensor(
-        [[0, 10, 50, 1], [10, 0, 10, 50], [50, 1, 0, 10], [1, 1, 1, 0]], dtype=torch.float64
+@pytest.mark.parametrize("dangerous", [None, 10])
+def test_the_scale_of_costs_does_not_matter_for_dangerous_errors(
+    dangerous: int | None,
+) -> None:
+    costs = [[0, 10, 50, 1], [10, 0, 10, 50], [50, 1, 0, 10], [1, 1, 1, 0]]
+    raw = ConcernSpec(4, weights=costs, dangerous=dangerous)
+    small = ConcernSpec(
+        4,
+        weights=[[cost / 50 for cost in row] for row in costs],
+        dangerous=dangerous and dangerous / 50,
     )
-    counted = []
-    for scale in (1.0, 1 / 50):
-        for dangerous in (None, 10 * scale):
-            metric = DangerousErrors(
-                4,
-                concern=ConcernSpec(
-                    4, weights=(costs * scale).tolist(), dangerous=dangerous
-                ),
-            )
-            counted.append(int(metric(LOGITS, TARGET)))
-    assert counted[:2] == counted[2:]
-    assert counted[1] < counted[0]  # errors that cost 1 are not dangerous
+    counts = [DangerousErrors(4, concern=spec)(LOGITS, TARGET) for spec in (raw, small)]
+    assert counts[0] == counts[1]
 
 
 def test_mpcs_takes_its_concession_from_the_spec_unless_it_is_told_otherwise() -> None:
@@ -99,11 +94,6 @@ def test_mpcs_takes_its_concession_from_the_spec_unless_it_is_told_otherwise() -
     ("make", "refusal"),
     [
         (
-            lambda: MetaPatternConcernScore(1),
-            Refused("at_least", "num_classes", 1, minimum=2),
-        ),
-        (lambda: MetaPatternConcernScore(3, k=4), Refused("rank", "k", 4, classes=3)),
-        (
             lambda: MetaPatternConcernScore(3, t=50, concession=0.02),
             Refused("not_with", "concession", other="t"),
         ),
@@ -112,10 +102,6 @@ def test_mpcs_takes_its_concession_from_the_spec_unless_it_is_told_otherwise() -
                 2, concern=ConcernSpec(2, weights=[[0, 1], [0, 0]])
             ),
             Refused("weights_off_diagonal", "concern"),
-        ),
-        (
-            lambda: MetaPatternConcernScore(3, concern=torch.ones(2, 2)),
-            Refused("shape", "concern", shape="(3, 3)"),
         ),
         (
             lambda: DangerousErrors(3, concern=ConcernSpec(2)),
@@ -143,7 +129,6 @@ def fake(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
 @pytest.mark.parametrize(
     ("metric", "shapes"),
     [
-        (MetaPatternConcernScore(40), [((5, 40), torch.float32), ((5,), torch.int64)]),
         (
             MetaPatternConcernScore(40, k=40),
             [((5, 40), torch.float32), ((5,), torch.int64)],

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import astuple
+from functools import partial
 from typing import Any
 
 import torch
@@ -147,33 +148,33 @@ DETECTION: dict[type[Metric], MetricCase] = {
         lambda s, y: {"": naive.equal_error_rate(s, y)},
     ),
     metrics.MinDetectionCost: detection_case(
-        lambda **settings: metrics.MinDetectionCost(POINTS, **settings),
+        partial(metrics.MinDetectionCost, POINTS),
         lambda: metrics.MinDetectionCost(OTHER_POINTS),
         costs,
     ),
     metrics.ActualDetectionCost: detection_case(
-        lambda **settings: metrics.ActualDetectionCost(POINTS, **settings),
+        partial(metrics.ActualDetectionCost, POINTS),
         lambda: metrics.ActualDetectionCost(OTHER_POINTS),
         bayes_costs,
     ),
     metrics.HalfTotalErrorRate: detection_case(
-        lambda **settings: metrics.HalfTotalErrorRate(0.25, **settings),
+        partial(metrics.HalfTotalErrorRate, 0.25),
         lambda: metrics.HalfTotalErrorRate(2.25),
         lambda s, y: {"": naive.cost_at(s, y, 0.25, (0.5, 1.0, 1.0)) / 2},
     ),
     metrics.PartialAUC: detection_case(
-        lambda **settings: metrics.PartialAUC(0.3, **settings),
+        partial(metrics.PartialAUC, 0.3),
         lambda: metrics.PartialAUC(0.5),
         lambda s, y: {"": naive.partial_auc(s, y, 0.3)},
         higher_is_better=True,
     ),
     metrics.MissAtFalseAlarm: detection_case(
-        lambda **settings: metrics.MissAtFalseAlarm(0.3, **settings),
+        partial(metrics.MissAtFalseAlarm, 0.3),
         lambda: metrics.MissAtFalseAlarm(0.5),
         lambda s, y: {"": naive.miss_at_false_alarm(s, y, 0.3)},
     ),
     metrics.FalseAlarmAtMiss: detection_case(
-        lambda **settings: metrics.FalseAlarmAtMiss(0.1, **settings),
+        partial(metrics.FalseAlarmAtMiss, 0.1),
         lambda: metrics.FalseAlarmAtMiss(0.5),
         lambda s, y: {
             "": naive.miss_at_false_alarm(
