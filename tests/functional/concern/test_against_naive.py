@@ -49,33 +49,46 @@ def smooth(rows: int, classes: int, t: int, generator: torch.Generator) -> Tenso
     ).softmax(dim=1)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def tied_logits(rows: int, classes: int, t: int, generator: torch.Generator) -> Tensor:
+    """Draw logits of few values, -infinity and -0 among them; the first is finite."""
+    values = torch.tensor([-math.inf, -0.0, 0.0, 0.125, 0.25, 0.5, 1.0, 3.0])
+    places = torch.randint(0, len(values), (rows, classes), generator=generator)
+    return values[torch.cat([places[:, :1].clamp(min=1), places[:, 1:]], dim=1)]
+
+
+DRAWS = [edges, near_edges, saturated, smooth, tied_logits]
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16], ids=str
+)
 @pytest.mark.parametrize("classes", CLASSES)
 def test_score_equals_algorithm_1(classes: int, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(classes)
     draw = random.Random(classes)
     for batch in range(BATCHES):
         t, k = draw.choice(INTERVALS), draw.randint(1, min(classes, 6))
-        probs = draw.choice([edges, near_edges, saturated, smooth])(
-            ROWS, classes, t, generator
-        ).to(dtype)
+        kind = draw.choice(DRAWS)
+        preds = kind(ROWS, classes, t, generator).to(dtype)
+        from_logits = kind is tied_logits
+        wide = preds.float() if preds.element_size() == 2 else preds
+        probs = wide.softmax(dim=1) if from_logits else wide
         target = torch.randint(0, classes, (ROWS,), generator=generator)
-        concern = (
-            0.05 + torch.rand(classes, classes, generator=generator, dtype=torch.float64)
-            if batch % 2
-            else None
-        )
+        concern = None
+        if batch % 2:
+            shape = (classes, classes)
+            concern = 0.05 + torch.rand(shape, generator=generator, dtype=torch.float64)
         weights = torch.ones(classes, classes) if concern is None else concern
         plain: dict[str, Any] = {"k": k, "t": t, "concern": weights.tolist()}
         for rule in ("sum", "count"):
             scores = meta_pattern_concern_score(
-                probs,
+                preds,
                 target,
                 num_classes=classes,
                 k=k,
                 t=t,
                 concern=concern,
-                from_logits=False,
+                from_logits=from_logits,
                 correct_concern=rule,
                 reduction="none",
             )

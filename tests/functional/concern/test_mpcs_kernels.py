@@ -1,4 +1,4 @@
-"""The kernel of MPCS against Algorithm 1 in plain Python, for all that rows can be: ties, -0.0, NaN and infinities."""
+"""The kernel of MPCS for all that rows can be: ties, -0.0, NaN and infinities, in batches and parts of any size."""
 
 import math
 from typing import Any
@@ -13,7 +13,6 @@ from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.functional import meta_pattern_concern_score
 from mpcs_torch.functional.inputs import arrays
 from mpcs_torch.functional.inputs.decisions import highest_class, highest_classes
-from tests.oracles import algorithm_1
 from tests.refused import Refused
 
 DTYPES = {
@@ -22,75 +21,6 @@ DTYPES = {
     "float16": torch.float16,
     "bfloat16": torch.bfloat16,
 }
-LEVELS = st.sampled_from([-0.0, 0.0, 0.125, 0.25, 0.5, 1.0, 3.0])
-"""Few values, so that most rows have ties."""
-
-
-@st.composite
-def batches(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw scores (M, C) of few values, labels and settings; probabilities are exact in half types, too."""
-    classes, size = draw(st.integers(2, 9)), draw(st.integers(1, 6))
-    is_logits = draw(st.booleans())
-    if is_logits:
-        level = st.one_of(LEVELS, st.just(-math.inf), st.floats(-30, 30, width=16))
-        rows = draw(
-            st.lists(
-                st.lists(level, min_size=classes, max_size=classes),
-                min_size=size,
-                max_size=size,
-            )
-        )
-        rows = [row if max(row) > -math.inf else [0.0, *row[1:]] for row in rows]
-    else:
-        owners = st.lists(st.integers(0, classes - 1), min_size=8, max_size=8)
-        zero = st.sampled_from([0.0, -0.0])
-        drawn = draw(st.lists(owners, min_size=size, max_size=size))
-        rows = [
-            [each.count(label) / 8 or draw(zero) for label in range(classes)]
-            for each in drawn
-        ]
-    weight = st.sampled_from([0.25, 1.0, 2.0])
-    concern = draw(st.none() | st.lists(weight, min_size=classes**2, max_size=classes**2))
-    return {
-        "rows": rows,
-        "labels": draw(st.lists(st.integers(0, classes - 1), min_size=size, max_size=size)),
-        "classes": classes,
-        "k": draw(st.integers(1, classes)),
-        "t": draw(st.sampled_from([2, 3, 8, 200, 5000])),
-        "concern": [[1.0] * classes] * classes
-        if concern is None
-        else torch.tensor(concern).view(-1, classes).tolist(),
-        "is_weighted": concern is not None,
-        "is_logits": is_logits,
-        "dtype": DTYPES[draw(st.sampled_from(sorted(DTYPES)))],
-        "rule": draw(st.sampled_from(["sum", "count"])),
-    }
-
-
-@given(batches())
-def test_scores_are_those_of_algorithm_1(drawn: dict[str, Any]) -> None:
-    scores = torch.tensor(drawn["rows"], dtype=drawn["dtype"])
-    target = torch.tensor(drawn["labels"])
-    wide = scores.float() if scores.element_size() == 2 else scores
-    probs = wide.softmax(dim=1) if drawn["is_logits"] else wide
-    expected = [
-        algorithm_1.score_of_sample(
-            row, label, drawn["k"], drawn["t"], drawn["concern"], drawn["rule"]
-        )
-        for row, label in zip(probs.tolist(), drawn["labels"], strict=True)
-    ]
-    found = meta_pattern_concern_score(
-        scores,
-        target,
-        num_classes=drawn["classes"],
-        k=drawn["k"],
-        t=drawn["t"],
-        concern=torch.tensor(drawn["concern"]) if drawn["is_weighted"] else None,
-        from_logits=drawn["is_logits"],
-        correct_concern=drawn["rule"],
-        reduction="none",
-    )
-    assert found.tolist() == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
 VALUES = st.sampled_from([-math.inf, -1.0, -0.0, 0.0, 0.5, 1.0, math.inf])

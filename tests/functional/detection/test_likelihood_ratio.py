@@ -1,6 +1,5 @@
 """Log-likelihood ratios of class posteriors against the plain formula."""
 
-from math import log
 from typing import Any
 
 import pytest
@@ -14,37 +13,17 @@ from tests.refused import Refused
 PRIORS = torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64)
 
 
-def log_odds(p: float) -> float:
-    return log(p / (1 - p))
-
-
-@given(seed=st.integers(0, 10**6))
-def test_ratios_are_posterior_odds_over_prior_odds(seed: int) -> None:
-    logits = 3 * torch.randn(
-        5, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    )
-    probs = logits.softmax(dim=1)
-    found = log_likelihood_ratios(logits, priors=PRIORS)
-    for row, ratios in zip(probs.tolist(), found.tolist(), strict=True):
-        expected = [
-            log_odds(p) - log_odds(prior)
-            for p, prior in zip(row, PRIORS.tolist(), strict=True)
-        ]
-        assert ratios == pytest.approx(expected, abs=1e-9)
-    torch.testing.assert_close(
-        log_likelihood_ratios(probs, priors=PRIORS, from_logits=False), found
-    )
-
-
 @given(seed=st.integers(0, 10**6), shift=st.floats(-1e4, 1e4))
-def test_ratios_give_back_the_posteriors_under_the_same_priors(
-    seed: int, shift: float
-) -> None:
-    logits = 3 * torch.randn(
-        5, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    )
-    ratios = log_likelihood_ratios(logits + shift, priors=PRIORS)
-    torch.testing.assert_close((ratios + PRIORS.logit()).sigmoid(), logits.softmax(dim=1))
+def test_ratios_are_posterior_odds_over_prior_odds(seed: int, shift: float) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    probs = logits.softmax(dim=1)
+    expected = probs.logit() - PRIORS.logit()
+    for ratios in (
+        log_likelihood_ratios(logits + shift, priors=PRIORS),
+        log_likelihood_ratios(probs, priors=PRIORS, from_logits=False),
+    ):
+        torch.testing.assert_close(ratios, expected, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +57,6 @@ def test_further_dimensions_stay() -> None:
     ("changed", "refusal"),
     [
         ({"priors": [0.5, 0.5]}, Refused("float_shape", "priors", [0.5, 0.5], shape=(2,))),
-        ({"priors": torch.tensor([0.5, 0.6])}, Refused("positive_distribution", "priors")),
         (
             {"priors": torch.tensor([0.0, 1.0])},
             Refused("positive_distribution", "priors", [0.0, 1.0]),
