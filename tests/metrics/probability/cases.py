@@ -1,6 +1,7 @@
 """The cases of the probability family."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -31,7 +32,7 @@ def mean_case(kind: type[Metric], power: float) -> MetricCase:
         return {"": naive.generalized_mean(probs, power, 0.005)}
 
     return MetricCase(
-        make=lambda **settings: kind(CLASSES, **settings),
+        make=partial(kind, CLASSES),
         higher_is_better=True,
         make_other=lambda: kind(CLASSES, epsilon=0.2),
         agreeing_batch=(CERTAIN[0].double(), CERTAIN[1]),
@@ -53,9 +54,7 @@ def probability_case(cells: int | None, *, from_logits: bool = True) -> MetricCa
     logits, target = CERTAIN[0].double(), CERTAIN[1]
     counting = ProbabilityAccuracy(CLASSES, 1000)
     return MetricCase(
-        make=lambda **settings: metrics.ProbabilityAccuracy(
-            CLASSES, n_bins=3, **options, **settings
-        ),
+        make=partial(metrics.ProbabilityAccuracy, CLASSES, n_bins=3, **options),
         higher_is_better=None,
         make_other=lambda: metrics.ProbabilityAccuracy(CLASSES, n_bins=2, **options),
         agreeing_batch=(logits if from_logits else logits.softmax(1), target),
@@ -77,9 +76,7 @@ def entropy_case(*, normalized: bool) -> MetricCase:
 
     uniform = torch.full((2, CLASSES), 1 / CLASSES).log()
     return MetricCase(
-        make=lambda **settings: metrics.CrossEntropy(
-            CLASSES, normalized=normalized, **settings
-        ),
+        make=partial(metrics.CrossEntropy, CLASSES, normalized=normalized),
         higher_is_better=False,
         make_other=lambda: metrics.CrossEntropy(
             CLASSES, normalized=normalized, ignore_index=3
@@ -100,7 +97,7 @@ PROBABILITY: dict[type[Metric], MetricCase] = {
     metrics.Robustness: mean_case(metrics.Robustness, -2 / 3),
     metrics.ProbabilityAccuracy: probability_case(None),
     metrics.BrierScore: MetricCase(
-        make=lambda **settings: metrics.BrierScore(CLASSES, **settings),
+        make=partial(metrics.BrierScore, CLASSES),
         higher_is_better=False,
         make_other=lambda: metrics.BrierScore(CLASSES, over_classes="mean"),
         agreeing_batch=(100 * torch.eye(CLASSES), torch.arange(CLASSES)),
@@ -114,7 +111,7 @@ PROBABILITY: dict[type[Metric], MetricCase] = {
     ),
     metrics.CrossEntropy: entropy_case(normalized=False),
     metrics.Overconfidence: MetricCase(
-        make=lambda **settings: metrics.Overconfidence(CLASSES, **settings),
+        make=partial(metrics.Overconfidence, CLASSES),
         higher_is_better=None,
         make_other=lambda: metrics.Overconfidence(CLASSES, ignore_index=3),
         agreeing_batch=(2 * torch.eye(CLASSES)[:3].double(), torch.arange(3)),

@@ -1,6 +1,7 @@
 """The cases of the quality family."""
 
 from collections import Counter
+from functools import partial
 
 import torch
 from torchmetrics import Metric
@@ -41,7 +42,7 @@ def quality_case(
         )
 
     return MetricCase(
-        make=lambda **settings: kind(CLASSES, **options, **settings),
+        make=partial(kind, CLASSES, **options),
         higher_is_better=higher_is_better,
         make_other=lambda: kind(CLASSES, **options, ignore_index=3),
         agreeing_batch=(torch.eye(CLASSES)[:3], torch.arange(3)),

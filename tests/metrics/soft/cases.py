@@ -1,6 +1,7 @@
 """The cases of the soft family."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,9 +18,7 @@ def soft_case(
 ) -> MetricCase:
     """Describe a macro-averaged soft score; perfect predictions get 1 with any average."""
     return MetricCase(
-        make=lambda **settings: kind(
-            CLASSES, average="macro", **(options or {}), **settings
-        ),
+        make=partial(kind, CLASSES, average="macro", **(options or {})),
         higher_is_better=True,
         make_other=lambda: kind(CLASSES, **(options or {})),
         agreeing_batch=(torch.eye(CLASSES), torch.eye(CLASSES)),
@@ -43,7 +42,7 @@ SOFT_CASES: dict[type[Metric], MetricCase] = {
     metrics.SoftF1: soft_case(metrics.SoftF1, 1.0),
     metrics.SoftFBeta: soft_case(metrics.SoftFBeta, 2.0, {"beta": 2.0}),
     metrics.HardF1: MetricCase(
-        make=lambda **settings: metrics.HardF1(CLASSES, average="macro", **settings),
+        make=partial(metrics.HardF1, CLASSES, average="macro"),
         higher_is_better=True,
         make_other=lambda: metrics.HardF1(CLASSES, average="macro", threshold=0.2),
         agreeing_batch=(torch.eye(CLASSES), torch.eye(CLASSES)),
@@ -54,7 +53,7 @@ SOFT_CASES: dict[type[Metric], MetricCase] = {
         make_stranger=lambda: metrics.SoftF1(CLASSES),
     ),
     metrics.SoftKLDivergence: MetricCase(
-        make=lambda **settings: metrics.SoftKLDivergence(**settings),
+        make=partial(metrics.SoftKLDivergence),
         higher_is_better=False,
         make_other=lambda: metrics.SoftKLDivergence(epsilon=0.1),
         agreeing_batch=(torch.full((1, CLASSES), 0.25), torch.full((1, CLASSES), 0.5)),
