@@ -85,68 +85,45 @@ def test_settings_of_the_surroundings_reach_the_metrics_that_have_them() -> None
 
 
 @pytest.mark.parametrize("entry", OF_TRIALS, ids=lambda entry: entry.name)
-def test_an_entry_of_trials_makes_a_metric_like_the_public_one(entry: MetricEntry) -> None:
-    public = getattr(metrics, entry.class_name)
-    assert MetricEntry("public", public, "trials").of is entry.of
-    values = []
-    for metric in (entry.make(3), public(num_classes=3, **entry.settings)):
-        metric.update(LOGITS, TARGET)
-        values.append(
-            (
-                metric.compute(),
-                metric.higher_is_better,
-                metric.plot_upper_bound,
-                metric.settings.tolist(),
-            )
-        )
-    assert values[0] == values[1]
+def test_an_entry_of_trials_is_the_public_metric_and_an_instance_of_it_the_entry(
+    entry: MetricEntry,
+) -> None:
+    kind = getattr(metrics, entry.class_name)
+    assert MetricEntry("public", kind, "trials").of is entry.of
+    instance = entry_of_metric(kind(num_classes=3, **entry.settings), entry.name)
+    for name in ("of", "takes", "direction"):
+        assert getattr(instance, name) == getattr(entry, name)
+    public = kind(num_classes=3, **entry.settings)
+    made = (entry.make(3), instance.make(3), public)
+    values = [metric(LOGITS, TARGET) for metric in made]
+    assert values[0] == values[1] == values[2]
+    for name in ("higher_is_better", "plot_upper_bound"):
+        assert getattr(made[0], name) == getattr(public, name)
+    assert torch.equal(made[0].settings, public.settings)
     with pytest.warns(
-        UserWarning,
-        match=f"^{entry.class_name} needs targets and non-targets, but has seen no targets",
+        UserWarning, match=f"^{entry.class_name} needs targets and non-targets"
     ):
         assert entry.make(3)(LOGITS, TARGET.clamp(max=1)).isnan()
 
 
-@pytest.mark.parametrize("entry", OF_TRIALS, ids=lambda entry: entry.name)
-def test_an_instance_of_a_metric_of_trials_is_measured_as_its_entry(
-    entry: MetricEntry,
-) -> None:
-    instance = entry_of_metric(
-        getattr(metrics, entry.class_name)(num_classes=3, **entry.settings), entry.name
-    )
-    assert (instance.of, instance.takes, instance.direction) == (
-        entry.of,
-        "trials",
-        entry.direction,
-    )
-    values = []
-    for each in (entry, instance):
-        metric = each.make(3)
-        metric.update(LOGITS, TARGET)
-        values.append(each.number(metric.compute()))
-    assert values[0] == values[1]
-
-
 def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:
-    own = [
-        BY_NAME[name]
-        for name in ("accuracy", "macro_f1", "mcc", "macro_recall", "dangerous")
-    ]
-    own += [BY_NAME[name] for name in ("dangerous_rate", "mpcs", "mpcs_count")]
-    groups = [{*group.members} for group in shared_sums(own, 3, concern=CONCERN)]
-    counts, dangerous = (
+    expected = [
         {"accuracy", "macro_f1", "mcc", "macro_recall"},
         {"dangerous", "dangerous_rate"},
-    )
-    assert groups == [counts, dangerous, {"mpcs"}, {"mpcs_count"}]
+        {"mpcs"},
+        {"mpcs_count"},
+    ]
+    entries = [BY_NAME[name] for names in expected for name in sorted(names)]
+    groups = shared_sums(entries, 3, concern=CONCERN)
+    assert [{*group.members} for group in groups] == expected
     foreign = [
         MetricEntry(f"error_{n}", CALIBRATION, "probabilities", {"n_bins": n})
         for n in (5, 50)
     ]
-    few, many = (
+    few, many = [
         group.first(LOGITS.softmax(1), TARGET)
         for group in shared_sums(foreign, 3, concern=CONCERN)
-    )
+    ]
     assert few != many
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 from torchmetrics import Metric
@@ -72,22 +73,25 @@ def test_texts_fit_between_axes_of_the_caller(kind: str) -> None:
     assert list(text_faults(figure)) == []
 
 
+def drawn(metric: Metric, *batch: Tensor) -> Axes:
+    """Update the metric with a batch, and return the axes of its figure."""
+    metric.update(*batch)
+    axes = Figure(layout="constrained").add_subplot()
+    metric.plot(ax=axes)
+    return axes
+
+
 def test_the_matrix_of_many_classes_is_an_image_of_shares() -> None:
-    figure, axes = fed(metrics.ConfusionMatrix(31), 31).plot()
+    axes = drawn(metrics.ConfusionMatrix(31), *samples(31))
     assert axes.get_xlabel() == "predicted (dark: most of a row)"
     assert axes.images[0].get_array().sum(axis=1).tolist() == pytest.approx([1.0] * 31)
     assert not axes.texts
-    assert list(text_faults(figure)) == []
-    pyplot.close(figure)
 
 
 def test_weights_that_are_not_whole_are_shown_with_three_digits() -> None:
-    metric = metrics.ConfusionMatrix(2)
-    metric.update(
-        torch.tensor([0, 1, 1]), torch.tensor([0, 1, 0]), torch.tensor([1.23456, 2.0, 0.5])
-    )
-    axes = Figure().add_subplot()
-    metric.plot(ax=axes)
+    weights = torch.tensor([1.23456, 2.0, 0.5])
+    target, preds = torch.tensor([0, 1, 0]), torch.tensor([0, 1, 1])
+    axes = drawn(metrics.ConfusionMatrix(2), preds, target, weights)
     assert [text.get_text() for text in axes.texts] == ["1.23", "0.5", "0", "2"]
     assert axes.get_title() == "ConfusionMatrix of 3.73456 samples"
 
@@ -95,88 +99,61 @@ def test_weights_that_are_not_whole_are_shown_with_three_digits() -> None:
 @pytest.mark.parametrize(("classes", "name"), [(None, "detector"), (3, "all classes")])
 def test_a_single_curve_says_what_it_is_of(classes: int | None, name: str) -> None:
     scores, target = samples(3)
-    metric = metrics.EqualErrorRate(classes, average="micro" if classes else "macro")
-    metric.update(scores if classes else scores[:, 0], target if classes else target == 0)
-    axes = Figure().add_subplot()
-    metric.plot(ax=axes)
+    batch = (scores, target) if classes else (scores[:, 0], target == 0)
+    axes = drawn(metrics.EqualErrorRate(classes, average="micro"), *batch)
     labels = [str(line.get_label()) for line in axes.lines]
     assert any(label.startswith(name) for label in labels), labels
 
 
 def test_the_worst_classes_are_drawn_and_the_title_says_so() -> None:
     scores, target = samples(9)
-    scores[:, [2, 5]] = (
-        torch.randn(len(target), 2, generator=torch.Generator().manual_seed(3))
-        + torch.eye(9)[target][:, [2, 5]]
-    )
+    random = torch.Generator().manual_seed(3)
+    scores[:, [2, 5]] = torch.randn(len(target), 2, generator=random)
     metric = metrics.EqualErrorRate(9, average="none")
     metric.update(scores, target)
     figure, axes = metric.plot()
-    drawn = [
-        int(line.get_label().split()[1][:-1])
-        for line in axes.lines
-        if str(line.get_label()).startswith("class")
-    ]
-    assert drawn == metric.compute().argsort(descending=True)[:7].tolist()
-    assert "(worst 7 of 9 classes by equal error rate)" in figure.get_suptitle().replace(
-        "\n", " "
-    )
     pyplot.close(figure)
-
-
-def marked(axes: Any) -> list[tuple[float, float]]:
-    """Return the points that are marked by circles: the false-alarm rate and the miss rate."""
-    return [
-        (line.get_xdata()[0], line.get_ydata()[0])
-        for line in axes.lines
-        if line.get_marker() == "o" and len(line.get_xdata())
-    ]
+    labels = [str(line.get_label()) for line in axes.lines]
+    classes = [int(label[6]) for label in labels if label.startswith("class")]
+    assert classes == metric.compute().argsort(descending=True)[:7].tolist()
+    title = figure.get_suptitle().replace("\n", " ")
+    assert "(worst 7 of 9 classes by equal error rate)" in title
 
 
 @pytest.mark.parametrize(
-    ("metric", "rates"),
+    "metric",
     [
-        (metrics.HalfTotalErrorRate(0.35), (0.5, 0.25)),
-        (metrics.ActualDetectionCost(POINTS[0], threshold=0.35), (0.5, 0.25)),
+        metrics.HalfTotalErrorRate(0.35),
+        metrics.ActualDetectionCost(POINTS[0], threshold=0.35),
     ],
-    ids=lambda each: type(each).__name__,
+    ids=lambda metric: type(metric).__name__,
 )
-def test_the_rates_of_a_metric_are_marked(
-    metric: Metric, rates: tuple[float, float]
+def test_the_false_alarm_and_miss_rate_of_a_metric_are_marked(metric: Metric) -> None:
+    scores = torch.tensor([0.1, 0.4, 0.3, 0.5, 0.6, 0.7])
+    axes = drawn(metric, scores, torch.tensor([0, 0, 1, 1, 1, 1]))
+    marks = [line.get_xydata() for line in axes.lines if line.get_marker() == "o"]
+    [marked] = [mark[0].tolist() for mark in marks if len(mark)]
+    assert marked == pytest.approx([0.5, 0.25])
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "better"),
+    [
+        (metrics.BrierScore, {}, "lower is better"),
+        (metrics.BrierScore, {"over_classes": "mean"}, "lower is better"),
+        (metrics.CrossEntropy, {}, "lower is better"),
+        (metrics.Robustness, {}, "higher is better"),
+    ],
+)
+def test_a_scale_shows_values_of_perfect_and_uniform_probabilities(
+    kind: Any, settings: dict[str, Any], better: str
 ) -> None:
-    metric.update(
-        torch.tensor([0.1, 0.4, 0.3, 0.5, 0.6, 0.7]), torch.tensor([0, 0, 1, 1, 1, 1])
-    )
-    axes = Figure().add_subplot()
-    metric.plot(ax=axes)
-    assert marked(axes) == [pytest.approx(rates)]
-
-
-def test_references_are_the_values_of_such_predictions() -> None:
     probs, target = torch.full((6, 3), 1 / 3, dtype=torch.float64), torch.arange(6) % 3
-    kinds = [
-        metrics.BrierScore(3, from_logits=False),
-        metrics.BrierScore(3, over_classes="mean", from_logits=False),
-        metrics.CrossEntropy(3, from_logits=False),
-        metrics.Robustness(3, from_logits=False),
-    ]
-    for metric in kinds:
-        guess, perfect = (
-            metric(probs, target).item(),
-            metric(torch.eye(3).double()[target], target).item(),
-        )
-        found = metric._references()
-        assert list(found.values()) == pytest.approx([perfect, guess], abs=1e-12)
-
-
-def test_a_scale_says_which_way_is_better() -> None:
-    for metric, better in (
-        (metrics.BrierScore(3), "lower is better"),
-        (metrics.Robustness(3), "higher is better"),
-    ):
-        axes = Figure().add_subplot()
-        fed(metric, 3).plot(ax=axes)
-        assert axes.get_xlabel() == better
+    metric = kind(3, from_logits=False, **settings)
+    certain = torch.eye(3, dtype=torch.float64)[target]
+    values = [metric(preds, target).item() for preds in (certain, probs)]
+    assert list(metric._references().values()) == pytest.approx(values, abs=1e-12)
+    assert drawn(metric, probs, target).get_xlabel() == better
 
 
 def test_a_figure_that_cannot_be_drawn_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,10 +165,8 @@ def test_a_figure_that_cannot_be_drawn_is_closed(monkeypatch: pytest.MonkeyPatch
 
 def test_samples_that_are_all_ignored_have_a_figure_without_bars() -> None:
     metric = metrics.RiskCoverageArea(3, ignore_index=-1)
-    metric.update(torch.zeros(2, 3), torch.tensor([-1, -1]))
-    figure, _ = metric.plot()
-    assert figure.get_suptitle() == "RiskCoverageArea nan"
-    pyplot.close(figure)
+    axes = drawn(metric, torch.zeros(2, 3), torch.tensor([-1, -1]))
+    assert axes.get_title() == "RiskCoverageArea nan"
 
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
@@ -212,8 +187,6 @@ def test_without_matplotlib_the_error_says_how_to_install_it(
 
 
 def test_the_line_of_recalls_is_the_share_of_right_decisions() -> None:
-    metric = metrics.Accuracy(2)
-    metric.update(torch.tensor([0, 0, 0, 1]), torch.tensor([0, 0, 1, 1]))
-    figure, axes = metric.plot()
-    pyplot.close(figure)
+    preds, target = torch.tensor([0, 0, 0, 1]), torch.tensor([0, 0, 1, 1])
+    axes = drawn(metrics.Accuracy(2), preds, target)
     assert 0.75 in {line.get_ydata()[0] for line in axes.lines}
