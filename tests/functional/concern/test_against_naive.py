@@ -106,26 +106,20 @@ def test_intervals_of_float32_are_exact_and_those_of_float64_to_rounding(t: int)
     """Read the interval of a true class from its score: 0 from certainty on, and higher the lower it is."""
     draw = random.Random(t)
     exact_edges = [draw.randint(0, t) / t for _ in range(1000)]
-    values = torch.tensor(
-        [*exact_edges, *(draw.random() for _ in range(1000))], dtype=torch.float64
-    )
-    # The first class is the most probable one.
-    for confidence in (
-        values[values > 0.5],
-        values[values > 0.5].float(),
-    ):
+    numbers = [*exact_edges, *(draw.random() for _ in range(1000))]
+    values = torch.tensor(numbers, dtype=torch.float64)
+    values = values[values > 0.5]  # the first class is the most probable one
+    for confidence in (values, values.float()):
         probs = torch.stack([confidence, 1 - confidence], dim=1)
         target = torch.zeros(len(confidence)).long()
         scores = meta_pattern_concern_score(
             probs, target, num_classes=2, k=1, t=t, from_logits=False, reduction="none"
         )
-        parted = 0
         for score, number in zip(scores.tolist(), confidence.tolist(), strict=True):
             product = Fraction(number) * t
             exact = -math.log(min(math.floor(product), t - 1) / (t - 1))
             if score != pytest.approx(exact, rel=1e-12, abs=1e-15):
-                parted += 1
+                assert confidence.dtype == torch.float64
                 assert abs(round(product) - product) <= Fraction(2.0**-52) * product, (
                     "an edge within rounding"
                 )
-        assert parted == 0 or confidence.dtype == torch.float64

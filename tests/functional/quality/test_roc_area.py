@@ -1,11 +1,10 @@
-"""Areas under the ROC: those of scikit-learn and torchmetrics, with ties, weights and absent classes."""
+"""Areas under the ROC: those of scikit-learn, with ties, weights and absent classes."""
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
-from torchmetrics.classification import MulticlassAUROC
 
 from mpcs_torch.functional.quality.roc_area import RocArea
 
@@ -38,14 +37,6 @@ def test_the_mean_over_classes_is_that_of_scikit_learn_with_ties_and_weights(
             target, probs, multi_class="ovr", average="macro", sample_weight=theirs
         )
         assert area.value(area.rows(probs, target, own)).item() == pytest.approx(expected)
-
-
-def test_the_mean_over_classes_is_that_of_torchmetrics() -> None:
-    probs, target, _ = drawn(1)
-    area, theirs = RocArea(CLASSES), MulticlassAUROC(CLASSES, average="macro")
-    assert area.value(area.rows(probs, target)).item() == pytest.approx(
-        theirs(probs, target).item(), abs=1e-6
-    )
 
 
 def test_the_area_of_a_group_is_that_of_its_summed_probability() -> None:
