@@ -139,7 +139,7 @@ def test_bayes_errors_equal_the_costs_at_every_prior(
 ) -> None:
     scores, labels = tensors_of(drawn)
     counts = count_errors(scores.double(), labels)
-    errors = bayes_errors_from_counts(counts, torch.tensor([log_odds]).double())
+    errors = bayes_errors_from_counts(counts, torch.tensor([log_odds], dtype=torch.float64))
     point = OperatingPoint(1 / (1 + math.exp(-log_odds)))
     minimum = min_detection_cost(scores, labels, points=point)
     actual = actual_detection_cost(scores, labels, points=point, threshold=-log_odds)
@@ -365,4 +365,5 @@ def test_the_hull_is_that_of_a_monotone_chain(drawn: list[tuple[int, bool]]) -> 
 def test_the_hull_of_many_scores_is_that_of_a_monotone_chain(distance: float) -> None:
     generator = torch.Generator().manual_seed(0)
     labels = torch.rand(50_000, generator=generator) < 0.4
-    check_hull(torch.randn(50_000, generator=generator) + distance * labels, labels)
+    noise = torch.randn(50_000, generator=generator, dtype=torch.float64)
+    check_hull(noise + distance * labels, labels)
