@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from matplotlib import pyplot
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 from torchmetrics import Metric
@@ -73,7 +72,7 @@ def test_texts_fit_between_axes_of_the_caller(kind: str) -> None:
     assert list(text_faults(figure)) == []
 
 
-def drawn(metric: Metric, *batch: Tensor) -> Axes:
+def drawn(metric: Metric, *batch: Tensor) -> Any:
     """Update the metric with a batch, and return the axes of its figure."""
     metric.update(*batch)
     axes = Figure(layout="constrained").add_subplot()
@@ -82,7 +81,8 @@ def drawn(metric: Metric, *batch: Tensor) -> Axes:
 
 
 def test_the_matrix_of_many_classes_is_an_image_of_shares() -> None:
-    axes = drawn(metrics.ConfusionMatrix(31), *samples(31))
+    figure, axes = fed(metrics.ConfusionMatrix(31), 31).plot()
+    pyplot.close(figure)
     assert axes.get_xlabel() == "predicted (dark: most of a row)"
     assert axes.images[0].get_array().sum(axis=1).tolist() == pytest.approx([1.0] * 31)
     assert not axes.texts

@@ -28,7 +28,7 @@ from tests.conftest import load_oracle
 from tests.refused import Refused
 
 ORACLE = load_oracle("soft_cases")
-AVERAGES = ("micro", "macro", "weighted", "none")
+AVERAGES: tuple[Any, ...] = ("micro", "macro", "weighted", "none")
 
 
 SCORES: dict[str, Callable[..., Tensor]] = {
