@@ -113,9 +113,10 @@ def test_a_state_goes_through_a_file_into_another_module(
     fitted, file = nn.Sequential(fitted_to(case)), io.BytesIO()
     torch.save(fitted.state_dict(), file)
     file.seek(0)
-    fresh = nn.Sequential(case.make())
+    inner = case.make()
     if is_fitted:
-        fresh[0].fit(*case.draw(1))
+        inner.fit(*case.draw(1))
+    fresh = nn.Sequential(inner)
     assert (
         str(fresh.load_state_dict(torch.load(file, weights_only=True)))
         == "<All keys matched successfully>"

@@ -34,7 +34,7 @@ def test_counts_and_rates_equal_those_of_a_loop(
         len(decided),
         len(pairs),
     )
-    totals = {None: 1, "samples": len(pairs), "errors": max(len(errors), 1)}
+    totals: dict[Any, int] = {None: 1, "samples": len(pairs), "errors": max(len(errors), 1)}
     if decided:
         totals["decided"] = len(decided)
     for normalize, total in totals.items():

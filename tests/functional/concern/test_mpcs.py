@@ -106,11 +106,12 @@ def test_functions_take_a_spec() -> None:
     spec = ConcernSpec(3, releases=[[0, 1]], factor=0.2, concession=0.02)
     logits = torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 2.0], [1.5, 1.0, 0.0]])
     target = torch.tensor([0, 0, 2])
-    for function, matrix, settings in (
+    cases: list[tuple[Any, Tensor, dict[str, float]]] = [
         (meta_pattern_concern_score, spec.mpcs_weights(), {"concession": 0.02}),
         (dangerous_errors, spec.dangerous_pairs(), {}),
         (expected_concern, spec.costs(), {}),
-    ):
+    ]
+    for function, matrix, settings in cases:
         of_spec = function(logits, target, num_classes=3, concern=spec)
         assert of_spec == function(
             logits, target, num_classes=3, concern=matrix, **settings

@@ -72,7 +72,11 @@ def test_classes_are_evaluated_one_by_one_averaged_or_all_at_once() -> None:
         equal_error_rate(*pair).item() for pair in zip(scores.T, one_hot.T, strict=True)
     ]
     micro = equal_error_rate(scores.flatten(), one_hot.flatten()).item()
-    averages = {"none": alone, "macro": sum(alone) / CLASSES, "micro": micro}
+    averages: dict[Any, Any] = {
+        "none": alone,
+        "macro": sum(alone) / CLASSES,
+        "micro": micro,
+    }
     for average, expected in averages.items():
         metric = fed(EqualErrorRate(CLASSES, average=average), BY_CLASS)
         assert metric.compute().tolist() == pytest.approx(expected)
@@ -183,7 +187,7 @@ def test_a_batch_without_targets_has_the_value_nan(metric: Metric) -> None:
 
 def test_a_curve_without_non_targets_is_nan() -> None:
     with pytest.warns(UserWarning, match="has seen no non-targets"):
-        curve = DetectionCurve()(SCORES, torch.ones_like(LABELS))
+        curve: Any = DetectionCurve()(SCORES, torch.ones_like(LABELS))
     assert curve.p_fa.isnan().all()
 
 
