@@ -1,4 +1,7 @@
-"""Several models on the same rows: comparisons, intervals, groups, and rows that do not match."""
+"""Several models on the same rows: which are compared, groups, and rows that do not match.
+
+tests/cli/test_laws.py checks that files have the numbers of their tensors.
+"""
 
 import csv
 import itertools
@@ -16,9 +19,8 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation import Result, model_sums
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.read_options import NO_GROUP, ReadOptions
-from mpcs_torch.functional import clopper_pearson, dangerous_errors, sign_flip_test
+from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.metrics.named_metrics import BY_NAME
-from tests.evaluation.means import MEANS
 from tests.metrics.batches import random_batch
 from tests.refused import refused_file
 
@@ -78,85 +80,46 @@ def measured(
     return score_models(opened, concern, entries=entries, intervals=intervals)
 
 
-def test_models_are_compared_by_the_tests_of_their_metrics(tmp_path: Path) -> None:
-    found = measured(plain(tmp_path))
-    rows = {row.measure: row for row in found.comparisons}
-    decisions = [probs.argmax(1) for probs in (FIRST, SECOND)]
-    dangerous = [CONCERN.dangerous_pairs()[TARGET, own] for own in decisions]
-    wrong = [own != TARGET for own in decisions]
-    assert list(rows) == [
-        "rate of dangerous errors",
-        "expected concern",
-        "rate of wrong decisions",
-        "MPCS",
-    ]
-    assert rows["rate of wrong decisions"].paired.p_value == pytest.approx(
-        sign_flip_test(wrong[0].double() - wrong[1].double())
+def test_a_note_says_what_is_independent(tmp_path: Path) -> None:
+    sure = torch.nn.functional.one_hot(TARGET, 4).double()
+    result = measured(
+        [write(tmp_path / "A.csv", sure, patient=PATIENTS)], cluster="patient"
     )
-    assert rows["rate of dangerous errors"].paired.p_value == pytest.approx(
-        sign_flip_test(dangerous[0].double() - dangerous[1].double())
+    ends = result.first.intervals["dangerous_rate"]
+    assert ends == pytest.approx(clopper_pearson(0, 20), rel=1e-3)
+    assert (
+        result.notes[-1]
+        == "95 % intervals: 20 clusters (patient) are independent, the rows of a cluster are not."
     )
-    names = ["dangerous_rate", "expected_concern", "misclassification_rate", "mpcs"]
-    for row, name in zip(found.comparisons, names, strict=True):
-        values = [found.models[model].values[name] for model in ("A", "B")]
-        assert [row.paired.first, row.paired.second] == pytest.approx(values, rel=1e-12), (
-            name
-        )
-        assert row.better == "B"
-    count = dangerous_errors(
-        decisions[0], TARGET, num_classes=4, concern=CONCERN.dangerous_pairs()
-    )
-    assert rows["rate of dangerous errors"].paired.first == pytest.approx(
-        count.item() / 240
-    )
-
-
-def test_rows_of_a_cluster_say_as_much_as_one_of_them(tmp_path: Path) -> None:
-    """Each row three times, in a cluster of its own, says as much as each row once."""
-    once = write(tmp_path / "once.csv", FIRST)
-    often = write(
-        tmp_path / "often.csv",
-        FIRST.repeat(3, 1),
-        TARGET.repeat(3),
-        row=[str(r % 240) for r in range(720)],
-    )
-    alone, clustered = measured([once]).first, measured([often], cluster="row").first
-    assert list(alone.intervals) == list(clustered.intervals)
-    for name, interval in alone.intervals.items():
-        scale = 3 if name == "dangerous" else 1
-        if name in MEANS:  # which allow for one more bad row, not for three
-            assert clustered.intervals[name][1] <= interval[1] * 1.001
-        else:
-            assert clustered.intervals[name] == pytest.approx(
-                [scale * end for end in interval], rel=1e-3
-            ), name
-
-
-@pytest.mark.parametrize("name", ["accuracy", "brier_score"])
-def test_clusters_give_intervals_of_any_metric_alone(tmp_path: Path, name: str) -> None:
-    paths = [
-        write(tmp_path / f"{model}.csv", FIRST, patient=PATIENTS) for model in ("A", "B")
-    ]
-    found = measured(paths, metrics=[name], cluster="patient")
-    assert [*found.models["A"].intervals] == [name]
-    assert [row.by.metric for row in found.comparisons] == [name]
-
-
-def test_rates_of_classes_have_intervals(tmp_path: Path) -> None:
-    right = torch.where(TARGET == 1, FIRST.argmax(1) == 1, False)
-    number = int((TARGET == 1).sum())
-    path = write(tmp_path / "A.csv", FIRST, row=[str(row) for row in range(240)])
-    exact = measured([path], metrics=["accuracy"], by=["row"]).first.class_intervals["b"]
-    low, high = clopper_pearson(int(right.sum()), number)
-    assert exact["recall"] == (low, high)
-    assert exact["error_rate"] == pytest.approx((1 - high, 1 - low))
-    clustered = measured([path], cluster="row").first.class_intervals["b"]
-    for name, interval in exact.items():
-        assert clustered[name] == pytest.approx(interval, abs=1e-3), name
-    patients = write(tmp_path / "B.csv", FIRST, patient=PATIENTS)
-    table = measured([patients], cluster="patient").first.class_table()
+    table = result.first.class_table()
     assert table is not None
     assert all(" to " in cell for row in table.rows for cell in row[3:6])
+
+
+@pytest.mark.parametrize(
+    ("concern", "metrics", "compared"),
+    [
+        (
+            CONCERN,
+            None,
+            ["dangerous_rate", "expected_concern", "misclassification_rate", "mpcs"],
+        ),
+        (None, None, ["misclassification_rate", "mpcs"]),  # expected concern is the same
+        (None, ["expected_concern"], ["expected_concern"]),
+        (None, ["decisiveness"], ["decisiveness"]),
+        (None, ["calibration_slope"], []),
+    ],
+)
+def test_models_are_compared_by_metrics_that_say_different_things(
+    tmp_path: Path,
+    concern: ConcernSpec | None,
+    metrics: list[str] | None,
+    compared: list[str],
+) -> None:
+    result = measured(plain(tmp_path), concern, metrics=metrics)
+    assert [row.by.metric for row in result.comparisons] == compared
+    note = "None of the metrics is one that models are compared by."
+    assert (result.notes[-1] == note) == (not compared)
 
 
 @pytest.mark.slow
@@ -175,85 +138,6 @@ def test_every_number_has_an_interval_or_a_reason(tmp_path: Path) -> None:
             without = {*scores.values} - {*scores.intervals}
             assert without == {*scores.without_interval}
             assert without == bare & {*scores.values}
-
-
-def grouped_like_their_rows(
-    folder: Path, target: torch.Tensor, concern: ConcernSpec | None, cluster: str | None
-) -> None:
-    """Assert that each of 3 groups, of neighbouring rows and patients, has the intervals of its rows alone."""
-    sites, patients = (
-        [f"s{row // 80}" for row in range(240)],
-        [f"p{row // 8}" for row in range(240)],
-    )
-    path = write(folder / "A.csv", FIRST, target, site=sites, patient=patients)
-    [groups] = measured([path], concern, by=["site"], cluster=cluster).groups
-    for place in range(3):
-        rows = slice(80 * place, 80 * (place + 1))
-        only = write(folder / "only.csv", FIRST[rows], target[rows], patient=patients[rows])
-        alone = measured([only], concern, cluster=cluster).first
-        intervals = groups.groups[f"s{place}"].intervals
-        assert list(intervals) == list(alone.intervals)
-        for name, interval in intervals.items():
-            assert interval == pytest.approx(alone.intervals[name], rel=1e-9), name
-        assert len(intervals) > 10
-
-
-@pytest.mark.parametrize("cluster", [None, "patient"])
-def test_groups_have_the_intervals_of_their_rows_alone(
-    tmp_path: Path, cluster: str | None
-) -> None:
-    grouped_like_their_rows(tmp_path, TARGET, CONCERN, cluster)
-
-
-def test_groups_of_soft_labels_have_the_intervals_of_their_rows_alone(
-    tmp_path: Path,
-) -> None:
-    soft = torch.rand(240, 4, generator=torch.Generator().manual_seed(0))
-    grouped_like_their_rows(tmp_path, soft, None, None)
-
-
-def test_a_group_of_one_cluster_or_row_has_only_bounds(tmp_path: Path) -> None:
-    groups = ["one", "two", "two", *["rest"] * 237]
-    path = write(
-        tmp_path / "A.csv", FIRST, group=groups, patient=["p", "p", "p", *PATIENTS[3:]]
-    )
-    [of_clusters] = measured([path], by=["group"], cluster="patient").groups
-    assert "mcc" not in of_clusters.groups["two"].intervals
-    low, high = of_clusters.groups["two"].intervals["accuracy"]
-    assert high - low > 0.97
-    [of_rows] = measured([path], by=["group"], metrics=["cross_entropy"]).groups
-    assert [bool(own.intervals) for own in of_rows.groups.values()] == [False, False, True]
-
-
-def test_no_error_in_any_cluster_does_not_promise_that_there_is_none(
-    tmp_path: Path,
-) -> None:
-    sure = torch.nn.functional.one_hot(TARGET, 4).double()
-    found = measured([write(tmp_path / "A.csv", sure, patient=PATIENTS)], cluster="patient")
-    assert found.first.intervals["dangerous_rate"] == pytest.approx(
-        clopper_pearson(0, 20), rel=1e-3
-    )
-    assert found.first.intervals["accuracy"][0] < 0.9
-    *_, note = found.notes
-    assert (
-        note
-        == "95 % intervals: 20 clusters (patient) are independent, the rows of a cluster are not."
-    )
-
-
-def test_what_says_the_same_without_a_concern_is_not_compared_twice(tmp_path: Path) -> None:
-    found = measured(plain(tmp_path), None)
-    assert [row.measure for row in found.comparisons] == ["rate of wrong decisions", "MPCS"]
-    assert [
-        row.measure
-        for row in measured(plain(tmp_path), None, metrics=["expected_concern"]).comparisons
-    ] == ["expected concern"]
-    none = measured(plain(tmp_path), None, metrics=["calibration_slope"])
-    assert not none.comparisons
-    assert none.notes[-1] == "None of the metrics is one that models are compared by."
-    named = measured(plain(tmp_path), None, metrics=["decisiveness"])
-    assert [row.measure for row in named.comparisons] == ["decisiveness"]
-    assert none.notes[-1] not in named.notes
 
 
 MEASURED_PROBABILITIES = [
@@ -416,47 +300,11 @@ def test_rows_that_do_not_match_are_refused(
         measured([first, other], None, by=["site"], intervals=False)
 
 
-@pytest.mark.parametrize(
-    ("texts", "options", "refusal"),
-    [
-        (
-            {"place": SITES},
-            {"by": ["site"]},
-            "A.csv: has_named_column",
-        ),
-        (
-            {"site": ["", *SITES[1:]]},
-            {"cluster": "site"},
-            "has_name, row 1, column site",
-        ),
-        (
-            {},
-            {"by": ["target"]},
-            "A.csv: both",
-        ),
-        ({}, {"cluster": "a"}, "A.csv: no_scores"),
-    ],
-)
-def test_columns_that_name_no_groups_are_refused(
-    tmp_path: Path,
-    texts: dict[str, list[str]],
-    options: dict[str, Any],
-    refusal: str,
-) -> None:
-    path = write(tmp_path / "A.csv", FIRST, **texts)
-    with refused_file(refusal):
-        measured([path], **options)
-
-
 def test_rows_without_a_group_are_a_group(tmp_path: Path) -> None:
     path = write(tmp_path / "A.csv", FIRST, site=["", *SITES[1:]])
     [groups] = measured([path], by=["site"], intervals=False).groups
-    assert {name: own.rows for name, own in groups.groups.items()} == {
-        NO_GROUP: 1,
-        "s1": 80,
-        "s2": 80,
-        "s0": 79,
-    }
+    sizes = {name: scores.rows for name, scores in groups.groups.items()}
+    assert sizes == {NO_GROUP: 1, "s1": 80, "s2": 80, "s0": 79}
 
 
 def test_a_file_given_twice_is_refused_and_equal_names_become_paths(tmp_path: Path) -> None:
