@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -13,19 +12,16 @@ from mpcs_torch.evaluation.calibration_files import (
     calibrate_predictions,
     fit_to_predictions,
     fit_to_trials,
-    load_calibration,
     open_to_calibrate,
-    save_calibration,
 )
 from mpcs_torch.evaluation.files.changed_trials import rewrite_scores
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
-from mpcs_torch.io.artifacts import save_artifact
 from tests.calibration.data import CLASSES, logits, trials
 from tests.evaluation.files.write import SUFFIXES, write_predictions
-from tests.refused import Refused, refused_file
+from tests.refused import refused_file
 
 LOGITS, TARGET = logits(0)
 PROBS = LOGITS.softmax(dim=1)
@@ -56,45 +52,23 @@ def calibrated(
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_fit_to_a_file_is_the_fit_to_its_tensors(suffix: str, tmp_path: Path) -> None:
-    path = write_predictions(tmp_path / f"p{suffix}", LOGITS, TARGET, NAMES)
-    fitted = fit_to_predictions(Predictions(path, OF_LOGITS), "temperature", ignore)
-    expected = TemperatureScaling().fit(LOGITS, TARGET)
-    torch.testing.assert_close(fitted.saved.module.state_dict(), expected.state_dict())
-    assert (fitted.rows, fitted.saved.method, fitted.saved.from_logits) == (
-        400,
-        "temperature",
-        True,
-    )
-    assert fitted.after < fitted.before
-
-
-def test_a_fit_takes_labels_of_another_file(tmp_path: Path) -> None:
-    np.save(tmp_path / "p.npy", LOGITS)
-    np.save(tmp_path / "t.npy", TARGET)
-    reading = OF_LOGITS._replace(labels=tmp_path / "t.npy")
-    fitted = fit_to_predictions(
-        Predictions(tmp_path / "p.npy", reading), "temperature", ignore
-    )
+@pytest.mark.parametrize(
+    ("scores", "reading"), [(LOGITS, OF_LOGITS), (PROBS, ReadOptions())]
+)
+def test_a_fit_to_a_file_is_the_fit_to_its_logits(
+    suffix: str, scores: Tensor, reading: ReadOptions, tmp_path: Path
+) -> None:
+    path = write_predictions(tmp_path / f"p{suffix}", scores, TARGET, NAMES)
+    fitted = fit_to_predictions(Predictions(path, reading), "temperature", ignore)
     torch.testing.assert_close(
         fitted.saved.module.state_dict(),
         TemperatureScaling().fit(LOGITS, TARGET).state_dict(),
+        rtol=1e-6,
+        atol=0,
     )
-    torch.testing.assert_close(
-        calibrated(fitted.saved, tmp_path / "p.npy", tmp_path / "out.npz"),
-        fitted.saved.module(LOGITS),
-    )
-
-
-def test_logarithms_of_probabilities_have_the_temperature_of_the_logits(
-    tmp_path: Path,
-) -> None:
-    path = write_predictions(tmp_path / "p.npz", PROBS, TARGET, NAMES)
-    fitted = fit_to_predictions(Predictions(path), "temperature", ignore)
-    expected = TemperatureScaling().fit(LOGITS, TARGET)
-    torch.testing.assert_close(
-        fitted.saved.module.state_dict(), expected.state_dict(), rtol=1e-6, atol=0
-    )
+    assert (fitted.rows, fitted.saved.method) == (400, "temperature")
+    assert fitted.saved.from_logits == reading.from_logits
+    assert fitted.after < fitted.before
 
 
 def test_probabilities_of_0_and_1_are_calibrated_too(tmp_path: Path) -> None:
@@ -178,71 +152,66 @@ def test_one_probability_of_the_positive_class_stays_one(tmp_path: Path) -> None
     assert float(second[2:]) == pytest.approx(0.81 / (0.81 + 0.01))
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_fit_needs_labels(suffix: str, tmp_path: Path) -> None:
-    path = write_predictions(tmp_path / f"p{suffix}", LOGITS, None, NAMES)
-    with refused_file("no_labels"):
-        fit_to_predictions(Predictions(path, OF_LOGITS), "temperature", ignore)
+INFINITE = LOGITS.clone()
+INFINITE[7, 0] = -torch.inf
+SOFT = torch.rand(400, CLASSES, generator=torch.Generator().manual_seed(0))
 
 
-def test_columns_are_found_by_the_names_of_the_fit(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("scores", "target", "reading", "refusal"),
+    [
+        (LOGITS, None, OF_LOGITS, "no_labels"),
+        (PROBS, SOFT, ReadOptions(), "classes_for_logits"),
+        (INFINITE, TARGET, OF_LOGITS, "p.npz: finite_logits"),
+        (LOGITS[:0], TARGET[:0], OF_LOGITS, "rows_below_header"),
+    ],
+)
+def test_rows_that_no_calibration_fits_are_refused(
+    scores: Tensor,
+    target: Tensor | None,
+    reading: ReadOptions,
+    refusal: str,
+    tmp_path: Path,
+) -> None:
+    path = write_predictions(tmp_path / "p.npz", scores, target, NAMES)
+    with refused_file(refusal):
+        fit_to_predictions(Predictions(path, reading), "vector", ignore)
+
+
+def test_columns_are_those_of_the_classes_of_the_fit(tmp_path: Path) -> None:
     module = VectorScaling(CLASSES).fit(LOGITS, TARGET)
     saved = SavedCalibration("vector", module, tuple(NAMES), True)
     turned = write_predictions(tmp_path / "p.csv", LOGITS.flip(1), 3 - TARGET, NAMES[::-1])
-    torch.testing.assert_close(
-        calibrated(saved, turned, tmp_path / "out.csv"), module(LOGITS)
-    )
+    scores = calibrated(saved, turned, tmp_path / "out.csv")
+    torch.testing.assert_close(scores, module(LOGITS))
     assert (tmp_path / "out.csv").read_text().startswith("blue,green,yellow,red,target\n")
-
-
-def test_other_classes_than_those_of_the_fit_are_refused(tmp_path: Path) -> None:
-    other = write_predictions(tmp_path / "p.csv", LOGITS, None, ["a", "b", "c", "d"])
+    letters = ReadOptions(classes=list("abcd"))
+    other = write_predictions(tmp_path / "p.csv", LOGITS, None, letters.classes)
+    assert open_to_calibrate(TEMPERATURE, other, letters).class_names == NAMES
     with refused_file("no_scores"):
         open_to_calibrate(TEMPERATURE, other, ReadOptions())
-    numbered = TEMPERATURE._replace(class_names=("0", "1"))
     with refused_file("expected_classes", number=4, expected=2):
-        open_to_calibrate(numbered, other, ReadOptions())
-    assert (
         open_to_calibrate(
-            TEMPERATURE, other, ReadOptions(classes=["a", "b", "c", "d"])
-        ).class_names
-        == NAMES
-    )
-    with refused_file("called_classes", classes=("red", "yellow", "green", "blue")):
+            TEMPERATURE._replace(class_names=("0", "1")), other, ReadOptions()
+        )
+    with refused_file("called_classes", classes=tuple(NAMES)):
         open_to_calibrate(TEMPERATURE, other, ReadOptions(classes=NAMES[::-1]))
 
 
-def test_soft_labels_are_refused(tmp_path: Path) -> None:
-    soft = torch.rand(400, CLASSES, generator=torch.Generator().manual_seed(0))
-    path = write_predictions(tmp_path / "p.npz", PROBS, soft, NAMES)
-    with refused_file("classes_for_logits"):
-        fit_to_predictions(Predictions(path), "temperature", ignore)
-
-
-def test_values_that_cannot_be_calibrated_are_refused(tmp_path: Path) -> None:
-    scores = LOGITS.clone()
-    scores[7, 0] = -torch.inf
-    path = write_predictions(tmp_path / "p.npz", scores, TARGET, NAMES)
-    with refused_file("p.npz: finite_logits", argument="preds"):
-        fit_to_predictions(Predictions(path, OF_LOGITS), "vector", ignore)
-    turned = VectorScaling(CLASSES)
-    turned.scale.fill_(-1)
-    saved = SavedCalibration("vector", turned, NUMBERS, True)
-    with refused_file("p.npz: finite_if_calibrated, row 8"):
-        calibrated(saved, path, tmp_path / "out.npz")
-    empty = write_predictions(tmp_path / "p.npz", LOGITS[:0], TARGET[:0], NAMES)
-    with refused_file("rows_below_header"):
-        fit_to_predictions(Predictions(empty, OF_LOGITS), "vector", ignore)
-
-
-def test_arrays_are_written_as_arrays_alone(tmp_path: Path) -> None:
-    for name in ("p.csv", "p.npz"):
-        write_predictions(tmp_path / name, LOGITS, TARGET, NAMES)
-    with refused_file("o.npz: ends_as_text"):
-        calibrated(TEMPERATURE, tmp_path / "p.csv", tmp_path / "o.npz")
-    with refused_file("o.npy: ends_as_arrays"):
-        calibrated(TEMPERATURE, tmp_path / "p.npz", tmp_path / "o.npy")
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["p.csv", "p.npz"]
+def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    for name, scores in (("p.csv", LOGITS), ("p.npz", INFINITE)):
+        write_predictions(tmp_path / name, scores, TARGET, NAMES)
+    module = VectorScaling(CLASSES)
+    module.scale.fill_(-1)
+    turned = SavedCalibration("vector", module, NUMBERS, True)
+    for saved, name, out, refusal in (
+        (TEMPERATURE, "p.csv", "o.npz", "o.npz: ends_as_text"),
+        (TEMPERATURE, "p.npz", "o.npy", "o.npy: ends_as_arrays"),
+        (turned, "p.npz", "o.npz", "p.npz: finite_if_calibrated, row 8"),
+    ):
+        with refused_file(refusal):
+            calibrated(saved, tmp_path / name, tmp_path / out)
+    assert {path.name for path in tmp_path.iterdir()} == {"p.csv", "p.npz"}
 
 
 SCORES, LABELS = trials(0)
@@ -310,31 +279,14 @@ def test_separated_trials_are_refused_with_their_file(tmp_path: Path) -> None:
     ("name", "text", "out", "refusal"),
     [
         ("s.csv", "score\n1\n", "o.npz", "o.npz: ends_as_text"),
-        (
-            "s.csv",
-            "score,label\n1,0\n2\n",
-            "o.csv",
-            "s.csv: all_values_of_row, row 2, column label",
-        ),
-        (
-            "s.csv",
-            "score\n1\nx\n",
-            "o.csv",
-            "s.csv: number, row 2, column score",
-        ),
+        ("s.csv", "score\n1\nx\n", "o.csv", "s.csv: number, row 2, column score"),
         (
             "s.txt",
             "1.5 0\n2\n",
             "o.txt",
             "s.txt: all_values_of_row, row 2, column column 2",
         ),
-        (
-            "s.txt",
-            "a b c d\n",
-            "o.txt",
-            "s.txt: no_trial_scores",
-        ),
-        ("s.txt", "", "o.txt", "s.txt: rows_in_file"),
+        ("s.txt", "a b c d\n", "o.txt", "s.txt: no_trial_scores"),
     ],
 )
 def test_a_bad_file_of_trials_is_refused_and_nothing_is_written(
@@ -346,33 +298,3 @@ def test_a_bad_file_of_trials_is_refused_and_nothing_is_written(
             tmp_path / name, tmp_path / out, lambda scores: scores, ReadOptions(), ignore
         )
     assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "cal.pt"
-    path.write_text("not a calibration")
-    with Refused("not_as_written", f"{path}:"):
-        load_calibration(path)
-    save_artifact({"preds": LOGITS}, path, kind="something else")
-    with Refused("not_of_source", f"{path}:"):
-        load_calibration(path)
-    save_calibration(SavedCalibration("vector", VectorScaling(2), ("a", "b", "c")), path)
-    with Refused("damaged", f"{path}:"):
-        load_calibration(path)
-
-
-def test_a_failed_write_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(file: object, array: object, **_: object) -> None:
-        raise OSError("no space left")
-
-    write_predictions(tmp_path / "in.npz", LOGITS, TARGET, NAMES)
-    (tmp_path / "p.npz").write_text("mine")
-    monkeypatch.setattr(np.lib.format, "write_array", failing)
-    with pytest.raises(OSError, match="no space left"):
-        calibrated(TEMPERATURE, tmp_path / "in.npz", tmp_path / "p.npz")
-    (tmp_path / "in.npz").unlink()
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [
-        ("p.npz", "mine")
-    ]

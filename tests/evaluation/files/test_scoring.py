@@ -15,16 +15,9 @@ from torch import Tensor
 
 from mpcs_torch import (
     ConcernSpec,
-    DangerousErrors,
-    MetaPatternConcernScore,
-    MulticlassQualityMetrics,
-    ProbabilityAccuracy,
-    SoftF1,
-    evaluate,
 )
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
-from mpcs_torch.functional import soft_kl_divergence
 from mpcs_torch.metrics.named_metrics import BY_NAME
 from tests.evaluation.files.alone import score
 from tests.metrics.batches import CLASSES, random_batch, soft_batch
@@ -95,73 +88,65 @@ def opened(
     )
 
 
+SOFT_PROBS, SOFT_TARGET = soft_batch(300, seed=5)
+
+
 @pytest.mark.parametrize("write", WRITERS)
-def test_every_format_of_hard_labels_gives_the_values_of_the_metrics(
+@pytest.mark.parametrize(
+    ("scores", "target"),
+    [(PROBS, TARGET), (SOFT_PROBS, SOFT_TARGET), (SOFT_PROBS[:, :1], SOFT_TARGET[:, :1])],
+    ids=["labels", "soft labels", "soft labels of one class"],
+)
+def test_rows_are_read_as_often_as_one_likes_as_they_were_written(
+    tmp_path: Path, write: Write, scores: Tensor, target: Tensor
+) -> None:
+    predictions = opened(write(tmp_path, scores, target))
+    for _ in range(2):
+        rows = predictions.rows()
+        torch.testing.assert_close(rows.scores, scores.double())
+        torch.testing.assert_close(rows.target, target, check_dtype=False)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_logits_and_their_probabilities_have_the_same_values(
     tmp_path: Path, write: Write
 ) -> None:
-    values = scored(write(tmp_path, LOGITS, TARGET), from_logits=True, concern=CONCERN)
-    mpcs = MetaPatternConcernScore(CLASSES, concern=CONCERN)
-    assert values["mpcs"] == pytest.approx(mpcs(LOGITS.double(), TARGET).item())
-    errors = DangerousErrors(CLASSES, concern=CONCERN)(LOGITS, TARGET)
-    assert values["dangerous"] == errors
-    quality = MulticlassQualityMetrics(CLASSES)(LOGITS, TARGET)
-    assert values["macro_precision"] == pytest.approx(quality["macro_precision"].item())
-    measured = ProbabilityAccuracy(CLASSES)(LOGITS.double(), TARGET)["measured_robustness"]
-    assert values["measured_robustness"] == pytest.approx(measured.item(), abs=1e-3)
-    assert values["least_concern_cost"] != values["expected_concern"]
-    assert values == pytest.approx(
-        scored(write(tmp_path, PROBS, TARGET), concern=CONCERN), rel=1e-5
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("write", WRITERS)
-def test_every_format_of_soft_labels_gives_the_values_of_the_metrics(
-    tmp_path: Path, write: Write
-) -> None:
-    probs, target = soft_batch(100, seed=1)
-    values = scored(write(tmp_path, probs, target))
-    assert values["soft_f1_macro"] == pytest.approx(
-        SoftF1(CLASSES, average="macro")(probs, target).item()
-    )
-    assert values["soft_kl_divergence"] == pytest.approx(
-        soft_kl_divergence(probs, target, epsilon=1e-7).item()
-    )
-    assert "mpcs" not in values
-    shares = scored(write(tmp_path, probs, target), concern=CONCERN)
-    assert shares["brier_score"] == pytest.approx(
-        evaluate(probs, target, concern=CONCERN).value("brier_score")
-    )
-    assert "soft_f1_macro" not in shares
-
-
-def test_soft_labels_need_not_sum_to_one(tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text(
-        "rain,wind,target_wind,target_rain\n0.9,0.8,0.8,0.9\n0.1,1.0000005,1,0.1\n"
-    )
-    assert scored([tmp_path / "p.csv"])["soft_f1_macro"] == pytest.approx(1)
-
-
-@pytest.mark.parametrize("write", WRITERS)
-def test_soft_labels_can_be_of_one_class(tmp_path: Path, write: Write) -> None:
-    probs, target = soft_batch(30, seed=2)
-    files = write(tmp_path, probs[:, :1], target[:, :1])
-    assert scored(files)["soft_f1_micro"] == pytest.approx(
-        SoftF1(1)(probs[:, 0], target[:, 0]).item()
-    )
+    logits = scored(write(tmp_path, LOGITS, TARGET), from_logits=True, concern=CONCERN)
+    probs = scored(write(tmp_path, PROBS, TARGET), concern=CONCERN)
+    assert logits == pytest.approx(probs, rel=1e-5)
     with refused_file("number_of_classes_of_file", number=1):
-        scored(files, from_logits=True)
+        scored(write(tmp_path, SOFT_PROBS[:, :1], SOFT_TARGET[:, :1]), from_logits=True)
 
 
-def test_labels_may_be_names_of_classes(tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text("\ndog,cat,target\n0.1,0.9, cat\n0.8,0.2,cat\n\n")
-    animals = ConcernSpec(["cat", "dog"], releases=[["cat", "dog"]])
-    for concern in (None, animals):
-        values = scored([tmp_path / "p.csv"], concern=concern)
-        assert (values["misclassification_rate"], values.get("dangerous")) == (
-            0.5,
-            None if concern is None else 0,
-        )
+def test_probabilities_of_half_precision_are_divided_by_their_sum(tmp_path: Path) -> None:
+    rows = opened(write_pt(tmp_path, PROBS.bfloat16(), TARGET)).rows()
+    torch.testing.assert_close(rows.scores, PROBS.double(), rtol=0.01, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("\ndog,cat,target\n0.1,0.9, cat\n0.8,0.2,cat\n\n", ["cat", "dog"]),
+        ("1,0,target\n0.1,0.9,0\n0.8,0.2,0\n", ["cat", "dog"]),
+        ("1,0,target\n0.1,0.9,0\n0.8,0.2,0\n", None),
+    ],
+)
+def test_columns_are_matched_to_classes_by_name_or_number(
+    tmp_path: Path, text: str, names: list[str] | None
+) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(text)
+    rows = Predictions(path, class_names=names).rows()
+    right = rows.scores.gather(1, rows.target.unsqueeze(1)).squeeze(1)
+    assert right.tolist() == [0.9, 0.2]
+    with refused_file("no_scores"):
+        Predictions(path, class_names=["cat", "dog", "bird"])
+
+
+def test_a_metric_of_soft_labels_needs_them(tmp_path: Path) -> None:
+    predictions = opened(write_npz(tmp_path, PROBS, TARGET))
+    with refused_file("no_soft_labels"):
+        score(predictions, None, entries=[BY_NAME["soft_f1_micro"]])
 
 
 def test_each_class_has_its_precision_recall_and_error_rate(tmp_path: Path) -> None:
@@ -190,29 +175,6 @@ def test_each_class_has_its_precision_recall_and_error_rate(tmp_path: Path) -> N
     assert [row[0] for row in table.rows] == ["0", "1", "2", "3"]
 
 
-def test_metrics_and_their_settings_are_chosen(tmp_path: Path) -> None:
-    (path,) = write_npz(tmp_path, PROBS, TARGET)
-    names = ["brier_score", "mpcs", "cross_entropy"]
-    entries = [BY_NAME[name] for name in names]
-    chosen = score(Predictions(path), None, entries=entries)
-    assert list(chosen.values) == names
-    assert chosen.confusion is None
-    assert chosen.values["cross_entropy"] == pytest.approx(
-        torch.nn.functional.cross_entropy(LOGITS, TARGET).item()
-    )
-    settings = {"k": 2, "t": 20}
-    changed = score(Predictions(path), None, entries=entries, settings=settings)
-    mpcs = MetaPatternConcernScore(CLASSES, **settings)
-    assert changed.values["mpcs"] == pytest.approx(mpcs(LOGITS.double(), TARGET).item())
-    assert chosen.values["mpcs"] != changed.values["mpcs"]
-    for wrong, refusal in (
-        ("soft_f1_micro", "no_soft_labels"),
-        ("mpcs", "rank"),
-    ):
-        with refused_file(refusal):
-            score(Predictions(path), None, entries=[BY_NAME[wrong]], settings={"k": 9})
-
-
 def test_metrics_of_pairs_of_classes_are_left_out_where_there_are_too_many(
     tmp_path: Path,
 ) -> None:
@@ -236,91 +198,25 @@ def test_metrics_of_pairs_of_classes_are_left_out_where_there_are_too_many(
         score(file, None, entries=[BY_NAME["expected_concern"], BY_NAME["mpcs"]])
 
 
-def test_columns_are_matched_to_classes_by_name_or_number(tmp_path: Path) -> None:
-    path = tmp_path / "p.csv"
-    path.write_text("1,0,target\n0.1,0.9,0\n")
-    assert scored([path])["misclassification_rate"] == 0
-    assert (
-        scored([path], concern=ConcernSpec(["cat", "dog"]))["misclassification_rate"] == 0
-    )
-    path.write_text("cat,bird,target\n0.1,0.9,0\n")
-    with refused_file("no_scores"):
-        scored([path], concern=ConcernSpec(["cat", "dog", "bird"]))
-
-
-def test_half_precision_probabilities_may_sum_to_about_one(tmp_path: Path) -> None:
-    torch.save({"preds": PROBS.bfloat16(), "target": TARGET}, tmp_path / "p.pt")
-    exact = scored(write_npz(tmp_path, PROBS, TARGET))
-    assert scored([tmp_path / "p.pt"])["decisiveness"] == pytest.approx(
-        exact["decisiveness"], abs=0.002
-    )
-
-
-def test_predictions_may_be_read_twice(tmp_path: Path) -> None:
-    for write in WRITERS:
-        file = opened(write(tmp_path, PROBS, TARGET))
-        first, second = (score(file).values for _ in range(2))
-        assert first == pytest.approx(second, nan_ok=True)
-
-
 HEADER = "target,0,1\n"
 
 
 @pytest.mark.parametrize(
     ("text", "refusal"),
     [
-        (
-            f"{HEADER}0,0.5,0.5\n1,0.4",
-            "p.csv: all_values_of_row, row 2, column 1",
-        ),
-        (
-            f"{HEADER}0,0.5,0.5,0.1\n",
-            "p.csv: name_of_value, row 1, column 4",
-        ),
-        (
-            f"{HEADER}0,0.5,0.5\n0,x,0.5\n",
-            "p.csv: number, row 2, column 0",
-        ),
-        (f"{HEADER}0,1,0\n1,,0.5\n", "p.csv: probabilities, row 2, column 0"),
-        (
-            f"{HEADER}0,nan,0.5\n",
-            "probabilities, row 1, column 0",
-        ),
-        (
-            f"{HEADER}0,-2,3\n",
-            "p.csv: sums",
-        ),
-        (
-            f"{HEADER}0,0.5,0.4\n",
-            "p.csv: probabilities, row 1",
-        ),
-        (
-            f"{HEADER}3,0.5,0.5\n",
-            "p.csv: label_of, row 1, column target",
-        ),
-        (
-            f"{HEADER}0.5,0.5,0.5\n",
-            "p.csv: label_of, row 1, column target",
-        ),
-        (
-            f"{HEADER}nan,0.5,0.5\n",
-            "p.csv: label_of, row 1, column target",
-        ),
+        (f"{HEADER}0,0.5,0.5\n1,0.4", "p.csv: all_values_of_row, row 2, column 1"),
+        (f"{HEADER}0,0.5,0.5,0.1\n", "p.csv: name_of_value, row 1, column 4"),
+        (f"{HEADER}0,0.5,0.5\n0,x,0.5\n", "p.csv: number, row 2, column 0"),
+        (f"{HEADER}0,nan,0.5\n", "probabilities, row 1, column 0"),
+        (f"{HEADER}0,-2,3\n", "p.csv: sums"),
+        (f"{HEADER}0.5,0.5,0.5\n", "p.csv: label_of, row 1, column target"),
+        (f"{HEADER}nan,0.5,0.5\n", "p.csv: label_of, row 1, column target"),
         (HEADER, "p.csv: rows_below_header"),
         ("", "p.csv: rows_in_file"),
-        (
-            "target,a\n0,1\n",
-            "p.csv: no_scores",
-        ),
-        (
-            "a,b\n0.5,0.5\n",
-            "no_labels",
-        ),
+        ("target,a\n0,1\n", "p.csv: no_scores"),
+        ("a,b\n0.5,0.5\n", "no_labels"),
         ("target,a,a,b\n", "p.csv: different_columns"),
-        (
-            "target_a,target_b,a,b\n1,-2,0.5,0.5\n",
-            "degrees, row 1",
-        ),
+        ("target_a,target_b,a,b\n1,-2,0.5,0.5\n", "degrees, row 1"),
         (
             "target_a,target_b,a,b\n1,3,0.5,0.5\n0,0,0.5,0.5\n",
             "degrees, row 2, column target_a",
@@ -335,7 +231,6 @@ def test_a_damaged_csv_is_refused_with_its_place(
         scored([tmp_path / "p.csv"])
 
 
-SOFT_TARGET = soft_batch(300, seed=5)[1]
 WRONG = torch.arange(300) == 200
 ONE = WRONG.unsqueeze(1) & (torch.arange(CLASSES) == 1)
 """The second class of that row."""
@@ -345,30 +240,13 @@ ONE = WRONG.unsqueeze(1) & (torch.arange(CLASSES) == 1)
 @pytest.mark.parametrize(
     ("scores", "target", "refusal"),
     [
-        (
-            PROBS.masked_fill(ONE, torch.nan),
-            TARGET,
-            "probabilities, row 201",
-        ),
+        (PROBS.masked_fill(ONE, torch.nan), TARGET, "probabilities, row 201"),
         (LOGITS.masked_fill(ONE, torch.inf), TARGET, "logits, row 201"),
         (PROBS.masked_fill(ONE, 0.9999), TARGET, "probabilities, row 201"),
-        (
-            LOGITS.masked_fill(WRONG.unsqueeze(1), -torch.inf),
-            TARGET,
-            "logits, row 201",
-        ),
-        (
-            PROBS,
-            TARGET.masked_fill(WRONG, 7),
-            "label_of, row 201",
-        ),
-        (
-            PROBS,
-            SOFT_TARGET.masked_fill(ONE, 1.5),
-            "degrees, row 201",
-        ),
+        (PROBS, TARGET.masked_fill(WRONG, 7), "label_of, row 201"),
+        (PROBS, SOFT_TARGET.masked_fill(ONE, 1.5), "degrees, row 201"),
     ],
-    ids=["score", "logit", "sum", "all ruled out", "label", "soft label"],
+    ids=["score", "logit", "sum", "label", "soft label"],
 )
 def test_errors_count_rows_from_1(
     write: Write, scores: Tensor, target: Tensor, refusal: str, tmp_path: Path
@@ -395,31 +273,36 @@ def test_a_truncated_file_is_refused(tmp_path: Path, write: Write) -> None:
         scored([path, *rest])
 
 
-def test_malformed_arrays_are_refused(tmp_path: Path) -> None:
-    def refused(refusal: str, *files: Path) -> None:
-        with refused_file(refusal):
-            scored(list(files))
+@pytest.mark.parametrize(
+    ("write", "scores", "target", "refusal"),
+    [
+        (write_npz, PROBS[:, 0], TARGET, "many_labels"),
+        (write_npy, PROBS, TARGET[:5], "as_many_rows"),
+        (write_npy, PROBS, TARGET + 0.5, "label_of, row 1, column labels"),
+        (write_npz, LOGITS.long(), TARGET, "sums"),
+        (
+            write_pt,
+            LOGITS.index_fill(0, torch.tensor([200]), -torch.inf),
+            TARGET,
+            "logits, row 201",
+        ),
+    ],
+)
+def test_arrays_that_break_a_rule_are_refused(
+    write: Write, scores: Tensor, target: Tensor, refusal: str, tmp_path: Path
+) -> None:
+    with refused_file(refusal):
+        scored(write(tmp_path, scores, target), from_logits=refusal.startswith("logits"))
 
-    refused(
-        "many_labels",
-        *write_npz(tmp_path, PROBS[:, 0], TARGET),
-    )
-    refused("as_many_rows", *write_npy(tmp_path, PROBS, TARGET[:5]))
-    refused("label_of, row 1, column labels", *write_npy(tmp_path, PROBS, TARGET + 0.5))
-    refused("sums", *write_npz(tmp_path, LOGITS.long(), TARGET))
-    refused("no_labels", tmp_path / "p.npy")
+
+def test_files_without_arrays_of_scores_and_labels_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "p.npz", preds=PROBS)
-    refused("no_labels", tmp_path / "p.npz")
-    np.save(tmp_path / "p.npy", np.array([[object(), 1]]), allow_pickle=True)
-    refused(
-        "readable",
-        tmp_path / "p.npy",
-        tmp_path / "t.npy",
-    )
+    np.save(tmp_path / "p.npy", PROBS)
+    for name in ("p.npz", "p.npy"):
+        with refused_file(f"{name}: no_labels"):
+            scored([tmp_path / name])
     torch.save([PROBS], tmp_path / "p.pt")
-    refused(
-        "tensors_by_name",
-        tmp_path / "p.pt",
-    )
+    with refused_file("tensors_by_name"):
+        scored([tmp_path / "p.pt"])
     with refused_file("size_of_lists, column preds", size=4, number=2):
         scored(write_pt(tmp_path, PROBS, TARGET), concern=ConcernSpec(2))
