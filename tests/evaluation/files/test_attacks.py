@@ -80,16 +80,6 @@ def test_labels_are_not_scored_against_themselves(tmp_path: Path) -> None:
             accuracy(tmp_path / "p.csv", labels=SOLUTION, **option)
 
 
-def test_models_with_other_ids_are_not_compared_row_by_row(tmp_path: Path) -> None:
-    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
-    for first, path in enumerate(paths):
-        path.write_text(
-            "id,label,cat,dog\n" + "".join(f"{first + row},cat,.7,.3\n" for row in range(3))
-        )
-    with refused_file("b.csv: group_as_first, row 1, column id", expected="0", value="1"):
-        score_models(open_models(paths, ReadOptions()), None)
-
-
 def test_labels_of_arrays_count_from_1_where_one_is_the_number_of_classes(
     tmp_path: Path,
 ) -> None:
@@ -131,15 +121,6 @@ def test_lists_of_scores_by_label_in_parquet_are_read_as_in_json(tmp_path: Path)
         pyarrow.table({"gold": ["b", "a"], "scores": scores}), tmp_path / "p.parquet"
     )
     assert accuracy(tmp_path / "p.parquet") == 1.0
-
-
-def test_rows_that_are_left_out_are_counted(tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text("label,cat,dog\ncat,,\ndog,.4,.6\n")
-    predictions = Predictions(tmp_path / "p.csv", ReadOptions(missing="drop"))
-    assert len(predictions.rows().scores) == 1
-    assert predictions.notes == [
-        "1 row without a label, prediction, cluster, unit, weight or cost left out: values are those of the others."
-    ]
 
 
 def test_logits_that_look_like_probabilities_are_doubted(tmp_path: Path) -> None:

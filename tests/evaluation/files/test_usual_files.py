@@ -69,24 +69,6 @@ def test_what_is_no_class_is_left_out_and_named(
     assert Predictions(path).how() == told
 
 
-TRUTHS = "red,green,diagnosis,age,label\n0.7,0.3,red,45,1\n0.4,0.6,red,50,0\n0.4,0.6,green,50,0\n"
-
-
-def test_options_say_what_names_do_not(tmp_path: Path) -> None:
-    path = tmp_path / "p.csv"
-    path.write_text(TRUTHS)
-    for concern in (None, NAMED):
-        assert scored(path, concern=concern, label_column="diagnosis").values[
-            "accuracy"
-        ] == pytest.approx(2 / 3)
-    path.write_text(
-        "id,red,green,pred,label,y_true\n1,0.7,0.3,0,0,1\n2,0.4,0.6,1,1,1\n3,0.4,0.6,1,1,0\n"
-    )
-    for label, accuracy in (("label", 1), ("y_true", 1 / 3)):
-        chosen: dict[str, Any] = {"label_column": label, "classes": ["red", "green"]}
-        assert scored(path, **chosen).values["accuracy"] == pytest.approx(accuracy)
-
-
 @pytest.mark.parametrize(
     ("columns", "rows", "read"),
     [
@@ -181,39 +163,33 @@ def test_what_the_concern_or_an_option_names_must_be_there(tmp_path: Path) -> No
     path = tmp_path / "p.csv"
     path.write_text("target,Red,green,sure\nred,0.7,0.3,0.7\n")
     assert scored(path, concern=NAMED).values["accuracy"] == 1
-    for option, name in (
+    for name, value in (
         ("label_column", "truth"),
-        ("decision_column", "guess"),
-        ("id_column", "id"),
+        ("decision_column", "truth"),
+        ("id_column", "truth"),
+        ("score_columns", ["truth"]),
     ):
-        given = f"--{option.replace('_', '-')}"
-        with refused_file("has_named_column", name=name, option=given):
-            scored(path, **{option: name})
-    with refused_file("has_named_column", name="p_*", option="--score-columns"):
-        scored(path, score_columns=["p_*"])
-    concern = ConcernSpec(["red", "yellow", "green"])
-    with refused_file("called_classes", classes=("red", "yellow", "green")):
-        scored(path, concern=concern, classes=["red", "green", "yellow"])
+        option = f"--{name.replace('_', '-')}"
+        with refused_file("has_named_column", name="truth", option=option):
+            scored(path, **{name: value})
 
 
-def test_labels_of_another_file_are_joined(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        ("cat\nowl\ndog\n", "labels.csv: as_many_rows"),  # the first is a header
+        ("red\nred\n", "labels.csv: as_many_rows"),
+        ("id,label\nx1,red\nx1,red\n", "different_ids, row 2, column id"),
+        ("id,label\nx1,red\n", "labels.csv: rows_of_file"),
+    ],
+)
+def test_labels_of_another_file_must_be_those_of_all_rows(
+    text: str, refusal: str, tmp_path: Path
+) -> None:
     path, labels = tmp_path / "p.csv", tmp_path / "labels.csv"
     path.write_text("id,red,green\nx1,0.7,0.3\nx2,0.4,0.6\nx3,0.1,0.9\n")
-    labels.write_text("id,site,label\nx3,s,green\nx1,s,red\nx4,n,red\nx2,n,red\n")
-    assert scored(path, labels=labels).values["accuracy"] == pytest.approx(2 / 3)
-    labels.write_text("red\nred\ngreen\n")
-    assert scored(path, labels=labels).values["accuracy"] == pytest.approx(2 / 3)
-    labels.write_text("cat\nowl\ndog\n")
-    with refused_file("labels.csv: as_many_rows", rows=2, others=3):
-        scored(path, labels=labels)
-    labels.write_text("red\nred\n")
-    with refused_file("labels.csv: as_many_rows", rows=2, others=3):
-        scored(path, labels=labels)
-    labels.write_text("id,label\nx1,red\nx1,red\n")
-    with refused_file("different_ids, row 2, column id", id="x1"):
-        scored(path, labels=labels)
-    labels.write_text("id,label\nx1,red\n")
-    with refused_file("labels.csv: rows_of_file", id="x2"):
+    labels.write_text(text)
+    with refused_file(refusal):
         scored(path, labels=labels)
 
 
@@ -268,15 +244,6 @@ def test_sums_that_rounding_does_not_explain_are_refused(tmp_path: Path, row: st
         scored(tmp_path / "p.csv")
 
 
-def matched(paths: list[Path]) -> None:
-    found = score_models(open_models(paths, ReadOptions(id_column="id")), None)
-    assert found.models["A"].values == pytest.approx(found.models["B"].values)
-    [equal] = [
-        row.paired for row in found.comparisons if row.by.metric == "misclassification_rate"
-    ]
-    assert (equal.low, equal.high) == pytest.approx((-0.602, 0.602), abs=1e-3)
-
-
 def test_rows_of_other_patients_are_not_matched_in_order(tmp_path: Path) -> None:
     paths = [tmp_path / "A.csv", tmp_path / "B.csv"]
     for path, patients in zip(paths, ("pq", "qp"), strict=True):
@@ -286,54 +253,39 @@ def test_rows_of_other_patients_are_not_matched_in_order(tmp_path: Path) -> None
         score_models(open_models(paths, ReadOptions()), None)
 
 
-def test_rows_of_several_files_are_matched_by_id(tmp_path: Path) -> None:
-    header, *rows = [
-        "id,a,b,target",
-        "x1,0.7,0.3,a",
-        "x2,0.2,0.8,b",
-        "x3,0.6,0.4,b",
-        "x4,0.9,0.1,a",
-    ]
-
-    def written(name: str, order: list[int], extra: str = "") -> Path:
-        (tmp_path / name).write_text(
-            "\n".join([header, *(rows[place] for place in order)]) + "\n" + extra
-        )
-        return tmp_path / name
-
-    first, other = written("A.csv", [0, 1, 2, 3]), written("B.csv", [3, 1, 0, 2])
-    matched([first, other])
-    other.rename(tmp_path / "B.txt")
-    written("B.csv", [2, 3, 0, 1])
-    as_parquet(tmp_path / "B.csv")
-    matched([first, tmp_path / "B.parquet"])
-    cases = [
-        (
-            written("C.csv", [3, 1]),
-            "C.csv: rows_of_file",
-        ),
-        (
-            written("D.csv", [0, 1, 2, 3], "x9,0.5,0.5,a\n"),
-            "A.csv: rows_of_file",
-        ),
-        (
-            written("E.csv", [0, 1, 1]),
-            "different_ids, row 3, column id",
-        ),
-        (
-            written("F.csv", [0], ",0.5,0.5,a\n"),
-            "names_row, row 2, column id",
-        ),
-        (
-            written("G.csv", [0, 2, 3], "x2,0.5,0.5,a\n"),
-            "label_as_first, row 4",
-        ),
-    ]
-    for path, refusal in cases:
+@pytest.mark.parametrize(
+    ("rows", "refusal"),
+    [
+        ("x4,.9,.1,a x2,.2,.8,b x1,.7,.3,a x3,.6,.4,b", None),
+        ("x4,.9,.1,a x2,.2,.8,b", "B.csv: rows_of_file"),
+        ("x1,.7,.3,a x2,.2,.8,b x3,.6,.4,b x4,.9,.1,a x9,.5,.5,a", "A.csv: rows_of_file"),
+        ("x1,.7,.3,a x2,.2,.8,b x2,.2,.8,b", "different_ids, row 3, column id"),
+        ("x1,.7,.3,a ,.5,.5,a", "names_row, row 2, column id"),
+        ("x1,.7,.3,a x3,.6,.4,b x4,.9,.1,a x2,.5,.5,a", "label_as_first, row 4"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_rows_of_several_files_are_matched_by_id(
+    tmp_path: Path, rows: str, refusal: str | None, suffix: str
+) -> None:
+    paths = [tmp_path / "A.csv", tmp_path / "B.csv"]
+    first = "x1,.7,.3,a x2,.2,.8,b x3,.6,.4,b x4,.9,.1,a"
+    for path, text in zip(paths, (first, rows), strict=True):
+        path.write_text("\n".join(["id,a,b,target", *text.split()]))
+    if suffix == ".parquet":
+        paths[1] = as_parquet(paths[1])
+        refusal = refusal and refusal.replace("B.csv", "B.parquet")
+    options = ReadOptions(id_column="id")
+    if refusal is not None:
         with refused_file(refusal):
-            matched([first, path])
-    with refused_file("label_as_first, row 1"):
-        score_models(open_models([first, tmp_path / "B.csv"], ReadOptions()), None)
+            score_models(open_models(paths, options), None)
+        return
+    result = score_models(open_models(paths, options), None)
+    assert result.models["A"].values == pytest.approx(result.models["B"].values)
+    [row] = [r for r in result.comparisons if r.by.metric == "misclassification_rate"]
+    assert row.paired.low == pytest.approx(-row.paired.high)
+    with refused_file("label_as_first, row 3"):
+        score_models(open_models(paths, ReadOptions()), None)
 
 
 def _brier(probs: torch.Tensor) -> float:
@@ -342,48 +294,10 @@ def _brier(probs: torch.Tensor) -> float:
     return float((probs - truth).square().sum(dim=1).mean())
 
 
-def test_letters_with_accents_do_not_part_words(tmp_path: Path) -> None:
-    header = (
-        "share,Predictioncat,Predictionété,Predictionowl,target_cat,target_été,target_owl"
-    )
-    path = tmp_path / "p.csv"
-    path.write_text(
-        f"{header}\n0.03,0.3063,0.0012,0.6925,0,1,0\n0.05,0.2287,0.1771,0.5942,1,0,0\n"
-    )
-    with refused_file("which_number"):  # not the labels target_été of one probability
-        Predictions(path)
-
-
-def test_ids_are_no_classes_of_a_list_of_scores(tmp_path: Path) -> None:
-    """The 20 ids are not tried as classes in each of their orders."""
-    path = tmp_path / "p.csv"
-    rows = [f'ex{row},"[{row}.5, -1.5]"' for row in range(20)]
-    path.write_text("\n".join(["pair,logits", *rows, ""]))
-    with refused_file("p.csv: no_labels"):
-        Predictions(path, ReadOptions(score_columns=("logits",)))
-
-
 def test_lists_of_scores_are_read_in_utf_16(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text('probs,label\n"[.9, .1]",0\n"[.2, .8]",0\n', encoding="utf-16")
     assert scored(path).values["accuracy"] == 0.5
-
-
-def test_the_best_classes_of_each_row_are_read_by_the_first(tmp_path: Path) -> None:
-    text = "true,top1_class,top1_prob,top2_class,top2_prob\na,a,.7,b,.2\nb,a,.5,b,.4\nc,a,.4,c,.3\n"
-    assert 'predicted labels "top1_class"' in how(tmp_path / "p.csv", text)
-
-
-def test_rows_of_labels_are_matched_by_a_column_of_both_files(tmp_path: Path) -> None:
-    predicted = tmp_path / "p.csv"
-    predicted.write_text("essai,prediction\nk,a\nl,b\nm,b\n")
-    labels = tmp_path / "l.csv"
-    labels.write_text("essai,label\nm,b\nk,a\nl,a\n")
-    predictions = Predictions(predicted, ReadOptions(labels=labels))
-    assert "labels of l.csv by 'essai'" in predictions.how()
-    rows = predictions.rows()
-    assert rows.scores.squeeze(1).tolist() == [0, 1, 1]
-    assert rows.target.tolist() == [0, 0, 1]
 
 
 UNLIKELY = {
@@ -436,25 +350,6 @@ def test_headers_that_name_nothing_or_one_thing(name: str, tmp_path: Path) -> No
     assert len(table.peek()[names[0]]) == rows
 
 
-def test_labels_and_scores_of_one_thing_are_a_pair(tmp_path: Path) -> None:
-    """A thing may be called wrong; other labels and scores stand beside the pair."""
-    path = tmp_path / "p.csv"
-    path.write_text("row,oof_p_wrong,both,y_wrong\n4,.2,1,0\n9,.7,0,1\n2,.6,1,0\n")
-    predictions = Predictions(path)
-    assert (predictions.roles.label, predictions.roles.scores) == (
-        "y_wrong",
-        ["oof_p_wrong"],
-    )
-
-
-def test_of_two_columns_the_one_that_a_name_calls_true_has_the_labels(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "p.csv"
-    path.write_text("died,true_died,prob_died\nyes,no,.2\nno,yes,.7\nyes,no,.6\n")
-    assert Predictions(path).roles.label == "true_died"
-
-
 @pytest.mark.parametrize(
     ("labels", "decisions"),
     [("01", ("False", "True")), (("no", "yes"), "01"), (("FALSE", "TRUE"), ("no", "yes"))],
@@ -474,21 +369,3 @@ def test_words_for_a_negative_and_a_positive_class_are_the_same(
     predictions = Predictions(path)
     predictions.rows()
     assert "'y_pred' is not the most probable class in 1 of 4 rows" in predictions.how()
-
-
-def test_a_score_that_is_asked_for_is_measured_whatever_the_decisions_are(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "p.csv"
-    path.write_text(
-        "y_true,prob_a,prob_b,predicted_label\n1,.4,.8,1\n0,.6,.2,0\n1,.7,.9,1\n0,.9,.3,0\n"
-    )
-    roles = Predictions(path, ReadOptions(score_columns=("prob_a",))).roles
-    assert (roles.form, roles.scores) == ("positive", ["prob_a"])
-
-
-def test_the_score_of_another_thing_is_none_of_the_labels(tmp_path: Path) -> None:
-    path = tmp_path / "p.csv"
-    path.write_text("is_fraud,device_score,fraud_probability\n1,.4,.8\n0,.6,.2\n1,.7,.9\n")
-    roles = Predictions(path).roles
-    assert (roles.label, roles.scores) == ("is_fraud", ["fraud_probability"])
