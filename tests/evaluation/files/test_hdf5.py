@@ -17,7 +17,6 @@ from tests.refused import refused_file
 DATA = Path(__file__).parents[2] / "oracles" / "data" / "hdf5"
 SCORES = ["sidekit-scores", "sidekit-matlab-scores", "pybosaris-scores"]
 KEYS = ["sidekit-key", "pybosaris-key"]
-NAMES = ["bob z", "bob x", "bob y", "ann x", "ann y"]
 LIST = "ann x target\nbob y target\nann y nontarget\nbob x nontarget\nbob z nontarget\n"
 TEXT = "ann x 2.5\nbob y 1\nann y 0.5\nbob x -0.25\nbob z -1.5\n"
 
@@ -44,14 +43,32 @@ def write(path: Path, **arrays: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("scores", SCORES)
-def test_files_of_each_toolkit_are_read(scores: str, key: str) -> None:
-    found = read(DATA / f"{scores}.h5", DATA / f"{key}.h5", named=True, by=["test"])
+@pytest.mark.parametrize("trials", [*KEYS, LIST])
+@pytest.mark.parametrize("scores", [*SCORES, TEXT])
+def test_files_of_each_toolkit_and_text_go_together(
+    scores: str, trials: str, tmp_path: Path
+) -> None:
+    paths = [DATA / f"{name}.h5" for name in (scores, trials)]
+    for place, text in enumerate((scores, trials)):
+        if "\n" in text:
+            paths[place] = tmp_path / f"{place}.txt"
+            paths[place].write_text(text)
+    found = read(*paths, named=True)
     assert found.names is not None
-    assert found.names.to_pylist() == NAMES
-    assert found.trials.scores.tolist() == [-1.5, -0.25, 1.0, 2.5, 0.5]
-    assert found.trials.labels.tolist() == [False, False, True, True, False]
+    by_name = dict(
+        zip(found.names.to_pylist(), zip(*found.trials, strict=True), strict=True)
+    )
+    assert by_name == {
+        "bob z": (-1.5, False),
+        "bob x": (-0.25, False),
+        "bob y": (1.0, True),
+        "ann x": (2.5, True),
+        "ann y": (0.5, False),
+    }
+
+
+def test_columns_of_a_matrix_may_be_groups() -> None:
+    found = read(DATA / "sidekit-scores.h5", DATA / "sidekit-key.h5", by=["test"])
     assert found.groups["test"].names == ["z", "x", "y"]
 
 
@@ -67,122 +84,66 @@ def test_an_ndx_is_read_as_trials_without_labels() -> None:
         read(DATA / "sidekit-scores.h5", DATA / "sidekit-ndx.h5", named=True)
 
 
-def test_text_and_hdf5_go_together(tmp_path: Path) -> None:
-    (tmp_path / "list.txt").write_text(LIST)
-    (tmp_path / "scores.txt").write_text(TEXT)
-    expected = read(DATA / "sidekit-scores.h5", DATA / "sidekit-key.h5", named=True)
-    for scores, trials in (
-        (DATA / "sidekit-scores.h5", tmp_path / "list.txt"),
-        (tmp_path / "scores.txt", DATA / "pybosaris-key.h5"),
-    ):
-        found = read(scores, trials, named=True)
-        values = [
-            dict(zip(t.names.to_pylist(), t.trials.scores.tolist(), strict=True))
-            for t in (found, expected)
-        ]  # type: ignore[union-attr]
-        assert values[0] == values[1]
-        labels = [
-            dict(zip(t.names.to_pylist(), t.trials.labels.tolist(), strict=True))
-            for t in (found, expected)
-        ]  # type: ignore[union-attr]
-        assert labels[0] == labels[1]
-
-
 def test_scores_of_other_pairs_are_ignored_and_counted(tmp_path: Path) -> None:
     found = read(write(tmp_path / "s.h5"), write(tmp_path / "k.h5"))
     assert found.trials.scores.tolist() == [0, 1, 3, 4, 5]
     assert "1 rows without a label or a score left out" in found.read
 
 
-def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
-    key = write(tmp_path / "k.h5")
-    few = {
-        "modelset": np.array([b"bob"]),
-        "score_mask": np.ones((1, 3), dtype=np.int8),
-        "scores": np.ones((1, 3)),
-    }
-    path = write(tmp_path / "s.h5", **few)
-    (tmp_path / "list.txt").write_text(LIST)
-    for trials in (key, tmp_path / "list.txt"):
-        with refused_file("s.h5: rows_of_file", other=trials, id="ann x"):
-            read(path, trials, named=True)
-    path = write(tmp_path / "s.h5", score_mask=np.array([[1, 0, 1], [1, 1, 1]]))
-    with refused_file("s.h5: rows_of_file", id="ann y"):
-        read(path, key, named=True)
-    other = {
-        "segset": np.array([b"x", b"z"]),
-        "score_mask": np.ones((2, 2), dtype=np.int8),
-        "scores": np.ones((2, 2)),
-    }
-    with refused_file("s.h5: rows_of_file", id="ann y"):
-        read(write(tmp_path / "s.h5", **other), key, named=True)
+FEWER = {
+    "segset": np.array([b"x", b"z"]),
+    "score_mask": np.ones((2, 2), dtype=np.int8),
+    "scores": np.ones((2, 2)),
+}
+BOTH_KINDS = {
+    "trial_mask": None,
+    "tar_mask": np.eye(2, 3, dtype=bool),
+    "non_mask": np.ones((2, 3), dtype=bool),
+}
 
 
 @pytest.mark.parametrize(
-    ("changed", "refusal"),
+    ("name", "changed", "refusal"),
     [
-        ({"modelset": None}, "trials"),
-        ({"segset": None}, "dataset"),
-        ({"trial_mask": None}, "trials"),
+        ("s.h5", {"modelset": None}, "trials"),
+        ("k.h5", {"segset": None}, "dataset"),
+        ("k.h5", {"trial_mask": None}, "trials"),
+        ("k.h5", {"trial_mask": np.full((2, 3), 2)}, "between"),
+        ("k.h5", {"trial_mask": np.full((3, 2), 1)}, "matrix_of_trials"),
+        ("k.h5", {"trial_mask": np.zeros(6, dtype=np.int8)}, "matrix_of_trials"),
+        ("k.h5", {"trial_mask": np.zeros((2, 3))}, "matrix_of_trials"),
+        ("k.h5", BOTH_KINDS, "target_or_not"),
+        ("s.h5", {"scores": np.ones((2, 3), dtype=int)}, "matrix_of_trials"),
+        ("s.h5", {"scores": np.full((2, 3), np.nan)}, "number_in_mask"),
+        ("s.h5", {"scores": np.ones((2, 2))}, "matrix_of_trials"),
+        ("s.h5", {"scores": np.zeros((2, 3), dtype="f8,f8")}, "matrix_of_trials"),
+        ("s.h5", {"segset": np.array([b"x", b"y", b"x"])}, "names"),
+        ("k.h5", {"segset": np.array([b"x", b"", b"z"])}, "names"),
+        ("s.h5", {"segset": np.array([b"x", b"\xff", b"z"])}, "utf_8"),
+        ("s.h5", {"segset": np.arange(3)}, "names"),
+        ("s.h5", {"modelset": np.array([(1, 2.0)] * 2)}, "names"),
+        ("s.h5", {"segset": h5py.Empty("S1")}, "dataset"),
         (
-            {"trial_mask": np.full((2, 3), 2)},
-            "between",
-        ),
-        ({"trial_mask": np.full((3, 2), 1)}, "matrix_of_trials"),
-        ({"trial_mask": np.zeros(6, dtype=np.int8)}, "matrix_of_trials"),
-        ({"trial_mask": np.zeros((2, 3))}, "matrix_of_trials"),
-        ({"scores": np.ones((2, 3), dtype=int)}, "matrix_of_trials"),
-        (
-            {"scores": np.full((2, 3), np.nan)},
-            "number_in_mask",
-        ),
-        ({"scores": np.ones((2, 2))}, "matrix_of_trials"),
-        ({"segset": np.array([b"x", b"y", b"x"])}, "names"),
-        ({"segset": np.array([b"x", b"", b"z"])}, "names"),
-        (
-            {"segset": np.array([b"x", b"\xff", b"z"])},
-            "utf_8",
-        ),
-        ({"segset": np.arange(3)}, "names"),
-        ({"segset": h5py.Empty("S1")}, "dataset"),
-        (
+            "s.h5",
             {"scores": h5py.ExternalLink(DATA / "sidekit-scores.h5", "/scores")},
             "in_file",
         ),
-        (
-            {"modelset": np.array([(1, 2.0)] * 2)},
-            "names",
-        ),
-        ({"scores": np.zeros((2, 3), dtype="f8,f8")}, "matrix_of_trials"),
+        ("s.h5", {"score_mask": np.array([[1, 0, 1], [1, 1, 1]])}, "rows_of_file"),
+        ("s.h5", FEWER, "rows_of_file"),
     ],
 )
 def test_files_that_break_a_rule_are_refused(
-    tmp_path: Path, changed: dict[str, Any], refusal: str
+    tmp_path: Path, name: str, changed: dict[str, Any], refusal: str
 ) -> None:
-    names = ["k.h5"] if "trial_mask" in changed else ["s.h5"]
-    names = names if "scores" in changed or "trial_mask" in changed else ["k.h5", "s.h5"]
-    for name in names:
-        (
-            write(tmp_path / "s.h5"),
-            write(tmp_path / "k.h5"),
-            write(tmp_path / name, **changed),
-        )
-        with refused_file(f"{name}: {refusal}"):
-            read(tmp_path / "s.h5", tmp_path / "k.h5", named=True)
-
-
-def test_a_trial_is_not_of_both_kinds(tmp_path: Path) -> None:
-    masks = {"tar_mask": np.eye(2, 3, dtype=bool), "non_mask": np.ones((2, 3), dtype=bool)}
-    path = write(tmp_path / "k.h5", trial_mask=None, **masks)
-    with refused_file("k.h5: target_or_not", argument="a trial"):
-        read(DATA / "sidekit-scores.h5", path, named=True)
+    for file in ("s.h5", "k.h5"):
+        write(tmp_path / file, **(changed if file == name else {}))
+    with refused_file(f"{name}: {refusal}"):
+        read(tmp_path / "s.h5", tmp_path / "k.h5", named=True)
 
 
 def test_names_may_be_text_of_any_length(tmp_path: Path) -> None:
-    names = {"modelset": ["Änn", "bob"]}
-    found = read(
-        write(tmp_path / "s.h5", **names), write(tmp_path / "k.h5", **names), named=True
-    )
+    paths = [write(tmp_path / name, modelset=["Änn", "bob"]) for name in ("s.h5", "k.h5")]
+    found = read(*paths, named=True)
     assert found.names is not None
     assert found.names.to_pylist()[0] == "Änn x"
 

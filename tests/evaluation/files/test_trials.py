@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import yaml
 from pyarrow import csv, parquet
 
 from mpcs_torch.evaluation.files.offers import UnclearFileError
@@ -284,79 +285,16 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "options", "refusal"),
     [
-        ("", {}, "rows_in_file"),
         ("score,label\n", {}, "rows_below_header"),
-        (
-            "a,label\nx,1\n",
-            {},
-            "no_trial_scores",
-        ),
-        (
-            "a,score\nx,1.5\n",
-            {},
-            "no_trial_labels",
-        ),
-        ("a x 1.5\nb y 0.5\n", {}, "no_trial_labels"),
-        (
-            "score,label\n1,1\n2,0\nx,1\n",
-            {},
-            "number, row 3, column score",
-        ),
-        (
-            "score,label\n1,1\nnan,0\n",
-            {},
-            "missing_value, row 2, column score",
-        ),
-        (
-            "score,label\n1,1\n2,\n",
-            {},
-            "missing_value, row 2, column label",
-        ),
-        (
-            "score,label\n1,1\n1,2\n",
-            {},
-            "which_target",
-        ),
-        (
-            "score,label\n1,1\n2,0\n3,0\n1,x\n",
-            {},
-            "label_of_trial, row 4, column label",
-        ),
-        (
-            "score,label\n1,1\n2,0\n3,-1\n",
-            {},
-            "which_target",
-        ),
-        (
-            "score,label\n1,1\n2,0\n",
-            {"target_label": "x"},
-            "no_target",
-        ),
-        (
-            "score,label\n1,1\n1\n",
-            {},
-            "all_values_of_row, row 2, column label",
-        ),
-        (
-            "score,label\n1,1\n2,1\n",
-            {},
-            "both_kinds_of_trials",
-        ),
-        (
-            "0.5 0\n",
-            {},
-            "both_kinds_of_trials",
-        ),
-        (
-            "score,label\n1,1\n0,0\n",
-            {"by": ("site",)},
-            "has_named_column",
-        ),
-        (
-            "score,label\n1,1\n0,0\n",
-            {"label_column": "y"},
-            "has_named_column",
-        ),
+        ("a,label\nx,1\n", {}, "no_trial_scores"),
+        ("a,score\nx,1.5\n", {}, "no_trial_labels"),
+        ("score,label\n1,1\n2,0\nx,1\n", {}, "number, row 3, column score"),
+        ("score,label\n1,1\nnan,0\n", {}, "missing_value, row 2, column score"),
+        ("score,label\n1,1\n2,\n", {}, "missing_value, row 2, column label"),
+        ("score,label\n1,1\n2,0\n3,0\n1,x\n", {}, "label_of_trial, row 4, column label"),
+        ("score,label\n1,1\n2,0\n", {"target_label": "x"}, "no_target"),
+        ("0.5 0\n", {}, "both_kinds_of_trials"),
+        ("score,label\n1,1\n0,0\n", {"label_column": "y"}, "has_named_column"),
         (
             "score,a,label\n1,1,1\n0,0,0\n",
             {"score_columns": ("a", "score")},
@@ -366,11 +304,6 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
             "score,label,trial\n1,1,a\n0,0,\n",
             {"named": True},
             "names_row, row 2, column trial",
-        ),
-        (
-            "score,label,trial\n1,1,a\n0,0,a\n",
-            {"named": True},
-            "different_ids, row 2, column trial",
         ),
     ],
 )
@@ -384,36 +317,12 @@ def test_errors_name_the_place_and_the_next_step(
 @pytest.mark.parametrize(
     ("scores", "trials", "refusal"),
     [
-        (
-            "a x 1\nc x 2\nb x 3\n",
-            "a x target\nb x nontarget\n",
-            "t.txt: rows_of_file",
-        ),
-        (
-            "a x 1\na x 2\n",
-            "a x target\nb x nontarget\n",
-            "s.txt: different_ids, row 2",
-        ),
-        (
-            "a x 1\n",
-            "a x target\nb y nontarget\n",
-            "s.txt: rows_of_file",
-        ),
-        (
-            "a x 1\nb x 2\n",
-            "a x 1\na x 0\n",
-            "t.txt: different_ids, row 2",
-        ),
-        (
-            "a x 1\nb x 2\n",
-            "a x yes\nb x maybe\n",
-            "t.txt: column_of_labels",
-        ),
-        (
-            "a x 1.5\n",
-            "b y 1\n",
-            "t.txt: ids_of_both",
-        ),
+        ("a x 1\nc x 2\nb x 3\n", "a x target\nb x nontarget\n", "t.txt: rows_of_file"),
+        ("a x 1\na x 2\n", "a x target\nb x nontarget\n", "s.txt: different_ids, row 2"),
+        ("a x 1\n", "a x target\nb y nontarget\n", "s.txt: rows_of_file"),
+        ("a x 1\nb x 2\n", "a x 1\na x 0\n", "t.txt: different_ids, row 2"),
+        ("a x 1\nb x 2\n", "a x yes\nb x maybe\n", "t.txt: column_of_labels"),
+        ("a x 1.5\n", "b y 1\n", "t.txt: ids_of_both"),
         ("t 1.5\n", "t 1 x y z\n", "t.txt: one_column_of_labels"),
     ],
 )
@@ -427,35 +336,19 @@ def test_labels_apart_must_match(
 
 
 @pytest.mark.parametrize(
-    ("changed", "refusal"),
+    ("scores", "labels", "refusal"),
     [
-        ({"labels": np.array([1, 0, 2, 0])}, "label_of_trial, row 3, column labels"),
-        (
-            {"scores": np.array([0, 1, np.nan, 0])},
-            "s.npz: missing_value, row 3, column scores",
-        ),
-        (
-            {"scores": np.ones((4, 2))},
-            "s.npz: single_value, column scores",
-        ),
-        (
-            {"trial": np.array(["x", "", "z", "y"])},
-            "s.npz: names_row, row 2, column trial",
-        ),
+        ([0, 1, 0], [1, 0, 2], "label_of_trial, row 3, column labels"),
+        ([0, 1, np.nan], [1, 0, 1], "s.npz: missing_value, row 3, column scores"),
+        ([[0, 1]] * 3, [1, 0, 1], "s.npz: single_value, column scores"),
     ],
 )
 def test_arrays_that_break_a_rule_are_refused(
-    tmp_path: Path, changed: dict[str, Any], refusal: str
+    tmp_path: Path, scores: list[Any], labels: list[int], refusal: str
 ) -> None:
-    arrays = {
-        "scores": np.array(SCORES),
-        "labels": np.array(LABELS),
-        "trial": np.array(list("abcd")),
-        **changed,
-    }
-    np.savez(tmp_path / "s.npz", **arrays)
+    np.savez(tmp_path / "s.npz", scores=np.array(scores, dtype=float), labels=labels)
     with refused_file(refusal):
-        read(tmp_path / "s.npz", named=True)
+        read(tmp_path / "s.npz")
 
 
 def test_scores_may_be_infinite(tmp_path: Path) -> None:
@@ -463,92 +356,22 @@ def test_scores_may_be_infinite(tmp_path: Path) -> None:
     assert found.trials.scores.tolist() == [-torch.inf, torch.inf, 0.5]
 
 
-UNCLEAR: dict[str, tuple[str, str, list[str]]] = {
-    "which are targets": (
-        "score,label\n1,cat\n2,dog\n",
-        "which_target",
-        ["--target-label cat", "--target-label dog"],
-    ),
-    "labels by their values": (
-        "0.5 cat\n0.7 dog\n0.6 dog\n",
-        "which_target",
-        ["--target-label cat", "--target-label dog"],
-    ),
-    "0 beside -1": (
-        "score,label\n1,1\n2,0\n3,-1\n",
-        "which_target",
-        ["--target-label 1", "--target-label=-1", "--target-label 0"],
-    ),
-    "a score of what is no target": (
-        "label,prob_fake\nreal,.1\nfake,.9\n",
-        "named_target",
-        ["--target-label fake"],
-    ),
-    "a probability of 0": ("y,prob_0\n0,.9\n1,.2\n", "named_target", ["--target-label 0"]),
-    "scores of three classes": (
-        "prob_a,prob_b,prob_c,label\n.7,.2,.1,a\n.1,.8,.1,b\n.2,.2,.6,c\n",
-        "named_target",
-        [f"--score-columns prob_{name} --target-label {name}" for name in "abc"],
-    ),
-    "labels or scores": (
-        "1 0\n0 1\n",
-        "several",
-        ["--score-columns 'column 2'", "--score-columns 'column 1'"],
-    ),
-    "two columns of labels": (
-        "score,target,y_true\n1,1,0\n0,0,1\n",
-        "several",
-        ["--label-column target", "--label-column y_true"],
-    ),
-    "two columns of numbers": (
-        "a,b,label\n0.1,0.7,1\n0.2,0.8,0\n",
-        "not_scores",
-        ["--score-columns a", "--score-columns b"],
-    ),
-    "a code beside words": (
-        "score,sex,ill\n.1,f,1\n.7,m,0\n.3,f,0\n",
-        "not_labels",
-        ["--label-column ill"],
-    ),
-    "whether a prediction is right, and labels in other words": (
-        "score,correct,diagnosis\n.1,True,GON-\n.9,False,GON+\n.3,True,GON-\n",
-        "which_target",
-        ["--target-label GON+", "--target-label GON-"],
-    ),
-    "a place before a confidence": (
-        "position,confidence,label\n37,.1,0\n12,.9,1\n8,.3,0\n",
-        "not_scores",
-        ["--score-columns confidence", "--score-columns position"],
-    ),
-    "systems below each other": (
-        "id,system,score,label\na,one,.1,0\nb,one,.9,1\na,two,.3,0\nb,two,.4,1\n",
-        "stacked",
-        ["--by system"],
-    ),
-    "a score of the other class": (
-        "label,prob_real,prob_fake\n1,.1,.9\n0,.8,.2\n0,.6,.4\n",
-        "several",
-        ["--score-columns prob_fake", "--score-columns prob_real"],
-    ),
-    "features": (
-        "V1,V2,V3,Class\n-1.2,.1,2.7,0\n-.9,1.4,1.7,1\n",
-        "no_trial_scores",
-        [],
-    ),
-}
-"""By what it is: the content, the code of the refusal, and the options that it offers."""
+UNCLEAR = yaml.safe_load(
+    Path(__file__).with_name("unclear_trials.yaml").read_text(encoding="utf-8")
+)
+"""By what it is: the content of a file, the code of the refusal, and the options that it offers."""
 
 
 @pytest.mark.parametrize("name", UNCLEAR)
 def test_an_unclear_file_is_refused_with_options_that_were_tried(
     name: str, tmp_path: Path
 ) -> None:
-    text, code, words = UNCLEAR[name]
-    path = written(tmp_path / "s.txt", text)
+    case = UNCLEAR[name]
+    path = written(tmp_path / "s.txt", case["content"])
     with pytest.raises(UnclearFileError) as refused:
         read(path)
-    assert refused.value.code == code
-    assert [offer.words for offer in refused.value.offers] == words
+    assert refused.value.code == case["code"]
+    assert [offer.words for offer in refused.value.offers] == case["offers"]
     for offer in refused.value.offers:
         rate = equal_error_rate(*read_trials(path, offer.options, lambda _: None).trials)
         assert offer.measured.values == {"": rate.item()}
