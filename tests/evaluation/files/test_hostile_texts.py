@@ -32,21 +32,6 @@ def test_labels_of_any_size_are_quoted_as_they_are(tmp_path: Path, label: str) -
     refused("label_of, row 2", tmp_path / "p.csv", value=label)
 
 
-def test_text_of_parquet_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
-    import pyarrow
-    from pyarrow import parquet
-
-    good = pyarrow.array(["target", "nontarget"])
-    bad = pyarrow.Array.from_buffers(
-        pyarrow.string(), 2, [None, good.buffers()[1], pyarrow.py_buffer(b"\xb8" * 15)]
-    )
-    parquet.write_table(
-        pyarrow.table({"label": bad, "score": [1.0, 2.0]}), tmp_path / "t.parquet"
-    )
-    with refused_file("t.parquet: readable"):
-        read_trials(tmp_path / "t.parquet", ReadOptions(), lambda _: None)
-
-
 def test_a_column_of_trials_without_a_name_is_a_column(tmp_path: Path) -> None:
     import pyarrow
     from pyarrow import parquet

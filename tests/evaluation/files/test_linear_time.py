@@ -50,6 +50,11 @@ def text(content: Callable[[int], str], name: str = "p.csv") -> Write:
     return lambda folder, size: (folder / name).write_text(content(size))
 
 
+def repeated(part: str, name: str = "p.csv", before: str = "", after: str = "") -> Write:
+    """Write a part as often as the size says, perhaps with text before and after."""
+    return text(lambda size: before + part * size + after, name)
+
+
 def scores(folder: Path) -> object:
     labels = folder / "labels.csv"
     return Predictions(
@@ -61,6 +66,10 @@ def trials(folder: Path, **options: Any) -> object:
     labels = folder / "labels"
     reading = ReadOptions(labels=labels if labels.exists() else None)
     return read_trials(folder / "t", reading, lambda rows: None, **options)
+
+
+def concern(folder: Path) -> object:
+    return load_concern(folder / "c")
 
 
 def table(folder: Path) -> object:
@@ -180,12 +189,12 @@ SCORED = (
 CONFIG = "name: mine\ndata: {name: digits, validation_fraction: 0.2}\nmodel: {name: mlp}\n"
 CLASSES = "classes: [a, b]\n"
 READERS: Mapping[str, Growing] = {
-    "rows": Growing(scores, text(lambda n: "a,b,label\n" + "0.5,0.5,a\n" * n), 300_000),
+    "rows": Growing(scores, repeated("0.5,0.5,a\n", before="a,b,label\n"), 300_000),
     "rows without numbers": Growing(
-        scores, text(lambda n: "a,b,label\n" + "x,0.5,a\n" * n), 30_000
+        scores, repeated("x,0.5,a\n", before="a,b,label\n"), 30_000
     ),
     "rows before a short one": Growing(
-        table, text(lambda n: "a,b\n" + "0.5,0.5\n" * n + "1\n"), 100_000
+        table, repeated("0.5,0.5\n", before="a,b\n", after="1\n"), 100_000
     ),
     "rows packed by gzip": Growing(
         table,
@@ -200,7 +209,7 @@ READERS: Mapping[str, Growing] = {
         300_000,
     ),
     "rows of lists": Growing(
-        scores, text(lambda n: 'probs,label\n"[1,0]",1\n' + '"[0.5,0.5]",0\n' * n), 20_000
+        scores, repeated('"[0.5,0.5]",0\n', before='probs,label\n"[1,0]",1\n'), 20_000
     ),
     "columns of scores": Growing(scores, text(lambda n: one_hot_columns(n, "p{}")), 3000),
     "columns of named classes": Growing(
@@ -229,7 +238,7 @@ READERS: Mapping[str, Growing] = {
         400,
     ),
     "the length of a name": Growing(
-        table, text(lambda n: f"p{'1' * n}x1,b\n0.5,0.5\n"), 10**6
+        table, repeated("1", before="p", after="x1,b\n0.5,0.5\n"), 10**6
     ),
     "the length of a cell": Growing(
         table, text(lambda n: "a,b\n" + f"{'1' * n},2\n" * 1000), 10_000
@@ -243,27 +252,25 @@ READERS: Mapping[str, Growing] = {
         50_000,
     ),
     "blanks": Growing(
-        trials, text(lambda n: "u v 0.3 target\nx" + " " * n + "y 0.5 other\n", "t"), 10**7
+        trials, repeated(" ", "t", "u v 0.3 target\nx", "y 0.5 other\n"), 10**7
     ),
     "blanks at the end": Growing(
         trials,
-        text(lambda n: f"u v 0.3 target{' ' * 99}\n" * n + "x y 0.5 other\n", "t"),
+        repeated(f"u v 0.3 target{' ' * 99}\n", "t", after="x y 0.5 other\n"),
         10**5,
     ),
     "empty lines": Growing(
         trials,
-        text(lambda n: "u v 0.3 target\n" + " \t\n" * n + "x y 0.5 nontarget\n", "t"),
+        repeated(" \t\n", "t", "u v 0.3 target\n", "x y 0.5 nontarget\n"),
         10**6,
     ),
     "columns of trials": Growing(trials, text(wide_trials, "t"), 4000),
     "two files of trials": Growing(partial(trials, named=True), kaldi, 20_000),
-    "lines of JSON": Growing(table, text(lambda n: f"{RECORD}\n" * n, "p.jsonl"), 20_000),
+    "lines of JSON": Growing(table, repeated(f"{RECORD}\n", "p.jsonl"), 20_000),
     "records of JSON": Growing(
-        table, text(lambda n: f"[{','.join([RECORD] * n)}]", "p.json"), 20_000
+        table, repeated(f"{RECORD},", "p.json", "[", f"{RECORD}]"), 20_000
     ),
-    "records of a pipeline": Growing(
-        table, text(lambda n: f"{SCORED}\n" * n, "p.jsonl"), 10_000
-    ),
+    "records of a pipeline": Growing(table, repeated(f"{SCORED}\n", "p.jsonl"), 10_000),
     "columns of JSON": Growing(
         table,
         text(lambda n: json.dumps([{f"k{k}": 0.5 for k in range(n)}] * 5), "p.json"),
@@ -274,10 +281,8 @@ READERS: Mapping[str, Growing] = {
         text(lambda n: json.dumps({f"i{k}": {"a": 0.5} for k in range(n)}), "p.json"),
         20_000,
     ),
-    "brackets of JSON": Growing(table, text(lambda n: "[" * n, "p.json"), 10**6),
-    "digits of JSON": Growing(
-        table, text(lambda n: f'[{{"a": {"1" * n}}}]', "p.json"), 10**6
-    ),
+    "brackets of JSON": Growing(table, repeated("[", "p.json"), 10**6),
+    "digits of JSON": Growing(table, repeated("1", "p.json", '[{"a": ', "}]"), 10**6),
     "arrays": Growing(
         table,
         lambda folder, n: np.savez(
@@ -312,23 +317,23 @@ READERS: Mapping[str, Growing] = {
     "columns of xlsx": Growing(table, lambda folder, n: xlsx(folder, 20, n), 500),
     "rows of HDF5": Growing(table, hdf5, 10_000),
     "classes": Growing(
-        lambda folder: load_concern(folder / "c"),
+        concern,
         text(lambda n: f"classes: [{', '.join(f'c{k}' for k in range(n))}]\n", "c"),
         1000,
     ),
     "unknown keys": Growing(
-        lambda folder: load_concern(folder / "c"),
+        concern,
         text(lambda n: CLASSES + "".join(f"k{k}: 1\n" for k in range(n)), "c"),
         1000,
     ),
     "wrong pairs": Growing(
-        lambda folder: load_concern(folder / "c"),
-        text(lambda n: f"{CLASSES}dangerous: [{', '.join(['[a, q]'] * n)}]\n", "c"),
+        concern,
+        repeated("[a, q], ", "c", f"{CLASSES}dangerous: [", "[a, q]]\n"),
         500,
     ),
     "a text of YAML": Growing(
-        lambda folder: load_concern(folder / "c"),
-        text(lambda n: f"{CLASSES}weights: {'x ' * n}\n", "c"),
+        concern,
+        repeated("x ", "c", f"{CLASSES}weights: ", "\n"),
         20_000,
     ),
     "unknown keys of a config": Growing(
@@ -338,7 +343,7 @@ READERS: Mapping[str, Growing] = {
     ),
     "records of epochs": Growing(
         lambda folder: read_records(folder / "r"),
-        text(lambda n: "epoch,a\n" + "1,0.5\n" * n, "r"),
+        repeated("1,0.5\n", "r", "epoch,a\n"),
         50_000,
     ),
     "epochs of a manifest": Growing(Manifest.read, manifest, 2000),

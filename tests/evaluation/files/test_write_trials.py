@@ -73,49 +73,14 @@ def test_pairs_are_written_as_scores_and_a_list_of_trials(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "trials", "columns", "refusal"),
     [
-        (
-            "s.csv",
-            None,
-            {"labels": ODD},
-            "s.csv: no_reserved_name",
-        ),
-        (
-            "s.npz",
-            None,
-            {"test": ["\0", "b"] * 2},
-            "no_zero_character, column test",
-        ),
-        (
-            "s.csv",
-            "k.txt",
-            {},
-            "s.csv: no_list_of_trials",
-        ),
-        (
-            "s.txt",
-            None,
-            {},
-            "s.txt: list_of_trials",
-        ),
-        (
-            "s.txt",
-            "s.txt",
-            {},
-            "s.txt: list_of_trials",
-        ),
+        ("s.csv", None, {"labels": ODD}, "s.csv: no_reserved_name"),
+        ("s.npz", None, {"test": ["\0", "b"] * 2}, "no_zero_character, column test"),
+        ("s.csv", "k.txt", {}, "s.csv: no_list_of_trials"),
+        ("s.txt", None, {}, "s.txt: list_of_trials"),
+        ("s.txt", "s.txt", {}, "s.txt: list_of_trials"),
         ("s.txt", "k.csv", {}, "k.csv: written_format"),
-        (
-            "s.h5",
-            "k.h5",
-            {},
-            "s.h5: written_format",
-        ),
-        (
-            "s.txt",
-            "k.txt",
-            {"test": ODD},
-            "needs_columns",
-        ),
+        ("s.h5", "k.h5", {}, "s.h5: written_format"),
+        ("s.txt", "k.txt", {"test": ODD}, "needs_columns"),
         (
             "s.txt",
             "k.txt",
