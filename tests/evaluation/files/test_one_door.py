@@ -1,6 +1,5 @@
 """A row of a file is refused by the check that refuses the same row of a tensor, and the error says where it is."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
+from tests.evaluation.files.write import write_predictions
 
 GOOD = [0.7, 0.2, 0.1]
 BAD = 4
@@ -20,23 +20,8 @@ BAD = 4
 
 
 def written(path: Path, probs: Tensor, target: Tensor, others: dict[str, Tensor]) -> Path:
-    """Write a file with a column for each class, for the labels and for each of ``others``."""
-    columns = dict(zip(("a", "b", "c"), probs.T.tolist(), strict=True))
-    truth = (
-        {"label": ["abc"[place] for place in target.tolist()]} if target.ndim == 1 else {}
-    )
-    if target.ndim == 2:
-        truth = dict(
-            zip(("target_a", "target_b", "target_c"), target.T.tolist(), strict=True)
-        )
-    table = {
-        **columns,
-        **truth,
-        **{name: values.tolist() for name, values in others.items()},
-    }
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([list(table), *zip(*table.values(), strict=True)])
-    return path
+    columns = {name: values.tolist() for name, values in others.items()}
+    return write_predictions(path, probs, target, "abc", **columns)
 
 
 PROBS, TARGET = torch.tensor([GOOD] * 9), torch.arange(9) % 3

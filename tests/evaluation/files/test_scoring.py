@@ -1,13 +1,9 @@
 """Files of predictions: all formats give the same values, and errors name row and column."""
 
-import csv
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 import pytest
 import torch
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support, recall_score
@@ -20,6 +16,7 @@ from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
 from mpcs_torch.metrics.named_metrics import BY_NAME
 from tests.evaluation.files.alone import score
+from tests.evaluation.files.write import SUFFIXES, write_predictions
 from tests.metrics.batches import CLASSES, random_batch, soft_batch
 from tests.refused import refused_file
 
@@ -28,49 +25,17 @@ PROBS = LOGITS.softmax(1)
 CONCERN = ConcernSpec(["a", "b", "c", "d"], releases=[["a", "b"]], factor=0.25)
 
 
-def write_npz(folder: Path, scores: Tensor, target: Tensor) -> list[Path]:
-    np.savez_compressed(folder / "p.npz", preds=scores, target=target)
-    return [folder / "p.npz"]
+FORMATS = (*SUFFIXES, ".npy")
 
 
-def write_npy(folder: Path, scores: Tensor, target: Tensor) -> list[Path]:
-    np.save(folder / "p.npy", scores)
-    np.save(folder / "t.npy", target)
-    return [folder / "p.npy", folder / "t.npy"]
-
-
-def write_pt(folder: Path, scores: Tensor, target: Tensor) -> list[Path]:
-    torch.save({"preds": scores, "target": target}, folder / "p.pt")
-    return [folder / "p.pt"]
-
-
-def columns(scores: Tensor, target: Tensor) -> dict[str, list[float]]:
-    labels = (
-        {"target": target}
-        if target.ndim == 1
-        else {f"target_{c}": t for c, t in enumerate(target.t())}
-    )
-    return {
-        name: column.tolist()
-        for name, column in {**labels, **dict(enumerate(scores.t()))}.items()
-    }  # type: ignore
-
-
-def write_csv(folder: Path, scores: Tensor, target: Tensor) -> list[Path]:
-    table = columns(scores, target)
-    with (folder / "p.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([table.keys(), *zip(*table.values(), strict=True)])
-    return [folder / "p.csv"]
-
-
-def write_parquet(folder: Path, scores: Tensor, target: Tensor) -> list[Path]:
-    table = {str(name): column for name, column in columns(scores, target).items()}
-    pyarrow.parquet.write_table(pyarrow.table(table), folder / "p.parquet")
-    return [folder / "p.parquet"]
-
-
-WRITERS = [write_npz, write_npy, write_pt, write_csv, write_parquet]
-Write = Callable[[Path, Tensor, Tensor], list[Path]]
+def write(folder: Path, suffix: str, scores: Tensor, target: Tensor) -> list[Path]:
+    """Write scores and labels to a file, or to two with an array each."""
+    if suffix == ".npy":
+        np.save(folder / "p.npy", scores)
+        np.save(folder / "t.npy", target)
+        return [folder / "p.npy", folder / "t.npy"]
+    names = [str(number) for number in range(scores[0].numel())]
+    return [write_predictions(folder / f"p{suffix}", scores, target, names)]
 
 
 def scored(
@@ -91,35 +56,39 @@ def opened(
 SOFT_PROBS, SOFT_TARGET = soft_batch(300, seed=5)
 
 
-@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize(
     ("scores", "target"),
     [(PROBS, TARGET), (SOFT_PROBS, SOFT_TARGET), (SOFT_PROBS[:, :1], SOFT_TARGET[:, :1])],
     ids=["labels", "soft labels", "soft labels of one class"],
 )
 def test_rows_are_read_as_often_as_one_likes_as_they_were_written(
-    tmp_path: Path, write: Write, scores: Tensor, target: Tensor
+    tmp_path: Path, suffix: str, scores: Tensor, target: Tensor
 ) -> None:
-    predictions = opened(write(tmp_path, scores, target))
+    predictions = opened(write(tmp_path, suffix, scores, target))
     for _ in range(2):
         rows = predictions.rows()
         torch.testing.assert_close(rows.scores, scores.double())
         torch.testing.assert_close(rows.target, target, check_dtype=False)
 
 
-@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("suffix", FORMATS)
 def test_logits_and_their_probabilities_have_the_same_values(
-    tmp_path: Path, write: Write
+    tmp_path: Path, suffix: str
 ) -> None:
-    logits = scored(write(tmp_path, LOGITS, TARGET), from_logits=True, concern=CONCERN)
-    probs = scored(write(tmp_path, PROBS, TARGET), concern=CONCERN)
+    logits = scored(
+        write(tmp_path, suffix, LOGITS, TARGET), from_logits=True, concern=CONCERN
+    )
+    probs = scored(write(tmp_path, suffix, PROBS, TARGET), concern=CONCERN)
     assert logits == pytest.approx(probs, rel=1e-5)
     with refused_file("number_of_classes_of_file", number=1):
-        scored(write(tmp_path, SOFT_PROBS[:, :1], SOFT_TARGET[:, :1]), from_logits=True)
+        scored(
+            write(tmp_path, suffix, SOFT_PROBS[:, :1], SOFT_TARGET[:, :1]), from_logits=True
+        )
 
 
 def test_probabilities_of_half_precision_are_divided_by_their_sum(tmp_path: Path) -> None:
-    rows = opened(write_pt(tmp_path, PROBS.bfloat16(), TARGET)).rows()
+    rows = opened(write(tmp_path, ".pt", PROBS.bfloat16(), TARGET)).rows()
     torch.testing.assert_close(rows.scores, PROBS.double(), rtol=0.01, atol=0)
 
 
@@ -144,13 +113,13 @@ def test_columns_are_matched_to_classes_by_name_or_number(
 
 
 def test_a_metric_of_soft_labels_needs_them(tmp_path: Path) -> None:
-    predictions = opened(write_npz(tmp_path, PROBS, TARGET))
+    predictions = opened(write(tmp_path, ".npz", PROBS, TARGET))
     with refused_file("no_soft_labels"):
         score(predictions, None, entries=[BY_NAME["soft_f1_micro"]])
 
 
 def test_each_class_has_its_precision_recall_and_error_rate(tmp_path: Path) -> None:
-    found = score(opened(write_npz(tmp_path, PROBS, TARGET)))
+    found = score(opened(write(tmp_path, ".npz", PROBS, TARGET)))
     decided = PROBS.argmax(dim=1)
     expected = precision_recall_fscore_support(TARGET, decided)
     for label, (name, row) in enumerate(found.per_class().items()):
@@ -183,7 +152,7 @@ def test_metrics_of_pairs_of_classes_are_left_out_where_there_are_too_many(
         torch.full((2, classes), 1 / classes, dtype=torch.float64),
         torch.tensor([0, classes - 1]),
     )
-    file = opened(write_npy(tmp_path, probs, target))
+    file = opened(write(tmp_path, ".npy", probs, target))
     for concern in (None, ConcernSpec(classes, releases=[[0, 1]])):
         found = score(file, concern)
         assert "mpcs" in found.values
@@ -236,28 +205,29 @@ ONE = WRONG.unsqueeze(1) & (torch.arange(CLASSES) == 1)
 """The second class of that row."""
 
 
-@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize(
     ("scores", "target", "refusal"),
     [
         (PROBS.masked_fill(ONE, torch.nan), TARGET, "probabilities, row 201"),
         (LOGITS.masked_fill(ONE, torch.inf), TARGET, "logits, row 201"),
         (PROBS.masked_fill(ONE, 0.9999), TARGET, "probabilities, row 201"),
-        (PROBS, TARGET.masked_fill(WRONG, 7), "label_of, row 201"),
         (PROBS, SOFT_TARGET.masked_fill(ONE, 1.5), "degrees, row 201"),
     ],
-    ids=["score", "logit", "sum", "label", "soft label"],
+    ids=["score", "logit", "sum", "soft label"],
 )
 def test_errors_count_rows_from_1(
-    write: Write, scores: Tensor, target: Tensor, refusal: str, tmp_path: Path
+    suffix: str, scores: Tensor, target: Tensor, refusal: str, tmp_path: Path
 ) -> None:
     with refused_file(refusal):
-        scored(write(tmp_path, scores, target), from_logits=bool((scores < 0).any()))
+        scored(
+            write(tmp_path, suffix, scores, target), from_logits=bool((scores < 0).any())
+        )
 
 
 @pytest.mark.parametrize("damaged", [100, 180, 290])
 def test_lines_that_are_no_text_are_named(damaged: int, tmp_path: Path) -> None:
-    (path,) = write_csv(tmp_path, PROBS, TARGET)
+    (path,) = write(tmp_path, ".csv", PROBS, TARGET)
     lines = path.read_bytes().split(b"\n")  # the header is row 0
     lines[damaged] = b"\xff" + lines[damaged]
     path.write_bytes(b"\n".join(lines))
@@ -265,34 +235,31 @@ def test_lines_that_are_no_text_are_named(damaged: int, tmp_path: Path) -> None:
         scored([path])
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_a_truncated_file_is_refused(tmp_path: Path, write: Write) -> None:
-    path, *rest = write(tmp_path, PROBS, TARGET)
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_truncated_file_is_refused(tmp_path: Path, suffix: str) -> None:
+    path, *rest = write(tmp_path, suffix, PROBS, TARGET)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(PredictionsError, match=re.escape(str(path))):
         scored([path, *rest])
 
 
 @pytest.mark.parametrize(
-    ("write", "scores", "target", "refusal"),
+    ("scores", "target", "refusal"),
     [
-        (write_npz, PROBS[:, 0], TARGET, "many_labels"),
-        (write_npy, PROBS, TARGET[:5], "as_many_rows"),
-        (write_npy, PROBS, TARGET + 0.5, "label_of, row 1, column labels"),
-        (write_npz, LOGITS.long(), TARGET, "sums"),
-        (
-            write_pt,
-            LOGITS.index_fill(0, torch.tensor([200]), -torch.inf),
-            TARGET,
-            "logits, row 201",
-        ),
+        (PROBS, TARGET.masked_fill(WRONG, 7), "label_of, row 201"),
+        (PROBS[:, 0], TARGET, "many_labels"),
+        (PROBS, TARGET[:5], "as_many_rows"),
+        (PROBS, TARGET + 0.5, "label_of, row 1, column labels"),
+        (LOGITS.long(), TARGET, "sums"),
+        (LOGITS.masked_fill(WRONG.unsqueeze(1), -torch.inf), TARGET, "logits, row 201"),
     ],
 )
 def test_arrays_that_break_a_rule_are_refused(
-    write: Write, scores: Tensor, target: Tensor, refusal: str, tmp_path: Path
+    scores: Tensor, target: Tensor, refusal: str, tmp_path: Path
 ) -> None:
+    files = write(tmp_path, ".npy", scores, target)
     with refused_file(refusal):
-        scored(write(tmp_path, scores, target), from_logits=refusal.startswith("logits"))
+        scored(files, from_logits=refusal.startswith("logits"))
 
 
 def test_files_without_arrays_of_scores_and_labels_are_refused(tmp_path: Path) -> None:
@@ -305,4 +272,4 @@ def test_files_without_arrays_of_scores_and_labels_are_refused(tmp_path: Path) -
     with refused_file("tensors_by_name"):
         scored([tmp_path / "p.pt"])
     with refused_file("size_of_lists, column preds", size=4, number=2):
-        scored(write_pt(tmp_path, PROBS, TARGET), concern=ConcernSpec(2))
+        scored(write(tmp_path, ".pt", PROBS, TARGET), concern=ConcernSpec(2))

@@ -14,13 +14,23 @@ SUFFIXES = (".csv", ".parquet", ".npz", ".pt")
 
 
 def write_predictions(
-    path: Path, scores: Tensor, target: Tensor | None, names: Sequence[str]
+    path: Path,
+    scores: Tensor,
+    target: Tensor | None,
+    names: Sequence[str],
+    **others: Sequence[object],
 ) -> Path:
-    """Write scores (N, C) and labels (N,), if there are any, in the format of the suffix; arrays have no names."""
+    """Write scores (N, C), and labels (N,) or soft labels (N, C), if there are any, in the format of the suffix.
+
+    Tables have names and other columns, arrays have not.
+    """
     arrays = {"preds": scores.contiguous()} | ({} if target is None else {"target": target})
-    columns = dict(zip(names, scores.T.tolist(), strict=True))
+    columns = {**others, **dict(zip(names, scores.T.tolist(), strict=True))}
     if target is not None and target.ndim == 1:
         columns["target"] = [names[label] for label in target.tolist()]
+    elif target is not None:
+        soft = [f"target_{name}" for name in names]
+        columns |= dict(zip(soft, target.T.tolist(), strict=True))
     if path.suffix == ".csv":
         with path.open("w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(
