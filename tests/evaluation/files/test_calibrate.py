@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -69,6 +70,13 @@ def test_a_fit_to_a_file_is_the_fit_to_its_logits(
     assert (fitted.rows, fitted.saved.method) == (400, "temperature")
     assert fitted.saved.from_logits == reading.from_logits
     assert fitted.after < fitted.before
+
+
+def test_scores_without_names_or_labels_are_calibrated(tmp_path: Path) -> None:
+    np.save(tmp_path / "p.npy", LOGITS)
+    saved = TEMPERATURE._replace(class_names=NUMBERS)
+    scores = calibrated(saved, tmp_path / "p.npy", tmp_path / "out.npz")
+    torch.testing.assert_close(scores, LOGITS)
 
 
 def test_probabilities_of_0_and_1_are_calibrated_too(tmp_path: Path) -> None:

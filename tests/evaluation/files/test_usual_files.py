@@ -163,15 +163,12 @@ def test_what_the_concern_or_an_option_names_must_be_there(tmp_path: Path) -> No
     path = tmp_path / "p.csv"
     path.write_text("target,Red,green,sure\nred,0.7,0.3,0.7\n")
     assert scored(path, concern=NAMED).values["accuracy"] == 1
-    for name, value in (
-        ("label_column", "truth"),
-        ("decision_column", "truth"),
-        ("id_column", "truth"),
-        ("score_columns", ["truth"]),
-    ):
+    for name in ("label_column", "decision_column", "id_column"):
         option = f"--{name.replace('_', '-')}"
         with refused_file("has_named_column", name="truth", option=option):
-            scored(path, **{name: value})
+            scored(path, **{name: "truth"})
+    with refused_file("has_named_column", name="p_*", option="--score-columns"):
+        scored(path, score_columns=["p_*"])
 
 
 @pytest.mark.parametrize(
