@@ -26,14 +26,12 @@ def accuracy(path: Path, **options: Any) -> float:
     return round(result.value("accuracy"), 3)
 
 
-SOLUTION = "id,target,Usage\n1,1,Public\n2,0,Private\n3,1,Public\n"
-
-
 @pytest.mark.parametrize(
     ("content", "code"),
     [
         ("label,prediction\na,a\nb,a\nlabel,prediction\na,b\n", "repeated_header"),
         ("[0.1  0.9][0 1]\n[0.8  0.2][1 0]\n", "printed_arrays"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "pointer"),
     ],
 )
 def test_what_programs_leave_in_files_is_refused_by_its_name(
@@ -44,72 +42,71 @@ def test_what_programs_leave_in_files_is_refused_by_its_name(
         accuracy(tmp_path / "p.txt")
 
 
-def test_a_file_of_labels_names_its_column(tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text("id,target\n1,.9\n2,.2\n3,.4\n")
-    labels = "id,target_label_2,why\n1,1,b\n2,0,d\n3,1,f\n"
-    with refused_file("labels.csv: column_of_labels"):
-        accuracy(tmp_path / "p.csv", labels=labels)
-    assert (
-        accuracy(
-            tmp_path / "p.csv", labels=labels, label_column="target_label_2", by=["why"]
-        )
-        == 0.667
-    )
+SCORES, IMAGES = "id,target\n1,.9\n2,.2\n3,.4\n", "image,cat,dog\nx,.7,.3\ny,.2,.8\n"
+TWO_IDS = "id,image,cat,dog\n0,x,.7,.3\n1,y,.2,.8\n2,z,.2,.8\n"
+SOLUTION = "id,target,Usage\n1,1,Public\n2,0,Private\n3,1,Public\n"
 
 
-def test_labels_with_ids_of_another_name_are_matched_by_their_values(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("content", "labels", "options", "refusal"),
+    [
+        (
+            SCORES,
+            "id,target_2,why\n1,1,b\n2,0,d\n3,1,f\n",
+            {},
+            "labels.csv: column_of_labels",
+        ),
+        (IMAGES, "file,label\ny,dog\nz,cat\n", {}, "labels.csv: rows_of_file"),
+        (IMAGES, "file,label\na,dog\nz,cat\n", {}, "ids_of_both"),
+        # The orders differ in two rows.
+        (TWO_IDS, "index,file,label\n0,y,dog\n1,x,cat\n2,z,dog\n", {}, "ids_of_both"),
+        (
+            "id,x\n1,.9\n2,.2\n3,.4\n",
+            SOLUTION,
+            {"score_columns": ["target"]},
+            "labels_alone, column target",
+        ),
+        (
+            "id,x\n1,.9\n2,.2\n3,.4\n",
+            SOLUTION,
+            {"decision_column": "target"},
+            "labels_alone, column target",
+        ),
+    ],
+)
+def test_labels_that_do_not_belong_to_the_scores_are_refused(
+    content: str, labels: str, options: dict[str, Any], refusal: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "p.csv").write_text("image,cat,dog\nx,.7,.3\ny,.2,.8\n")
-    assert accuracy(tmp_path / "p.csv", labels="file,label\ny,dog\nx,cat\n") == 1.0
-    with refused_file("labels.csv: rows_of_file", id="x"):
-        accuracy(tmp_path / "p.csv", labels="file,label\ny,dog\nz,cat\n")
-    with refused_file("ids_of_both", ids=["file"]):
-        accuracy(tmp_path / "p.csv", labels="file,label\na,dog\nz,cat\n")
-    content = "id,image,cat,dog\n0,x,.7,.3\n1,y,.2,.8\n2,z,.2,.8\n"
     (tmp_path / "p.csv").write_text(content)
-    labels = "index,file,label\n0,y,dog\n1,x,cat\n2,z,dog\n"
-    with refused_file("ids_of_both", ids=["index", "file"]):  # orders differ in two rows
-        accuracy(tmp_path / "p.csv", labels=labels)
+    with refused_file(refusal):
+        accuracy(tmp_path / "p.csv", labels=labels, **options)
 
 
-def test_labels_are_not_scored_against_themselves(tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text("id,x\n1,.9\n2,.2\n3,.4\n")
-    for option in ({"score_columns": ["target"]}, {"decision_column": "target"}):
-        with refused_file("labels_alone, column target"):
-            accuracy(tmp_path / "p.csv", labels=SOLUTION, **option)
+PROBS = [[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]]
 
 
-def test_labels_of_arrays_count_from_1_where_one_is_the_number_of_classes(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("arrays", "options"),
+    [
+        ({"probs": PROBS, "y": [1, 0, 1]}, {}),
+        ({"probs": PROBS, "y": [2, 1, 2]}, {}),  # one is the number of classes
+        ({"probs": PROBS, "y": [1, -1, 1]}, {"classes": ["-1", "1"]}),
+        ({"probs": [0.9, 0.2, 0.4], "y": [1, 0, 1]}, {}),
+        ({"probs": PROBS, "y": [[1], [0], [1]]}, {}),
+        ({"preds": PROBS, "y": ["cat", "dog", "cat"], "classes": ["dog", "cat"]}, {}),
+    ],
+)
+def test_arrays_are_read_as_they_are_meant(
+    arrays: dict[str, list[Any]], options: dict[str, Any], tmp_path: Path
 ) -> None:
-    for labels, options in (
-        ([1, 0, 1], {}),
-        ([2, 1, 2], {}),
-        ([1, -1, 1], {"classes": ["-1", "1"]}),
-    ):
-        np.savez(
-            tmp_path / "p.npz",
-            probs=np.array([[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]]),
-            y=np.array(labels),
-        )
-        assert accuracy(tmp_path / "p.npz", **options) == 0.667
-    with pytest.raises(UnclearFileError) as refused:
-        accuracy(tmp_path / "p.npz")
-    assert [offer.words for offer in refused.value.offers] == ["--classes=-1,1"]
-
-
-def test_arrays_of_one_probability_and_of_labels_with_a_column_are_read(
-    tmp_path: Path,
-) -> None:
-    np.savez(tmp_path / "one.npz", probs=np.array([0.9, 0.2, 0.4]), y=np.array([1, 0, 1]))
-    assert accuracy(tmp_path / "one.npz") == 0.667
     np.savez(
-        tmp_path / "two.npz",
-        probs=np.array([[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]]),
-        y=np.array([[1], [0], [1]]),
+        tmp_path / "p.npz", **{name: np.array(array) for name, array in arrays.items()}
     )
-    assert accuracy(tmp_path / "two.npz") == 0.667
+    assert accuracy(tmp_path / "p.npz", **options) == 0.667
+    if options:
+        with pytest.raises(UnclearFileError) as refused:
+            accuracy(tmp_path / "p.npz")
+        assert [offer.words for offer in refused.value.offers] == ["--classes=-1,1"]
 
 
 def test_lists_of_scores_by_label_in_parquet_are_read_as_in_json(tmp_path: Path) -> None:
@@ -133,21 +130,6 @@ def test_logits_that_look_like_probabilities_are_doubted(tmp_path: Path) -> None
         predictions.rows()
 
 
-def test_names_of_classes_beside_arrays_are_taken(tmp_path: Path) -> None:
-    probs = np.array([[0.9, 0.1], [0.3, 0.7], [0.4, 0.6]])
-    np.savez(
-        tmp_path / "p.npz",
-        preds=probs,
-        target=np.array(["dog", "cat", "dog"]),
-        classes=np.array(["dog", "cat"]),
-    )
-    assert (
-        Predictions(tmp_path / "p.npz").how()
-        == 'p.npz: labels "target"; lists of scores "preds" = classes dog, cat'
-    )
-    assert accuracy(tmp_path / "p.npz") == 0.667
-
-
 def test_what_stands_beside_scores_is_said(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("label,pred,a,b\na,b,1,0\nb,b,.4,.6\nb,b,1,0\n")
     predictions = Predictions(tmp_path / "p.csv")
@@ -168,14 +150,6 @@ def test_columns_with_the_names_of_models_are_these_models(tmp_path: Path) -> No
         open_models([tmp_path / "p.csv"], options), None, intervals=False
     ).models
     assert [each.values["accuracy"] for each in models.values()] == [0.5, 0.5, 1.0]
-
-
-def test_files_that_are_only_pointers_say_how_to_get_them(tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text(
-        "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
-    )
-    with refused_file("pointer"):
-        Predictions(tmp_path / "p.csv")
 
 
 def test_scores_of_the_other_class_are_doubted(tmp_path: Path) -> None:
