@@ -99,9 +99,8 @@ PROBS = [[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]]
 def test_arrays_are_read_as_they_are_meant(
     arrays: dict[str, list[Any]], options: dict[str, Any], tmp_path: Path
 ) -> None:
-    np.savez(
-        tmp_path / "p.npz", **{name: np.array(array) for name, array in arrays.items()}
-    )
+    values = {name: np.array(array) for name, array in arrays.items()}
+    np.savez(tmp_path / "p.npz", **values)  # type: ignore[arg-type]
     assert accuracy(tmp_path / "p.npz", **options) == 0.667
     if options:
         with pytest.raises(UnclearFileError) as refused:

@@ -53,7 +53,7 @@ class Case:
         self.options = ReadOptions(**options)
         self.concern = ConcernSpec(case["concern"]) if "concern" in case else None
 
-    def measured(self, options: ReadOptions) -> Result:
+    def measured(self, options: ReadOptions) -> Result[Any]:
         opened = open_models([self.path], options, self.concern)
         return score_models(opened, self.concern, intervals=False)
 
