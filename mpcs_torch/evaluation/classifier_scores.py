@@ -77,11 +77,18 @@ class ClassifierScores(Scores):
         many = f"classes are more than {MAX_READABLE_CLASSES}: name it as a metric"
         many_classes = Reason("undefined", text=many)
         no_rows = Reason("undefined", text="the class has no rows")
+        none_counts = Reason("undefined", text="no row counts for it")
         rates = dict[str, Measured]()
         sensitivities = dict[str, Measured]()
         for name, outcomes in self.named_outcomes().items():
-            reason = no_rows if outcomes.true.item() == 0 else many_classes
             for rate, share in self.rate_shares(name).items():
+                reason = many_classes
+                if outcomes.true.item() == 0:
+                    reason = no_rows
+                elif (
+                    share.whole == 0
+                ):  # as for the precision of a class that is never decided
+                    reason = none_counts
                 measured = (share.value, share.ends, reason)
                 rates[f"{rate}[{name}]"] = measured
                 if rate == "recall":

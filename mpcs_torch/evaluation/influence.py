@@ -49,6 +49,12 @@ class IndependentUnits(NamedTuple):
     """(U,): the sum of the weights of the rows in each unit; None if all rows have the same weight."""
     word: str = "rows"
     """The word for independent rows in messages."""
+    heaviest: float = 0.0
+    """The largest weight of a unit in all groups, which a further unit of any group may have; 0 without weights."""
+    usual_weight: float = 0.0
+    """The usual weight of a further row of any group; 0 without weights, and for clusters."""
+    class_weights: Tensor | None = None
+    """(C,): the weight of a row of each class; None if rows of a class have different weights, or none."""
 
     @property
     def name(self) -> str:
@@ -67,8 +73,9 @@ class IndependentUnits(NamedTuple):
 
     @property
     def are_rows(self) -> bool:
-        """Whether each unit is one row without a weight."""
-        return self.weights is None and (self.cluster is None or self.largest == 1)
+        """Whether each unit is one row without a weight, as is each further one."""
+        has_weights = self.weights is not None or self.heaviest > 1
+        return not has_weights and (self.cluster is None or self.largest == 1)
 
     @property
     def largest(self) -> float:
@@ -96,6 +103,25 @@ class IndependentUnits(NamedTuple):
         total: Tensor = torch.tensordot(self.counts, squares, 1)
         cubes: Tensor = torch.tensordot(self.counts, squares * of_further, 1)
         return cubes / total.clamp(min=1e-300)
+
+    def usual_of_kinds(self, kinds: Tensor) -> Tensor:
+        """Return the usual weight of the rows of each kind in a further unit, (T,), from those of each unit (U, T).
+
+        If weights do not depend on the class, a row of a class may have the usual weight of any row.
+        """
+        usual = self.usual(kinds)
+        return (
+            usual if self.class_weights is not None else usual.clamp(min=self.usual_weight)
+        )
+
+    def of_classes(self, is_counted: Tensor) -> "IndependentUnits":
+        """Return these units for a rate of the rows of some classes, (C,) bool, which may have other weights."""
+        if self.cluster is not None:
+            return self._replace(heaviest=0.0)
+        if self.class_weights is None:
+            return self
+        heaviest = self.class_weights[is_counted].max().item()
+        return self._replace(heaviest=heaviest, usual_weight=0.0)
 
     def too_few(self, least: int) -> Reason | None:
         """Return the reason if there are fewer than ``least`` units, by their number or by their effective number."""
@@ -226,7 +252,7 @@ def of_sums(measure: Measure, sums: Any, units: IndependentUnits) -> Estimate:
         return Unknown(value, Reason("by_convention"), measure.has_range)
     influences = influences._replace(
         of_rows=torch.stack([cells.amin(1), cells.amax(1)], 1),
-        class_sizes=units.usual(measure.kinds(sums)),
+        class_sizes=units.usual_of_kinds(measure.kinds(sums)),
     )
     if not isinstance(measure, DecisionMeasure):
         return influences._replace(further_share=RARELY)

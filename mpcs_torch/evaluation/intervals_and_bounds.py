@@ -96,7 +96,7 @@ def _ends(
         return _ends_of_ratio(influences.ratio, units, ends, is_bound=is_bound)
     assert of_rows is not None
     if is_bound:
-        largest = max(units.largest, *(end.max_weight for end in ends))
+        largest = max(units.largest, units.heaviest, *(end.max_weight for end in ends))
         sizes = torch.tensor(largest, dtype=torch.float64)
     elif influences.class_sizes is None:
         sizes = influences.further_share * units.usual(units.sizes)
@@ -135,8 +135,10 @@ def _ends_of_ratio(
     if ratio.is_rate and units.are_rows and max_weight <= 1:
         return [_end_of_rate(ratio, units, end) for end in ends]
     sizes = ratio.per if ratio.is_rate else units.sizes
-    largest = max(sizes.max().item(), max_weight)
-    size = largest if is_bound else units.usual(sizes).item()
+    if is_bound:
+        size = max(sizes.max().item(), units.heaviest, max_weight)
+    else:
+        size = max(units.usual(sizes).item(), units.usual_weight)
     if ratio.is_mean and not is_bound:
         pairs = _rarely_worst(ratio, units, size)
     else:
@@ -229,20 +231,21 @@ def scale_of(
 
 
 def rate_intervals(
-    parts: Tensor, totals: Tensor, units: IndependentUnits
+    parts: Tensor, totals: Tensor, units: Sequence[IndependentUnits]
 ) -> list[tuple[float, Interval | Reason]]:
     """Return each of R rates, and its interval or the reason why it has none.
 
-    Each of U units has numerators ``parts`` and denominators ``totals``: (U, R).
+    Each of U units has numerators ``parts`` and denominators ``totals``: (U, R). ``units`` are the R sizes of units.
     """
-    numerators, wholes = units.counts @ parts, units.counts @ totals
-    if units.are_rows:
+    counts = units[0].counts
+    numerators, wholes = counts @ parts, counts @ totals
+    if all(of_rate.are_rows for of_rate in units):
         ends = clopper_pearson_ends(numerators.round(), wholes.round()).tolist()
     else:
         ends = list[list[float]]()
-        for part, total in zip(parts.T, totals.T, strict=True):
+        for part, total, of_rate in zip(parts.T, totals.T, units, strict=True):
             rate = Ratio(part, total, RATE, to_value=float)
-            ends.append(_ends_of_ratio(rate, units, BOTH_ENDS, is_bound=False))
+            ends.append(_ends_of_ratio(rate, of_rate, BOTH_ENDS, is_bound=False))
     values = (numerators / wholes).tolist()
     return [
         (value, NO_VALUE if isnan(value) else (low, high))

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -49,6 +50,34 @@ WEIGHT_SQUARES = "squares of weights"
 """The name of a total: the sum of squared weights."""
 
 
+class WeightRange(NamedTuple):
+    """The lowest and the highest weight of the rows of each class: (C,) each; infinite and 0 without rows."""
+
+    lowest: Tensor
+    highest: Tensor
+
+    @classmethod
+    def empty(cls, classes: int) -> "WeightRange":
+        """Return the range of no rows."""
+        none = torch.zeros(classes, dtype=torch.float64)
+        return cls(none + inf, none)
+
+    def add(self, target: Tensor, weights: Tensor) -> None:
+        """Add rows with labels and weights, (n,) each."""
+        self.lowest.scatter_reduce_(0, target, weights, "amin")
+        self.highest.scatter_reduce_(0, target, weights, "amax")
+
+    def merge(self, other: "WeightRange") -> None:
+        """Add the rows of ``other``."""
+        torch.minimum(self.lowest, other.lowest, out=self.lowest)
+        torch.maximum(self.highest, other.highest, out=self.highest)
+
+    def known(self) -> Tensor | None:
+        """Return the weight of the rows of each class, (C,), or None if it differs within a class, or without rows."""
+        depends_on_class = bool((self.lowest >= self.highest).all())
+        return self.highest if depends_on_class and bool(self.highest.any()) else None
+
+
 class ModelSums:
     """The sums of the units of one model's rows, in total and by group.
 
@@ -78,6 +107,7 @@ class ModelSums:
         self.rows = 0
         self.totals = dict[str, Tensor]()
         """Sums over all rows, by `CONFUSION` and the other names."""
+        self._class_weights = WeightRange.empty(chosen.num_classes)
         self.decided = dict[str, Tensor]()
         """The counts of decisions, as in `OverCosts.models`, by decision rule; empty if costs are not ranges."""
 
@@ -148,6 +178,7 @@ class ModelSums:
         self.flush()
         other.flush()
         self.rows += other.rows
+        self._class_weights.merge(other._class_weights)
         for mine, theirs in ((self.totals, other.totals), (self.decided, other.decided)):
             for name, number in theirs.items():
                 _add(mine, name, number)
@@ -181,10 +212,11 @@ class ModelSums:
         share the Metrics that compute the values of their states.
         """
         wide = self._wide.get(column, {})
+        of_all_groups = self._weights_of_all_groups(cluster)
         ranks = {name: kept.by_group(column, cluster) for name, kept in self._ranks.items()}
         values = dict[int, UnitValues]()
         for code, _, sums in self.tables[column].by_group():
-            units = self.layout.units(sums, cluster)
+            units = self.layout.units(sums, cluster)._replace(**of_all_groups)
             of_all = wide.get(code)
             others: dict[str, RankedUnits | ValueOfParts] = {
                 name: by_code[code] for name, by_code in ranks.items()
@@ -194,6 +226,19 @@ class ModelSums:
             others |= self._values_of_parts(column, code, units.name)
             values[code] = UnitValues(self.layout, sums, units, others, of_all)
         return values
+
+    def _weights_of_all_groups(self, cluster: str | None) -> dict[str, Any]:
+        """Return the fields of `IndependentUnits` about the weights of further units of any group."""
+        if not self.layout.chosen.is_weighted:
+            return {}
+        units = self.layout.units(self.tables[ALL].sums, cluster)
+        if cluster is not None:
+            return {"heaviest": units.sizes.max().item()}
+        return {
+            "heaviest": self._class_weights.highest.max().item() or units.largest,
+            "usual_weight": units.usual(units.sizes).item(),
+            "class_weights": self._class_weights.known(),
+        }
 
     def _values_of_parts(
         self, column: str, code: int, unit: str
@@ -229,6 +274,8 @@ class ModelSums:
             _add(self.totals, CLASS_ROWS, target.bincount(minlength=chosen.num_classes))
         if rows.weights is not None:
             _add(self.totals, WEIGHT_SQUARES, rows.weights.square().sum())
+            if rows.target.ndim == 1:
+                self._class_weights.add(rows.target, rows.weights)
         if chosen.ranges is not None:
             costs = chosen.ranges.middle.costs()
             for way, decisions in decisions_by_way(rows.probs, costs).items():

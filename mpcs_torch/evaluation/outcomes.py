@@ -213,6 +213,10 @@ class OutcomeCounter:
             return torch.zeros(len(target), 0, dtype=torch.float64)
         return torch.stack(columns, dim=1).double()
 
+    def classes_of(self, name: str) -> Tensor:
+        """Return whether each class belongs to a class or a group of classes with a ``name``: (C,), bool."""
+        return self._groups[name][0]
+
     def named(self, counts: Tensor) -> Mapping[str, Outcomes]:
         """Return the outcomes by class or group of classes, given ``counts``, (..., `width`), sums of `flags`."""
         parts = counts.reshape(*counts.shape[:-1], len(self._groups), -1).unbind(-2)

@@ -63,7 +63,8 @@ def difference(one: Estimate, other: Estimate) -> PairedDifference | Reason:
     most = _largest_difference(one, other, added)
     further = [-most - mean, most - mean]
     below, above = mean_ends(of_units, further, units, BOTH_ENDS)
-    low, high = change + below, change + above
+    low = _possible(one, change + below)
+    high = _possible(one, change + above)
     p_value = sign_flip_test(_exactly_added(one, other, added), units.counts)
     if one.is_chosen or other.is_chosen:
         p_value = max(p_value, p_of_normal_interval(change, low, high))
@@ -130,11 +131,21 @@ def difference_bound(one: Estimate, other: Estimate, end: End) -> float | Reason
         worst = (other.of_rows[:, 1] - one.of_rows[:, 0]).amax()
     else:
         worst = (other.of_rows[:, 0] - one.of_rows[:, 1]).amin()
-    further = max(other.units.largest, end.max_weight) * worst.item()
+    largest = max(other.units.largest, other.units.heaviest, end.max_weight)
+    further = largest * worst.item()
     change = other.value - one.value
     of_units = other.of_units - one.of_units
     [of_end] = mean_ends(of_units, [further], other.units, [end])
-    return change + of_end
+    return _possible(one, change + of_end)
+
+
+def _possible(one: Influences, change: float) -> float:
+    """Return ``change`` or, if the limits of the metric do not allow so large a difference, the largest possible."""
+    lowest, highest = one.limits
+    if lowest is None or highest is None:
+        return change
+    largest = highest - lowest
+    return max(-largest, min(change, largest))
 
 
 class NotCompared(NamedTuple):

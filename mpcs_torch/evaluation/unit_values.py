@@ -117,7 +117,17 @@ class UnitValues:
         counts = outcomes[name].rates(self.units.sizes, refers=self.layout.chosen.refers)
         if rate not in counts:
             return None
-        return SumsOfUnits(ClassRate(2), WeightedSum(*counts[rate]), self.units)
+        part, total = counts[rate]
+        units = self.units
+        if total is outcomes[name].true:
+            units = self._units_of_classes(name)
+        return SumsOfUnits(ClassRate(2), WeightedSum(part, total), units)
+
+    def _units_of_classes(self, name: str) -> IndependentUnits:
+        """Return the units for a rate of the rows of a class, or of a group of classes."""
+        counter = self.layout.outcomes
+        assert counter is not None
+        return self.units.of_classes(counter.classes_of(name))
 
     def bound(self, metric: str, end: End) -> float | Reason:
         """Return the bound of a value for requirements, or the reason why it has none."""
@@ -199,6 +209,13 @@ class UnitValues:
             rates = of_units.rates(sizes, refers=self.layout.chosen.refers)
             parts = torch.stack([part for part, _ in rates.values()], dim=1)
             totals = torch.stack([total for _, total in rates.values()], dim=1)
-            intervals = rate_intervals(parts, totals, units)
+            units_of_rates = [units] * len(rates)
+            if not units.are_rows:
+                of_classes = self._units_of_classes(name)
+                units_of_rates = [
+                    of_classes if total is of_units.true else units
+                    for _, total in rates.values()
+                ]
+            intervals = rate_intervals(parts, totals, units_of_rates)
             by_class[name] = dict(zip(rates, intervals, strict=True))
         return by_class

@@ -184,6 +184,20 @@ def test_differences_of_rates_are_mcnemars_and_never_contradict_it(
     assert row.paired.low < row.paired.difference < row.paired.high
 
 
+def test_a_difference_is_never_larger_than_the_metric_allows() -> None:
+    """With 3 rows of a class, a further one could change its recall by more than 1."""
+    target = torch.tensor([0] * 97 + [1] * 3)
+    decided = {"A": target, "B": torch.where(torch.arange(100) == 99, 0, target)}
+    found = evaluate(
+        decided, target, class_names=2, metrics=["recall[1]", "balanced_accuracy"]
+    )
+    for row in found.comparisons:
+        assert -1 <= row.paired.low <= row.paired.difference <= row.paired.high <= 1
+    assert min(row.paired.low for row in found.comparisons) == -1
+    [outcome] = found.check("recall[1] > A - 0.9")[:1]
+    assert outcome.bound >= -1
+
+
 def test_rates_are_exact_and_costs_have_gaffkes_bound() -> None:
     averaged = "onedal_average_accuracy"
     names = ["misclassification_rate", "expected_concern", averaged]

@@ -293,3 +293,56 @@ def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
         "the interval of weighted rows, not Clopper and Pearson's of counts"
     )
     assert "What referring samples" in text
+
+
+def rare_and_heavy() -> tuple[torch.Tensor, torch.Tensor]:
+    """Return decisions and labels: 300 ill, of whom 30 are missed, and 30 well without a false alarm."""
+    target = torch.tensor([1] * 300 + [0] * 30)
+    decided = target.clone()
+    decided[:30] = 0
+    return decided, target
+
+
+def test_a_further_row_that_is_decided_may_be_of_the_heaviest_class() -> None:
+    """A false alarm weighs 190 times a right decision, though none is among the rows decided as ill."""
+    decided, target = rare_and_heavy()
+    names = ["well", "ill"]
+    found = evaluate(
+        decided, target, class_names=names, prevalence={"well": 0.95, "ill": 0.05}
+    )
+    specificity, _ = found.interval("specificity[ill]")
+    precision, _ = found.interval("precision[ill]")
+    assert precision < 0.05 * 0.9 / (0.05 * 0.9 + 0.95 * (1 - specificity))
+    assert not found.check("precision[ill] > 0.9")[0].holds
+    plain = evaluate(decided, target, class_names=names)
+    for rate in ("recall[ill]", "specificity[ill]"):  # of rows of one class and weight
+        assert found.interval(rate) == pytest.approx(plain.interval(rate), abs=2e-3)
+
+
+def test_a_further_row_of_a_group_may_be_heavier_than_those_in_it() -> None:
+    decided, target = rare_and_heavy()
+    sites = ["a"] * 300 + ["b"] * 30  # all light rows are at one site
+    found = evaluate(
+        decided,
+        target,
+        class_names=["well", "ill"],
+        prevalence={"well": 0.95, "ill": 0.05},
+        groups={"site": sites},
+    )
+    outcomes = {each.group: each for each in found.check("accuracy > 0.5")}
+    assert outcomes["site = a"].value == pytest.approx(0.9)
+    assert not outcomes["site = a"].holds
+    assert outcomes["site = b"].holds
+
+
+def test_weights_that_differ_within_a_class_may_be_those_of_further_rows_of_another() -> (
+    None
+):
+    target = torch.tensor([1] * 100 + [0] * 100)
+    decided = target.clone()
+    decided[:5] = 0
+    weights = torch.ones(200)
+    weights[150:] = 25  # no heavy row is ill, by chance
+    found = evaluate(decided, target, class_names=["well", "ill"], weights=weights)
+    low, _ = found.interval("recall[ill]")
+    assert low < 95 / (100 + 25)
