@@ -110,9 +110,9 @@ class IndependentUnits(NamedTuple):
         If weights do not depend on the class, a row of a class may have the usual weight of any row.
         """
         usual = self.usual(kinds)
-        return (
-            usual if self.class_weights is not None else usual.clamp(min=self.usual_weight)
-        )
+        if self.class_weights is not None:
+            return usual
+        return usual.clamp(min=self.usual_weight)
 
     def of_classes(self, is_counted: Tensor) -> "IndependentUnits":
         """Return these units for a rate of the rows of some classes, (C,) bool, which may have other weights."""

@@ -73,9 +73,8 @@ class WeightRange(NamedTuple):
         torch.maximum(self.highest, other.highest, out=self.highest)
 
     def known(self) -> Tensor | None:
-        """Return the weight of the rows of each class, (C,), or None if it differs within a class, or without rows."""
-        depends_on_class = bool((self.lowest >= self.highest).all())
-        return self.highest if depends_on_class and bool(self.highest.any()) else None
+        """Return the weight of the rows of each class, (C,), or None if it differs within a class."""
+        return self.highest if bool((self.lowest >= self.highest).all()) else None
 
 
 class ModelSums:
@@ -229,13 +228,14 @@ class ModelSums:
 
     def _weights_of_all_groups(self, cluster: str | None) -> dict[str, Any]:
         """Return the fields of `IndependentUnits` about the weights of further units of any group."""
-        if not self.layout.chosen.is_weighted:
+        # Shares of annotators are weights within a row, so a row has no single weight for a class.
+        if not self.layout.chosen.is_weighted or self.layout.chosen.is_soft:
             return {}
         units = self.layout.units(self.tables[ALL].sums, cluster)
         if cluster is not None:
             return {"heaviest": units.sizes.max().item()}
         return {
-            "heaviest": self._class_weights.highest.max().item() or units.largest,
+            "heaviest": self._class_weights.highest.max().item(),
             "usual_weight": units.usual(units.sizes).item(),
             "class_weights": self._class_weights.known(),
         }
@@ -274,7 +274,7 @@ class ModelSums:
             _add(self.totals, CLASS_ROWS, target.bincount(minlength=chosen.num_classes))
         if rows.weights is not None:
             _add(self.totals, WEIGHT_SQUARES, rows.weights.square().sum())
-            if rows.target.ndim == 1:
+            if not chosen.is_soft:
                 self._class_weights.add(rows.target, rows.weights)
         if chosen.ranges is not None:
             costs = chosen.ranges.middle.costs()

@@ -258,6 +258,8 @@ class WithInterval(Metric):
             cluster="clusters" if len(self.clusters) else None,
             weights=None if rows.equal(weights) else weights,
         )
+        if units.weights is not None and units.cluster is None:
+            units = units._replace(usual_weight=units.usual(weights).item())
         measure = self.metric.measure
         named = measure.named(sums[:, 2:])
         ends = _ends(of_sums(measure, named, units))

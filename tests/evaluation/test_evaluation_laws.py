@@ -282,11 +282,12 @@ def test_weights_of_1_are_no_weights(kind: str) -> None:
 def test_whole_weights_are_clusters_of_repeated_rows(kind: str) -> None:
     weights = EVERY % 3 + 1
     repeated = of_kind(kind, EVERY.repeat_interleave(weights), clusters=EVERY)
-    # Means allow for one more bad row, not for as many as its weight says.
+    # Means allow for one more bad row, not for as many as its weight says. A further row of a class may have the usual
+    # weight of any row, a further cluster has the usual size of those with rows of the class.
     assert_same_numbers(
         of_kind(kind, weights=weights),
         repeated,
-        near=near(kind),
+        near=max(near(kind), 0.05),
         skipped=COUNTS,
         one_end=[*MEANS, "regret"],
     )
