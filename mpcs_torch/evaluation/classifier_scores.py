@@ -85,9 +85,8 @@ class ClassifierScores(Scores):
                 reason = many_classes
                 if outcomes.true.item() == 0:
                     reason = no_rows
-                elif (
-                    share.whole == 0
-                ):  # as for the precision of a class that is never decided
+                elif share.whole == 0:
+                    # Such as the precision of a class that is never decided.
                     reason = none_counts
                 measured = (share.value, share.ends, reason)
                 rates[f"{rate}[{name}]"] = measured
