@@ -1,4 +1,4 @@
-"""Errors that a user can fix, the exit statuses of commands, and functions that quote values and escape characters."""
+"""Errors that a user can fix, and functions that quote values and escape characters."""
 
 import re
 import reprlib
@@ -235,15 +235,21 @@ def numbered_families(
 
 
 def did_you_mean(given: object, names: Iterable[str], likeness: float = 0.6) -> str:
-    """Return a question that suggests those of ``names`` that are spelled like ``given``; empty if none are similar.
+    """Return a question that suggests up to 3 of ``names`` that are spelled like ``given``, or else contain it.
 
-    ``likeness`` is the lowest `difflib.SequenceMatcher.ratio`, from 0 to 1, of names that are similar.
+    It is empty if there are none. ``likeness`` is the lowest `difflib.SequenceMatcher.ratio`, from 0 to 1, of similar
+    names.
 
     Example:
         >>> did_you_mean("acuracy", ["accuracy", "mpcs"])
         'did you mean accuracy?'
+        >>> did_you_mean("kappa", ["accuracy", "quadratic_weighted_kappa"])
+        'did you mean quadratic_weighted_kappa?'
     """
-    near = get_close_matches(str(given)[:MAX_QUOTED], list(names), cutoff=likeness)
+    text, known = str(given)[:MAX_QUOTED], list(names)
+    near = get_close_matches(text, known, cutoff=likeness)
+    if not near and len(text) > 1:
+        near = [name for name in known if text in name][:3]
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 
