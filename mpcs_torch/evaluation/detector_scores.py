@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.equal_error_ends import combined, equal_error_ends
+from mpcs_torch.evaluation.first_screen import DetectorMetric
 from mpcs_torch.evaluation.fixed_thresholds import (
     FixedThreshold,
     bayes_thresholds,
@@ -21,7 +22,7 @@ from mpcs_torch.evaluation.intervals_and_bounds import interval
 from mpcs_torch.evaluation.ranks import influences_on_areas
 from mpcs_torch.evaluation.reasons import NOT_REQUESTED, Reason
 from mpcs_torch.evaluation.rows import MIN_UNLIKELY
-from mpcs_torch.evaluation.scores import DetectorMetric, Scores, with_ends, with_reasons
+from mpcs_torch.evaluation.scores import Scores, with_ends, with_reasons
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint
 from mpcs_torch.functional.comparison.means import Interval, Mean, error_mean, estimate_mean
 from mpcs_torch.functional.comparison.significance import ComparedBy

@@ -2,16 +2,36 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from mpcs_torch.functional.measure import Direction
 
 if TYPE_CHECKING:  # detectors do not need the register
-    from mpcs_torch.evaluation.scores import DetectorMetric
     from mpcs_torch.metrics.metric_entry import MetricEntry
 
 MAX_CLASS_ROWS = 20
 """The maximum number of rows of tables of classes that texts show unless everything is asked for."""
 MAX_ON_SCREEN = 8
 """The maximum number of metrics that tables show by default."""
+
+
+class DetectorMetric(NamedTuple):
+    """A metric of a detector, with the fields of `MetricEntry` that tables read."""
+
+    name: str
+    title: str
+    """The name of the metric in sentences."""
+    direction: Direction = "min"
+    in_group_tables: bool = False
+    group_rank: int | None = None
+    compared_as: str = ""
+    screen: int | None = 0
+    family: str = "detectors"
+    is_count: bool = False
+    computes: str = ""
+    """The sentence on it in tables. This and the six fields above are as in `MetricEntry`."""
+    is_cost: bool = False
+    """Whether its value is a cost at a threshold, which is as unsure as the error rates there."""
 
 
 def on_screen(entries: "Iterable[MetricEntry | DetectorMetric]") -> list[str]:

@@ -8,7 +8,12 @@ from math import nan
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from mpcs_torch.errors import InvalidValueError, did_you_mean, printable, shown
-from mpcs_torch.evaluation.first_screen import MAX_CLASS_ROWS, by_family, on_screen
+from mpcs_torch.evaluation.first_screen import (
+    MAX_CLASS_ROWS,
+    DetectorMetric,
+    by_family,
+    on_screen,
+)
 from mpcs_torch.evaluation.group_differences import (
     ABOUT_GROUP_DIFFERENCES,
     GroupDifference,
@@ -39,7 +44,6 @@ from mpcs_torch.tables import Table, in_digits
 
 if TYPE_CHECKING:  # detectors do not need it
     from mpcs_torch.evaluation.decision_curve import DecisionCurves
-    from mpcs_torch.evaluation.scores import DetectorMetric
     from mpcs_torch.metrics.metric_entry import MetricEntry
 
 ScoresT = TypeVar("ScoresT", bound=Scores)

@@ -8,6 +8,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpcs_torch.errors import shown
+from mpcs_torch.evaluation.first_screen import DetectorMetric
 from mpcs_torch.evaluation.intervals_and_bounds import End
 from mpcs_torch.evaluation.reasons import NO_VALUE, NOT_REQUESTED, ONE_LOOK, Reason
 from mpcs_torch.functional.comparison.means import Interval
@@ -22,25 +23,6 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 
 Measured = tuple[float, Interval | None, Reason]
 """A value, its interval or None, and the reason if it has no interval."""
-
-
-class DetectorMetric(NamedTuple):
-    """A metric of a detector, with the fields of `MetricEntry` that tables read."""
-
-    name: str
-    title: str
-    """The name of the metric in sentences."""
-    direction: Direction = "min"
-    in_group_tables: bool = False
-    group_rank: int | None = None
-    compared_as: str = ""
-    screen: int | None = 0
-    family: str = "detectors"
-    is_count: bool = False
-    computes: str = ""
-    """The sentence on it in tables. This and the six fields above are as in `MetricEntry`."""
-    is_cost: bool = False
-    """Whether its value is a cost at a threshold, which is as unsure as the error rates there."""
 
 
 @dataclass(frozen=True)
