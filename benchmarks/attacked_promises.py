@@ -220,6 +220,23 @@ def two_heavy_rows(generator: torch.Generator) -> Result:
     )
 
 
+IN_USE = [0.95, 0.05]
+"""The shares of the well and of the ill where models are used."""
+
+
+def few_well(well: int, specificity: float) -> Callable[[torch.Generator], Result]:
+    """Draw decisions for 300 ill, of whom 10 % are missed, and for few well, who are 95 % of those in use."""
+
+    def draw(generator: torch.Generator) -> Result:
+        target = torch.tensor([1] * 300 + [0] * well)
+        chance = torch.tensor([specificity, 0.9])[target]
+        is_right = torch.rand(len(target), generator=generator) < chance
+        decided = torch.where(is_right, target, 1 - target)
+        return evaluate(decided, target, metrics=["mcc"], class_names=2, prevalence=IN_USE)
+
+    return draw
+
+
 def absent_class(clusters: int | None) -> Callable[[torch.Generator], Result]:
     """Draw decisions for 60 rows of two classes, in which a third class is decided, too, but has no row."""
 
@@ -268,6 +285,11 @@ def designs() -> Iterator[Design]:
                 draw,
                 [Promise(metric, true.value(metric), before) for metric in names],
             )
+    for well, specificity in ((30, 0.95), (100, 0.98)):
+        hits, alarms = 0.05 * 0.9, 0.95 * (1 - specificity)
+        promise = Promise("precision[1]", hits / (hits + alarms), "78; 86")
+        name = f"{well} well stand for 95 % of use"
+        yield Design(name, few_well(well, specificity), [promise])
     for clusters in (None, 10):
         unknown = [Promise("macro_f1", float("nan"), "4 of 62; 5 of 31")]
         yield Design(
