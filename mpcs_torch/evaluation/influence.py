@@ -243,16 +243,17 @@ def of_sums(measure: Measure, sums: Any, units: IndependentUnits) -> Estimate:
     )
     if isinstance(measure, DecisionMeasure) and measure.num_classes > MAX_SEARCHED_CLASSES:
         return Unknown(value, Reason("many_classes", number=MAX_SEARCHED_CLASSES))
-    cells = measure.row_influences(slopes)
-    if cells is None:
+    of_row = measure.row_influences(slopes, sums)
+    if of_row is None:
         return influences
+    cells, kinds = of_row
     # A value that no row changes is one by convention, such as an MCC of 0 if all decisions are of one class. A further
     # row would change it much more than to first order.
     if not bool(cells.any()):
         return Unknown(value, Reason("by_convention"), measure.has_range)
     influences = influences._replace(
         of_rows=torch.stack([cells.amin(1), cells.amax(1)], 1),
-        class_sizes=units.usual_of_kinds(measure.kinds(sums)),
+        class_sizes=units.usual_of_kinds(kinds),
     )
     if not isinstance(measure, DecisionMeasure):
         return influences._replace(further_share=RARELY)

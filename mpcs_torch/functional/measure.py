@@ -133,17 +133,14 @@ class Measure(ABC):
         """Return the weight (B, C) of the rows of each class in each bin; None unless the value averages classes."""
         return None
 
-    def row_influences(self, slopes: Any) -> Tensor | None:  # noqa: ARG002  # for subclasses
+    def row_influences(self, slopes: Any, sums: Any) -> tuple[Tensor, Tensor] | None:  # noqa: ARG002  # for subclasses
         """Return how much a row of weight 1 changes a value, given its derivatives by the sums; None without limits.
 
         Returns:
-            (T, D): by the kind of row, such as its true class, and by what is said of it, such as the decision.
+            (T, D), by the kind of row, such as its true class, and by what is said of it, such as the decision; and the
+            weight (B, T) of the rows of each kind in each bin.
         """
         return None
-
-    def kinds(self, sums: Any) -> Tensor:
-        """Return the weight (B, T) of the rows of each kind in each bin, for measures with `row_influences`."""
-        raise NotImplementedError
 
     def named(self, sums: Tensor) -> Any:
         """Split sums (..., K) into the fields of `sums_type`, each of shape (..., `shape`)."""

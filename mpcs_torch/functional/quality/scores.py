@@ -72,13 +72,9 @@ class ConfusionMatrix(DecisionMeasure):
         """Return the matrix."""
         return sums.confusion
 
-    def row_influences(self, slopes: PairCounts) -> Tensor:
-        """Return the influence of a sample by its class and its decision."""
-        return slopes.confusion
-
-    def kinds(self, sums: PairCounts) -> Tensor:
-        """Return the number of samples of each class."""
-        return sums.confusion.sum(-1)
+    def row_influences(self, slopes: PairCounts, sums: PairCounts) -> tuple[Tensor, Tensor]:
+        """Return the influence of a sample by its class and its decision, and the number of samples of each class."""
+        return slopes.confusion, sums.confusion.sum(-1)
 
 
 @dataclass(eq=False)
@@ -108,13 +104,12 @@ class ClassCountMeasure(DecisionMeasure):
         """Return the number of samples of each class; most subclasses are averages over classes."""
         return sums.true
 
-    def row_influences(self, slopes: ClassCounts) -> Tensor:
-        """Return the influence of a sample by its class and its decision."""
-        return slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag()
-
-    def kinds(self, sums: ClassCounts) -> Tensor:
-        """Return the number of samples of each class."""
-        return sums.true
+    def row_influences(
+        self, slopes: ClassCounts, sums: ClassCounts
+    ) -> tuple[Tensor, Tensor]:
+        """Return the influence of a sample by its class and its decision, and the number of samples of each class."""
+        influences = slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag()
+        return influences, sums.true
 
 
 @dataclass(eq=False)
@@ -135,16 +130,20 @@ class ClassErrorRates(ClassCountMeasure):
         return 1 - sums.right / sums.true
 
 
+def _class_f1(sums: ClassCounts) -> Tensor:
+    """Return the F1 of each class, (..., C); 0 for a class that does not occur."""
+    occurrences = sums.true + sums.predicted
+    return 2 * sums.right / torch.where(occurrences > 0, occurrences, 1)
+
+
 @dataclass(eq=False)
 class MacroF1(ClassCountMeasure):
     """The measure of `macro_f1`."""
 
     def value(self, sums: ClassCounts) -> Tensor:
         """Return the mean F1 over the classes that occur."""
-        occurrences = sums.true + sums.predicted
-        occurs = occurrences > 0
-        per_class = 2 * sums.right / torch.where(occurs, occurrences, 1)
-        return per_class.sum(-1) / occurs.sum(-1)
+        occurs = sums.true + sums.predicted > 0
+        return _class_f1(sums).sum(-1) / occurs.sum(-1)
 
 
 @dataclass(eq=False)
@@ -153,9 +152,7 @@ class WeightedF1(ClassCountMeasure):
 
     def value(self, sums: ClassCounts) -> Tensor:
         """Return the mean F1; NaN without samples."""
-        occurrences = sums.true + sums.predicted
-        per_class = 2 * sums.right / torch.where(occurrences > 0, occurrences, 1)
-        return (sums.true * per_class).sum(-1) / sums.true.sum(-1)
+        return (sums.true * _class_f1(sums)).sum(-1) / sums.true.sum(-1)
 
     def averaged_classes(self, sums: ClassCounts) -> None:
         """Return None, because a class without samples has no weight."""
@@ -214,16 +211,14 @@ class QuadraticWeightedKappa(DecisionMeasure):
         by_chance = of_true + of_decisions + (means[0] - means[1]).square()
         return 1 - distances.sum(-1) / (total * by_chance)
 
-    def row_influences(self, slopes: DistanceCounts) -> Tensor:
-        """Return the influence of a sample by its class and its decision."""
+    def row_influences(
+        self, slopes: DistanceCounts, sums: DistanceCounts
+    ) -> tuple[Tensor, Tensor]:
+        """Return the influence of a sample by its class and its decision, and the number of samples of each class."""
         classes = torch.arange(self.num_classes).to(slopes.true)
         distances = (classes.unsqueeze(1) - classes).square()
         of_distances = slopes.squared_distances.unsqueeze(1) * distances
-        return slopes.true.unsqueeze(1) + slopes.predicted + of_distances
-
-    def kinds(self, sums: DistanceCounts) -> Tensor:
-        """Return the number of samples of each class."""
-        return sums.true
+        return slopes.true.unsqueeze(1) + slopes.predicted + of_distances, sums.true
 
 
 @dataclass(eq=False)

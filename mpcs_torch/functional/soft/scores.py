@@ -134,18 +134,16 @@ class SoftScore(SoftMeasure):
         """Return the sum of labels of each class if the value is a macro average, else None."""
         return sums.actual if self.average == "macro" else None
 
-    def row_influences(self, slopes: SoftSums) -> Tensor:
+    def row_influences(self, slopes: SoftSums, sums: SoftSums) -> tuple[Tensor, Tensor]:
         """Return the influence of a row whose degrees are 0 or 1 in one class: (C, 4), by its degrees in this class.
 
-        In its other classes, a usual row changes the value little. In all of them at once, it may add more than that.
+        The other result is the weight of the rows that count for each class. In its other classes, a usual row changes
+        the value little. In all of them at once, it may add more than that.
         """
         neither = torch.zeros_like(slopes.shared)
         both = slopes.shared + slopes.predicted + slopes.actual
-        return torch.stack([neither, slopes.predicted, slopes.actual, both], 1)
-
-    def kinds(self, sums: SoftSums) -> Tensor:
-        """Return the weight of the rows that count for each class."""
-        return sums.elements
+        influences = torch.stack([neither, slopes.predicted, slopes.actual, both], 1)
+        return influences, sums.elements
 
 
 @dataclass(eq=False)
