@@ -158,6 +158,7 @@ RULES: Mapping[str, str] = {
     "named_after_epoch": "must be named after it",
     "scheduler_state": "must be that of an MPCSLR, but lacks {missing}",
     "limit_type": "must be of type Limit",
+    "requirement_type": "must be str or Requirement, an argument for each",
     "limits_or_bool": "must be a bool, a Limit or several of them",
     "some_limits": "must be one or more Limits of errors or costs",
     "limits_of_one_class": (
@@ -914,6 +915,7 @@ HINTS: Mapping[str, str] = {
     "takes_probabilities": "for decisions and thresholds, use a metric of decisions, such as expected_concern",
     "no_epoch": "update(state, epoch=0, name_of_metric=0.1)",
     "limit_type": "Limit.parse reads text",
+    "requirement_type": "pass a list as *requirements",
     "below_highest_loss": "no decision can exceed the limit",
     "per_sample": "where that of the rule is per cluster, give another one (`--limit`)",
     "known_before_class": "give those of each class if it is wrong, or by true class",

@@ -30,6 +30,9 @@ def check_requirements(
     max_weight: float | None,
 ) -> list[Outcome]:
     """Test each requirement for each model, on all rows and in each group, as `Result.check` documents it."""
+    for each in requirements:
+        is_requirement = isinstance(each, Requirement | str)
+        require(is_requirement, "requirement_type", "requirements", each)
     parsed = [
         Requirement.parse(each) if isinstance(each, str) else each for each in requirements
     ]

@@ -244,6 +244,8 @@ def test_unknown_names_are_errors_that_list_what_there_is(
 def test_no_requirement_is_no_pass() -> None:
     with Refused("needs_requirements", "require"):
         RESULT.require()
+    with Refused("requirement_type", "requirements", ["accuracy > 0"]):
+        RESULT.require(["accuracy > 0"])  # type: ignore[arg-type]
 
 
 def test_precision_is_said_to_hold_at_the_shares_of_classes_that_were_tested() -> None:
