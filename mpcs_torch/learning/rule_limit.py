@@ -115,15 +115,12 @@ class Limit:
 
     def __str__(self) -> str:
         """Return the limit as text that `parse` reads."""
-        errors = self.errors
-        if not isinstance(errors, str):
-            errors = ", ".join("->".join(pair) for pair in errors)
         by = "" if self.by is None else f" by {self.by}"
         sure = "in expectation"
         if self.confidence is not None:
             sure = f"with confidence {self.confidence:.12g}"
         per = " per cluster" if self.per == PER_CLUSTER else ""
-        return f"{errors} <= {self.at_most:.12g} of {self.of}{per}{by} {sure}"
+        return f"{self.errors_as_text} <= {self.at_most:.12g} of {self.of}{per}{by} {sure}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -155,6 +152,13 @@ class Limit:
             )
         except ValueError as error:
             raise InvalidValueError("limit_as_text", text=text, error=error) from None
+
+    @property
+    def errors_as_text(self) -> str:
+        """The errors that count, as in the text of the limit: pairs of classes are ``true->wrong``."""
+        if isinstance(self.errors, str):
+            return self.errors
+        return ", ".join("->".join(pair) for pair in self.errors)
 
     @property
     def is_of_decided(self) -> bool:

@@ -1,7 +1,7 @@
 """The base class of monitors. They compute alarms, and the evidence that means of bounded values are beyond limits."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -53,6 +53,8 @@ class WatchedMean(NamedTuple):
     """The loss that a value of 1 stands for."""
     is_counted: bool = True
     """Whether all values and weights are 0 or 1, so that a reference gives exact bounds."""
+    is_share: bool = True
+    """Whether the mean is a share of samples or a risk, not a mean cost."""
 
 
 class Values(NamedTuple):
@@ -79,6 +81,13 @@ class Monitor(SumMetric):
 
     sides = 1
     """The number of limits of each mean: 1 for an upper limit, 2 if there is also a lower limit."""
+    lowest_of_states: ClassVar[Mapping[str, float]] = {
+        "loss": 0.0,
+        "samples": 0.0,
+        "past": 0.0,
+        "raised": 0.0,
+    }
+    """The states of a saved monitor, in the order of its file, and the lowest number that each can have."""
     loss: Tensor
     """(K,), float64: the sums of values, each times its weight."""
     samples: Tensor
@@ -99,6 +108,7 @@ class Monitor(SumMetric):
         confidence = arguments["confidence"]
         reference = arguments["reference"]
         check_confidence(confidence)
+        # A reference is only read below, and the attribute ``limits`` is the tensor of the limits of all means.
         settings = {
             name: value
             for name, value in arguments.items()
@@ -107,13 +117,14 @@ class Monitor(SumMetric):
         super().__init__(settings, **rules)
         self.names = [mean.name for mean in watched]
         self.is_counted = [mean.is_counted for mean in watched]
+        self._are_shares = [mean.is_share for mean in watched]
         for name in ("loss", "samples"):
             self.add_sum(name, shape=(len(watched),))
         self.add_sum("past", shape=(2, len(watched)))
         self.add_state(
             "raised", torch.zeros(len(watched), dtype=torch.int64), dist_reduce_fx="max"
         )
-        self.of_sums = self.settings
+        self.sums_fingerprint = self.settings
         """The fingerprint of the settings that change the sums, but not those that only change alarms."""
         highest = torch.tensor([mean.highest for mean in watched], dtype=torch.float64)
         self.limits = torch.stack([torch.zeros_like(highest), highest])
@@ -129,7 +140,11 @@ class Monitor(SumMetric):
     def set_threshold(self, threshold: float) -> None:
         """Set the evidence that raises an alarm. Monitors with other thresholds or limits have other settings."""
         self.threshold = threshold
-        rules = {"sums": self.of_sums, "limits": self.limits, "threshold": threshold}
+        rules = {
+            "sums": self.sums_fingerprint,
+            "limits": self.limits,
+            "threshold": threshold,
+        }
         self.add_state("settings", fingerprint(rules), dist_reduce_fx="max")
 
     def _bounds(self, reference: "Monitor") -> Tensor:
@@ -137,8 +152,10 @@ class Monitor(SumMetric):
 
         The probability that any bound is wrong is at most (1 - ``confidence``) / 2; the other half is left for alarms.
         """
-        is_monitor = isinstance(reference, Monitor)
-        if not is_monitor or not torch.equal(reference.of_sums, self.of_sums):
+        is_alike = isinstance(reference, Monitor) and torch.equal(
+            reference.sums_fingerprint, self.sums_fingerprint
+        )
+        if not is_alike:
             raise InvalidValueError("same_arguments", "reference", type=type(self).__name__)
         reference.check_computable()
         loss = reference.loss.cpu().double()
@@ -147,11 +164,11 @@ class Monitor(SumMetric):
         confidence = 1 - (1 - self.confidence) / (len(self.names) * self.sides)
         interval = chernoff_interval(loss, samples, confidence=confidence)
         bounds = torch.stack([interval.low, interval.high])
-        for column, is_counted in enumerate(self.is_counted):
-            if is_counted and samples[column]:
-                errors, trials = int(loss[column]), int(samples[column])
-                ends = clopper_pearson(errors, trials, confidence=confidence)
-                bounds[:, column] = torch.tensor(ends, dtype=torch.float64)
+        for mean, is_counted in enumerate(self.is_counted):
+            trials = int(samples[mean])
+            if is_counted and trials > 0:
+                ends = clopper_pearson(int(loss[mean]), trials, confidence=confidence)
+                bounds[:, mean] = torch.tensor(ends, dtype=torch.float64)
         if self.sides == 1:
             bounds[0] = 0
         return bounds
@@ -306,19 +323,22 @@ class Monitor(SumMetric):
         reading = self.reading()
         no_limit = self.limits == 1
         lowest, highest = torch.where(no_limit, torch.inf, self.limits) * self.scales
-        columns = (  # in the order of the fields of MonitoredMean
-            reading.rate,
-            reading.low,
-            reading.high,
-            reading.evidence,
-            lowest,
-            highest,
-            self.samples,
-            self.scales,
-            reading.is_alarm,
-        )
-        rows = zip(self.names, *(column.tolist() for column in columns), strict=True)
-        return [MonitoredMean(*row) for row in rows]
+        return [
+            MonitoredMean(
+                name=name,
+                rate=reading.rate[mean].item(),
+                low=reading.low[mean].item(),
+                high=reading.high[mean].item(),
+                evidence=reading.evidence[mean].item(),
+                lowest=lowest[mean].item(),
+                highest=highest[mean].item(),
+                samples=self.samples[mean].item(),
+                scale=self.scales[mean].item(),
+                is_alarm=bool(reading.is_alarm[mean]),
+                is_share=self._are_shares[mean],
+            )
+            for mean, name in enumerate(self.names)
+        ]
 
     def _plot(self, val: Any = None, ax: Any = None) -> Any:
         readings = [val] if isinstance(val, MonitorResult) else val

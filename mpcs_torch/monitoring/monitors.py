@@ -1,7 +1,8 @@
 """Monitors of the errors and costs that a `Limit` bounds, of late changes, and of decisions without labels."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import accumulate
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +26,9 @@ from mpcs_torch.monitoring.alarm import MARGIN, Batch, Monitor, Values, WatchedM
 CHANCE_RULE = Rule("chance", "chance")
 RISK_RULE = Rule("risk_or_unknown", "risk")
 IN_WORDS = {"any": "errors", "dangerous": "dangerous errors"}
+"""The names of means, by the text of `Limit.errors`; others, such as pairs of classes, are named by this text."""
+MEAN_RISK = "mean risk"
+"""The name of the only mean of a `DriftMonitor` that is no share of decisions."""
 BLOCK = 100
 """The number of samples after which a `ChangeMonitor` starts again, counted for each rate."""
 RowGroups = Mapping[str, Sequence[object] | Tensor]
@@ -121,14 +125,17 @@ class RiskMonitor(Monitor):
         watched = [mean for of_limit in means for mean in of_limit]
         if least_chance < 1 or cluster_size > 1:
             watched = [mean._replace(is_counted=False) for mean in watched]
+        # All local variables become attributes of the Metric, as settings; `batch_values` reads those from here on.
         rates = [mean.name for mean in watched]
         sizes = [len(of_limit) for of_limit in means]
+        first_rates = [0, *accumulate(sizes[:-1])]
         num_classes = len(concern.classes)
         further = len(concern.answers) + 1
-        tables = _loss_tables(limited, concern, means)
+        tables = _loss_tables(limited, concern, [of_limit[0].scale for of_limit in means])
         counted = torch.stack([_counted(limit, concern) for limit in limited])
-        places = {column: _code_of(names) for column, names in (groups or {}).items()}
-        # All local variables become attributes of the Metric, as settings.
+        code_of_group = {
+            column: _code_of(names) for column, names in (groups or {}).items()
+        }
         super().__init__(
             locals(),
             watched=watched,
@@ -178,30 +185,35 @@ class RiskMonitor(Monitor):
         samples = flatten_decisions(
             preds, target, self.num_classes, self.ignore_index, chance, self.further
         )
-        counted = samples.labels.counted
+        has_label = samples.labels.counted
         chances = samples.labels.weight  # ``chance`` was passed in the place of weights
-        weight_of_label = (
-            self.least_chance / self.cluster_size / chances.clamp(min=self.least_chance)
-        )
-        share = counted * weight_of_label
+        share = has_label * self.weight_of_labels(chances)
         # The true class and the decision of each sample as one number, the place in a flat table.
         cells = samples.labels.target * self.tables.shape[2] + samples.predicted
         weight = self.counted.flatten(1)[:, cells] * share
         codes = torch.zeros_like(weight, dtype=torch.int64)
         for place, limit in enumerate(self.limited):
-            codes[place] = sum(self.sizes[:place])  # the first rate of the limit
+            codes[place] = self.first_rates[place]
             if limit.by is not None:
                 group = self._codes(limit.by, groups or {}, len(cells)).to(codes)
                 is_known = (group >= 0) & (group < self.sizes[place])
-                codes[place] += group * is_known
-                weight[place] *= is_known
+                codes[place] += torch.where(is_known, group, 0)
+                weight[place] = torch.where(is_known, weight[place], 0.0)
         loss = self.tables.flatten(1)[:, cells] * weight
 
         def find_faults() -> list[Fault]:
-            is_bad = outside(chances, self.least_chance, 1) & counted
+            is_bad = outside(chances, self.least_chance, 1) & has_label
             return [*samples.find_faults(), Fault(CHANCE_RULE, chances, is_bad)]
 
         return Values(exact(loss), exact(weight), codes), find_faults
+
+    def weight_of_labels(self, chance: Tensor) -> Tensor:
+        """Return the weight of samples by the ``chance`` with which they were labelled: (N,), at most 1."""
+        # A chance below the lowest is an error that is reported elsewhere; it must not give a weight above 1.
+        weight: Tensor = (
+            self.least_chance / self.cluster_size / chance.clamp(min=self.least_chance)
+        )
+        return weight
 
     def _codes(self, column: str, groups: RowGroups, number: int) -> Tensor:
         """Return the index of the group of each of ``number`` samples in the ``column``: (N,), int64."""
@@ -209,11 +221,11 @@ class RiskMonitor(Monitor):
         of_samples = groups[column]
         if isinstance(of_samples, Tensor):
             return of_samples
-        places = self.places[column]
+        code_of = self.code_of_group[column]
         names = row_names(column, of_samples, number)
-        unknown = next((name for name in names if name not in places), None)
-        require(unknown is None, "one_of", column, unknown, choices=list(places))
-        return torch.tensor([places[name] for name in names], dtype=torch.int64)
+        unknown = next((name for name in names if name not in code_of), None)
+        require(unknown is None, "one_of", column, unknown, choices=list(code_of))
+        return torch.tensor([code_of[name] for name in names], dtype=torch.int64)
 
 
 class ChangeMonitor(RiskMonitor):
@@ -248,6 +260,16 @@ class ChangeMonitor(RiskMonitor):
         (tensor(0.0015, dtype=torch.float64), tensor(True))
     """
 
+    lowest_of_states: ClassVar[Mapping[str, float]] = {
+        **RiskMonitor.lowest_of_states,
+        "starts": -torch.inf,  # the logarithm of evidence that has not begun
+        "block": 0.0,
+    }
+    starts: Tensor
+    """(K, 25), float64: for each alternative, the logarithm of the evidence of all starts up to the last block."""
+    block: Tensor
+    """(K, 3), float64: since the last block, the sums of losses and of weights, and the number of samples."""
+
     def __init__(
         self,
         concern: ConcernSpec,
@@ -264,11 +286,6 @@ class ChangeMonitor(RiskMonitor):
             "starts", torch.full((rates, ALTERNATIVES), -torch.inf, dtype=torch.float64)
         )
         self.add_state("block", torch.zeros(rates, 3, dtype=torch.float64))
-
-    starts: Tensor
-    """(K, 25), float64: for each alternative, the logarithm of the evidence of all starts up to the last block."""
-    block: Tensor
-    """(K, 3), float64: since the last block, the sums of losses and of weights, and the number of samples."""
 
     def moments(self, values: Values) -> Tensor:
         """Return the indices, ascending, of the samples that may raise the evidence: errors, and starts of tests."""
@@ -290,13 +307,14 @@ class ChangeMonitor(RiskMonitor):
             for rate in torch.unique(codes).tolist():
                 counts = (codes == rate) & (weights > 0)
                 added = torch.stack([losses[counts], weights[counts]], dim=1).to(block)
-                number_at = counts.cumsum(0)[
-                    at
-                ]  # of the new samples of this rate, at each index
-                followed = self._follow_rate(
+                # The number of new samples of this rate up to each of the moments.
+                number_at = counts.cumsum(0)[at]
+                of_rate, starts_of_rate, block_of_rate = self._follow_rate(
                     rate, starts[rate], block[rate], added, number_at
                 )
-                evidence[:, rate], starts[rate], block[rate] = followed
+                evidence[:, rate] = of_rate
+                starts[rate] = starts_of_rate
+                block[rate] = block_of_rate
         super().follow(values, at[:0])  # adds the samples to the rates, without evidence
         self.starts = starts
         self.block = block
@@ -327,29 +345,33 @@ class ChangeMonitor(RiskMonitor):
         # A test with the evidence 1 starts with each block, whose product multiplies the evidence of all tests.
         at_begin = [starts]
         loss, samples = sums_at_begin.diff(dim=0).T
-        for product in log_products(loss, samples, self._limit(rate)):
+        limit = self._tested_limits()[rate]
+        for product in log_products(loss, samples, limit):
             at_begin.append(at_begin[-1].logaddexp(torch.zeros_like(product)) + product)
         block_at = (before + number_at - 1).clamp(min=0) // BLOCK
         loss, samples = (sums[number_at] - sums_at_begin[block_at]).T
-        evidence = self._evidence(torch.stack(at_begin)[block_at], loss, samples, rate)
+        starts_at = torch.stack(at_begin)[block_at]
+        evidence = self._evidence(starts_at, loss, samples, limit)
         in_block = sums[-1] - sums_at_begin[-1]
         number = in_block.new_tensor([before + len(added) - BLOCK * full])
         return evidence, at_begin[-1], torch.cat([in_block, number])
 
     def evidence_now(self) -> Tensor:
         """Return the evidence of each rate, summed over all tests that were started: (K,)."""
-        return self._evidence(self.starts, self.block[:, 0], self.block[:, 1], slice(None))
+        loss, samples, _ = self.block.unbind(1)
+        return self._evidence(self.starts, loss, samples, self._tested_limits())
 
     def _evidence(
-        self, starts: Tensor, loss: Tensor, samples: Tensor, rate: int | slice
+        self, starts: Tensor, loss: Tensor, samples: Tensor, limits: Tensor
     ) -> Tensor:
         """Return the evidence of tests that began with ``starts``, and of one that begins with the current block."""
-        products = log_products(loss, samples, self._limit(rate))
+        products = log_products(loss, samples, limits)
         logs = starts.logaddexp(torch.zeros_like(starts)) + products
         return logs.logsumexp(dim=-1).exp() / logs.shape[-1]
 
-    def _limit(self, rate: int | slice) -> Tensor:
-        return self.limits[1, rate].clamp(MARGIN, 1 - MARGIN)
+    def _tested_limits(self) -> Tensor:
+        """Return the upper limits (K,), moved away from 0 and 1, where evidence is not defined."""
+        return self.limits[1].clamp(MARGIN, 1 - MARGIN)
 
     def begin_tests(self, means: Tensor) -> None:
         """Clear the alarms of ``means``, bool (K,), and forget all tests of these means that were started."""
@@ -406,15 +428,18 @@ class DriftMonitor(Monitor):
     ) -> None:
         decided = [*concern.classes, *(name for name, _ in concern.answers)]
         decisions = len(decided)
-        rates = [*(f"decided {name}" for name in decided), "referred", "mean risk"]
+        shares = [*(f"decided {name}" for name in decided), "referred"]
+        rates = [*shares, MEAN_RISK]
+        watched = [WatchedMean(name) for name in shares]
+        watched.append(WatchedMean(MEAN_RISK, is_counted=False))
+        rule_of_decisions = Rule(
+            "decisions", "preds", decisions=decision_range(decisions, 1)
+        )
         # All local variables become attributes of the Metric, as settings.
         super().__init__(
             locals(),
-            watched=[WatchedMean(name, is_counted=name != "mean risk") for name in rates],
-            value_rules=[
-                Rule("decisions", "preds", decisions=decision_range(decisions, 1)),
-                RISK_RULE,
-            ],
+            watched=watched,
+            value_rules=[rule_of_decisions, RISK_RULE],
             state_settings=("rates",),
         )
 
@@ -432,16 +457,16 @@ class DriftMonitor(Monitor):
         known_risks = risks.nan_to_num(0.0)
         in_range = decisions.clamp(0, self.decisions - 1)
         column = torch.where(decisions == REFERRED, self.decisions, in_range)
-        rates = torch.arange(self.decisions + 2, device=column.device)
-        codes = rates.unsqueeze(1).expand(-1, len(column))
-        is_decided = (column == codes[:-1]).double()
+        means = torch.arange(self.decisions + 2, device=column.device)
+        codes = means.unsqueeze(1).expand(-1, len(column))
+        is_decided = (column == codes[:-1]).double()  # the last mean is the risk
         loss = torch.cat([is_decided, exact(known_risks.clamp(0, 1)).unsqueeze(0)])
         weight = torch.ones_like(loss)
         weight[-1] = ~risks.isnan()
 
         def find_faults() -> list[Fault]:
             is_unknown = outside(decisions, REFERRED, self.decisions - 1)
-            decision_fault = Fault(self.value_rules[0], decisions, is_unknown)
+            decision_fault = Fault(self.rule_of_decisions, decisions, is_unknown)
             return [decision_fault, Fault(RISK_RULE, risks, outside(known_risks, 0, 1))]
 
         return Values(loss, weight, codes), find_faults
@@ -476,12 +501,18 @@ def _group_means(
     require(
         limit.at_most < scale, "below_highest_cost", "limits", limit.at_most, highest=scale
     )
-    errors, _, _ = str(limit).partition(" <= ")
-    title = f"{IN_WORDS.get(errors, errors)} of {limit.of}"
+    title = f"{IN_WORDS.get(limit.errors_as_text, limit.errors_as_text)} of {limit.of}"
+    is_cost = limit.errors == "cost"
     mean = WatchedMean(
-        title, limit.at_most / scale, scale, is_counted=limit.errors != "cost"
+        title,
+        limit.at_most / scale,
+        scale,
+        is_counted=not is_cost,
+        is_share=not is_cost,
     )
-    return [mean._replace(name=f"{title}, {limit.by} {group}") for group in names] or [mean]
+    if limit.by is None:
+        return [mean]
+    return [mean._replace(name=f"{title}, {limit.by} {group}") for group in names]
 
 
 def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:
@@ -496,14 +527,14 @@ def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:
 
 
 def _loss_tables(
-    limits: Sequence[Limit], concern: ConcernSpec, means: Sequence[Sequence[WatchedMean]]
+    limits: Sequence[Limit], concern: ConcernSpec, scales: Sequence[float]
 ) -> Tensor:
     """Return the loss of each decision by true class, as a share of the scale: (J, C, C + A + 1), 0 for referrals."""
     tables = [
-        limit.losses(concern) / of_limit[0].scale
-        for limit, of_limit in zip(limits, means, strict=True)
+        limit.losses(concern) / scale for limit, scale in zip(limits, scales, strict=True)
     ]
-    return nn.functional.pad(torch.stack(tables), (0, 1))
+    referral_last = (0, 1)  # no column before, and one after
+    return nn.functional.pad(torch.stack(tables), referral_last)
 
 
 def _code_of(names: Sequence[str]) -> dict[str, int]:

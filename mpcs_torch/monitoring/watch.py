@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from mpcs_torch.evaluation.files.read_options import (
     PredictionsError,
     ReadOptions,
 )
-from mpcs_torch.evaluation.files.tables import distinct_texts, to_text
+from mpcs_torch.evaluation.files.tables import ReadColumns, distinct_texts, to_text
 from mpcs_torch.evaluation.files.words import DECISION
 from mpcs_torch.functional import anytime_interval
 from mpcs_torch.functional.comparison.means import is_beyond_chance
@@ -50,11 +51,21 @@ TIME = "time"
 """The column of a log with texts that alarms show as their time."""
 ESTIMATES = ("risk", "cost")
 """The columns with the estimated risk and the expected cost of the best class, as `mpcs decide apply` writes them."""
-OF_ROWS = f"{COST}, not compared with labels, because logs do not have the costs of rows"
+COST_OF_ROWS = (
+    f"{COST}, not compared with labels, because logs do not have the costs of rows"
+)
+"""The name of the estimate of costs if the rule decides by costs of rows."""
 MAX_STATE_BYTES = 100_000_000
 """The maximum size of a state file, which is read into memory."""
-STATES = ("loss", "samples", "past", "raised", "starts", "block")
-"""The states of monitors; a `RiskMonitor` has the first four."""
+UNREADABLE = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    OverflowError,
+)
+"""What a state file with other content than that of `Watch.save` may raise when it is read."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +86,13 @@ class Settings:
     """Whether the rule decides by costs of rows, which logs do not have."""
 
 
-Position = tuple[int, str]
-"""The number of rows of a log that were read, and the SHA-256 of their decisions, labels, chances and groups."""
+class Position(NamedTuple):
+    """The place in a log up to which it was read."""
+
+    row: int
+    """The number of the last row that was read."""
+    sha256: str
+    """The SHA-256 of the decisions, labels, chances and groups of all rows that were read."""
 
 
 class LogRows(NamedTuple):
@@ -102,7 +118,7 @@ class LogRows(NamedTuple):
         content = hashlib.sha256()
         for part in (self.decisions, self.target, self.chance, *self.groups.values()):
             content.update(part[:rows].double().numpy().data)
-        return int(self.numbers[rows - 1]), content.hexdigest()
+        return Position(int(self.numbers[rows - 1]), content.hexdigest())
 
 
 def read_log(
@@ -119,65 +135,82 @@ def read_log(
     Raises:
         PredictionsError: If a value is invalid or a column is missing.
     """
-    groups = settings.groups
-    least_chance = settings.least_chance
     try:
         table = open_table(path, is_whole=False)
         has_estimates = all(name in table.names for name in ESTIMATES)
-        of_best = ESTIMATES if has_estimates else ()
+        estimates = ESTIMATES if has_estimates else ()
         predictions = Predictions(
             path,
             reading._replace(decision_column=reading.decision_column or DECISION),
             class_names=concern.classes,
             needs_labels=False,
-            texts=[*groups, TIME],
-            numbers=[CHANCE, *of_best],
+            texts=[*settings.groups, TIME],
+            numbers=[CHANCE, *estimates],
             decisions=decision_numbers(concern.classes, concern.answers),
             table=table,
         )
     except NoRowsError:
         return None
-    predictions.table.check_columns([*groups], "--limit")
-    if least_chance < 1:
+    predictions.table.check_columns([*settings.groups], "--limit")
+    if settings.least_chance < 1:
         predictions.table.check_columns([CHANCE], "--least-chance")
     if predictions.roles.label is None:
         raise PredictionsError(path, Rule("column_for_labels"))
-    numbers, decisions, target, others = predictions.rows()
+    rows = predictions.rows()
     for sentence in (predictions.how(), *predictions.notes):
         tell(sentence)
-
-    def check(name: str, values: Tensor, is_bad: Tensor, rule: Rule) -> None:
-        if is_bad.any():
-            row = int(is_bad.int().argmax())
-            raise others.error(rule, row, name, values[row].item())
-
-    chance = torch.ones(len(target), dtype=torch.float64)
+    others = rows.others
+    chance = torch.ones(len(rows.target), dtype=torch.float64)
     if CHANCE in others.columns:
         chance = torch.from_numpy(others.numbers(CHANCE))
-    estimated = [torch.from_numpy(others.numbers(name)) for name in of_best]
-    is_bad = outside(chance, least_chance, 1) & (target != NO_LABEL)
-    check(CHANCE, chance, is_bad, Rule("chance_of_label", minimum=least_chance))
+    estimated = [torch.from_numpy(others.numbers(name)) for name in estimates]
+    _check_chances(others, chance, rows.target, settings.least_chance)
     if estimated:
-        risk, cost = estimated  # NaN if it is not known
-        is_bad = outside(risk, 0, 1) & ~risk.isnan()
-        check("risk", risk, is_bad, Rule("risk_or_empty"))
-        is_bad = cost.isinf()
-        if not settings.has_row_costs:
-            is_bad |= cost < 0
-        check("cost", cost, is_bad, Rule("cost_or_empty"))
+        _check_estimates(others, estimated, may_gain=settings.has_row_costs)
     codes = dict[str, Tensor]()
-    for column, names in groups.items():
+    for column, names in settings.groups.items():
         code_of = {name: code for code, name in enumerate(names)}
         codes[column] = others.codes(column, partial(_code, code_of), Rule("has_name"))
     return LogRows(
-        numbers,
-        decisions.squeeze(1),
-        target,
+        rows.numbers,
+        rows.scores.squeeze(1),
+        rows.target,
         chance,
         codes,
         others.columns.get(TIME, ()),
         estimated,
     )
+
+
+def _check_chances(
+    read: ReadColumns, chance: Tensor, target: Tensor, least_chance: float
+) -> None:
+    """Refuse a labelled row whose chance is below ``least_chance``, which the monitors rely on, or above 1."""
+    is_bad = outside(chance, least_chance, 1) & (target != NO_LABEL)
+    rule = Rule("chance_of_label", minimum=least_chance)
+    _check_column(read, CHANCE, chance, is_bad, rule)
+
+
+def _check_estimates(
+    read: ReadColumns, estimated: Sequence[Tensor], *, may_gain: bool
+) -> None:
+    """Refuse an impossible risk or cost; NaN is allowed: it is not known. With ``may_gain``, costs may be below 0."""
+    risk, cost = estimated
+    is_bad = outside(risk, 0, 1) & ~risk.isnan()
+    _check_column(read, "risk", risk, is_bad, Rule("risk_or_empty"))
+    is_bad = cost.isinf()
+    if not may_gain:
+        is_bad |= cost < 0
+    _check_column(read, "cost", cost, is_bad, Rule("cost_or_empty"))
+
+
+def _check_column(
+    read: ReadColumns, name: str, values: Tensor, is_bad: Tensor, rule: Rule
+) -> None:
+    """Raise the error of the first row that ``is_bad`` marks, if any, with its value in the column ``name``."""
+    if is_bad.any():
+        row = int(is_bad.int().argmax())
+        raise read.error(rule, row, name, values[row].item())
 
 
 def _code(code_of: Mapping[str, int], value: Any) -> int:
@@ -219,7 +252,8 @@ class Watch:
             self.monitors[CHANGE] = ChangeMonitor(
                 concern, limits, run_length=settings.run_length, **common
             )
-        self.places = dict[str, Position]()
+        self.positions = dict[str, Position]()
+        """The position in each log, by the path of the log."""
         self.alarms = list[Alarm]()
         """The alarms that the monitors hold, in the order in which they were raised."""
         self.acknowledged = list[Alarm]()
@@ -229,7 +263,8 @@ class Watch:
         """(3, D + 1): for each decision, referrals last: the rows, the labels, and the labels' sum of 1 / chance."""
         self.sums = torch.zeros(2, 6, dtype=torch.float64)
         """(2, 6): of dangerous errors and of costs, the rows with an estimate, and the sum of estimates; then of those
-        with a label, their number, and the sums of weights, and of weighted measured and estimated losses."""
+        with a label, their number, and the sums of weights, and of weighted measured and estimated losses. Only
+        `_add_estimates` and `estimates` know this order."""
 
     @property
     def rows(self) -> int:
@@ -255,30 +290,40 @@ class Watch:
             PredictionsError: If a value is invalid, or if rows that were read before have changed.
         """
         path = local_path(path, "path")
-        place = str(path.resolve())
-        before = len(self.alarms)
-        known = self.places.get(place, (0, ""))
-        last_number, _ = known
         rows = read_log(path, self.concern, self.settings, reading, tell)
-        first = 0 if rows is None else int((rows.numbers <= last_number).sum())
-        has_changed = rows is None or not first or rows.position(first) != known
-        if last_number and has_changed:
-            raise PredictionsError(path, Rule("unchanged_log", number=last_number))
+        first = self._first_new_row(path, rows)
         if rows is None or first == len(rows.numbers):
             return []
         is_labelled = rows.target != NO_LABEL
         labelled = first + is_labelled[first:].nonzero()[:, 0]
+        alarms = list[Alarm]()
         for part in torch.split(labelled, MAX_AT_ONCE):
-            self._add_labelled(path, rows, part)
-        self.alarms[before:] = sorted(self.alarms[before:], key=lambda alarm: alarm.row)
+            alarms += self._add_labelled(path, rows, part)
+        alarms.sort(key=lambda alarm: alarm.row)
+        self.alarms += alarms
         inverse = torch.where(is_labelled, 1 / rows.chance, 0.0)
         counted = torch.stack([torch.ones_like(inverse), is_labelled, inverse])
         column = rows.decisions % self.counts.shape[1]  # a referral, -1, is the last one
         self.counts.index_add_(1, column[first:], counted[:, first:])
-        self.places[place] = rows.position(len(rows.numbers))
+        self.positions[str(path.resolve())] = rows.position(len(rows.numbers))
         if rows.estimated:
             self._add_estimates(rows, first)
-        return self.alarms[before:]
+        return alarms
+
+    def _first_new_row(self, path: Path, rows: LogRows | None) -> int:
+        """Return the index of the first row of a log that was not read before; refuse a log whose earlier rows changed.
+
+        ``rows`` are all rows of the log; None if it has none.
+        """
+        known = self.positions.get(str(path.resolve()))
+        if known is None:
+            return 0
+        first = 0
+        if rows is not None:
+            first = int((rows.numbers <= known.row).sum())
+        if rows is None or first == 0 or rows.position(first) != known:
+            raise PredictionsError(path, Rule("unchanged_log", number=known.row))
+        return first
 
     def _add_estimates(self, rows: LogRows, first: int) -> None:
         """Add the estimates of the rows from the index ``first`` on, and compare them with labels."""
@@ -287,11 +332,9 @@ class Watch:
         estimated, measured = estimated_and_measured(
             self.concern, decisions, target, of_best
         )
-        inverse = (
-            self.settings.least_chance / self.settings.cluster_size / rows.chance[first:]
-        )
+        weight = self.monitors[RISK].weight_of_labels(rows.chance[first:])
         # Rows without a label or without an estimate have the weight 0.
-        weight = torch.where((measured - estimated).isfinite(), inverse, 0.0)
+        weight = torch.where((measured - estimated).isfinite(), weight, 0.0)
         of_rows = (
             estimated.isfinite().double(),
             estimated.double(),
@@ -311,31 +354,31 @@ class Watch:
         estimates = list[RuleEstimate]()
         highest = (1.0, float(self.concern.costs().max()))
         for name, scale, sums in zip((DANGEROUS, COST), highest, self.sums, strict=True):
-            rows, estimated, labelled, weight, measured, compared = sums.tolist()
-            if not rows:
+            counted, estimated, labelled, weight, measured, compared = sums.unbind()
+            rows = int(counted)
+            if rows == 0:
                 continue
-            estimate = RuleEstimate(
-                name, estimated / rows, int(rows), without=self.rows - int(rows)
-            )
+            mean = (estimated / rows).item()
+            estimate = RuleEstimate(name, mean, rows, without=self.rows - rows)
             if name == COST and self.settings.has_row_costs:
-                estimate = estimate._replace(name=OF_ROWS)
-            elif labelled:
-                interval = anytime_interval(sums[4] / scale, sums[3], confidence=sure)
+                estimate = estimate._replace(name=COST_OF_ROWS)
+            elif labelled > 0:
+                interval = anytime_interval(measured / scale, weight, confidence=sure)
+                # The interval is that of the measured mean; minus the estimate, it is that of the difference.
                 mean_estimate = compared / weight
-                low = scale * interval.low.item() - mean_estimate
-                high = scale * interval.high.item() - mean_estimate
                 estimate = estimate._replace(
                     labelled=int(labelled),
-                    difference=(measured - compared) / weight,
-                    low=low,
-                    high=high,
+                    difference=((measured - compared) / weight).item(),
+                    low=(scale * interval.low - mean_estimate).item(),
+                    high=(scale * interval.high - mean_estimate).item(),
                     sure=f"{100 * sure:g} %, at any time",
                 )
             estimates.append(estimate)
         return estimates
 
-    def _add_labelled(self, path: Path, rows: LogRows, part: Tensor) -> None:
-        """Add the rows with the indices ``part``, all labelled, and record new alarms."""
+    def _add_labelled(self, path: Path, rows: LogRows, part: Tensor) -> list[Alarm]:
+        """Add the rows with the indices ``part``, all labelled, to the monitors, and return the new alarms."""
+        alarms = list[Alarm]()
         groups = {column: codes[part] for column, codes in rows.groups.items()}
         values, _ = self.monitors[RISK].batch_values(
             rows.decisions[part], rows.target[part], rows.chance[part], groups
@@ -347,7 +390,8 @@ class Watch:
                     row = int(part[first])
                     number = int(rows.numbers[row])
                     time = to_text(rows.times[row]) if len(rows.times) else ""
-                    self.alarms.append(Alarm(kind, name, str(path), number, time))
+                    alarms.append(Alarm(kind, name, str(path), number, time))
+        return alarms
 
     def acknowledge(self, *names: str) -> list[Alarm]:
         """Clear the alarms of all means, or of ``names``, by `Monitor.acknowledge`; return the cleared alarms."""
@@ -360,40 +404,52 @@ class Watch:
 
     def cautions(self) -> list[str]:
         """Return warnings: of decisions with too few or too many labels for a random choice, and of untested limits."""
+        return [*self._cautions_of_choice(), *self._cautions_of_tests()]
+
+    def _cautions_of_choice(self) -> list[str]:
+        """Return a warning for each decision whose labels stand for too few or too many rows to be a random choice."""
         sentences = list[str]()
-        least = self.settings.least_chance
-        # Without chances, labels are due for all decisions alike.
-        share = self.labelled / max(1, self.rows) if least == 1 else 1.0
+        # A label of a row that was chosen with the chance a stands for 1 / a rows, on average for all rows.
+        largest = 1 / self.settings.least_chance
+        share_due = 1.0
+        if self.settings.least_chance == 1:
+            # Without chances, each label stands for one row, and labels are due for all decisions alike.
+            share_due = self.labelled / max(1, self.rows)
         names = [*(f"decided {name}" for name in self.decisions), "referred"]
         numbers, _, labels_stand_for = self.counts.tolist()
         of_decisions = zip(names, numbers, labels_stand_for, strict=True)
         for name, number, stand_for in of_decisions:
-            due = number * share
-            if is_beyond_chance(stand_for - due, due * (1 / least - share), 1 / least):
-                those = f"labels stand for {stand_for:.0f} of {number:.0f} rows {name}, where {due:.0f} are due"
+            due = number * share_due
+            variance = due * (largest - share_due)  # the highest possible one
+            if is_beyond_chance(stand_for - due, variance, largest):
+                labels = f"labels stand for {stand_for:.0f} of {number:.0f} rows {name}, where {due:.0f} are due"
                 sentences.append(
-                    f"{those}: rates of rows with a label are not those of all rows."
+                    f"{labels}: rates of rows with a label are not those of all rows."
                 )
+        return sentences
+
+    def _cautions_of_tests(self) -> list[str]:
+        """Return a warning that names the rates without a labelled row; nothing if there are none."""
         risk = self.monitors[RISK]
         untested = [
             repr(name)
             for name, samples in zip(risk.names, risk.samples.tolist(), strict=True)
             if not samples
         ]
-        if self.rows and untested:
-            sentences.append(f"no label has tested {', '.join(untested)}.")
-        return sentences
+        if not self.rows or not untested:
+            return []
+        return [f"no label has tested {', '.join(untested)}."]
 
     def plain(self) -> dict[str, Any]:
         """Return the state as dictionaries, lists, texts and numbers."""
         monitors = dict[str, dict[str, Any]]()
         for kind, monitor in self.monitors.items():
-            names = [name for name in STATES if hasattr(monitor, name)]
-            monitors[kind] = {name: getattr(monitor, name).tolist() for name in names}
+            states = {name: getattr(monitor, name) for name in monitor.lowest_of_states}
+            monitors[kind] = {name: state.tolist() for name, state in states.items()}
         return {
             "kind": KIND,
             "settings": asdict(self.settings),
-            "logs": self.places,
+            "logs": self.positions,
             "counts": self.counts.tolist(),
             "sums": self.sums.tolist(),
             "monitors": monitors,
@@ -419,14 +475,7 @@ class Watch:
                 raise InvalidValueError("kind_of_state", kind=plain["kind"])
             watch = cls(Settings(**plain["settings"]), concern)
             watch._restore(plain)
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            RuntimeError,
-            OverflowError,
-        ) as error:
+        except UNREADABLE as error:
             raise InvalidValueError(
                 "state_of_watch", f"{path}:", cause=str(error)
             ) from None
@@ -434,18 +483,18 @@ class Watch:
 
     def _restore(self, plain: Mapping[str, Any]) -> None:
         """Take all states from ``plain``; refuse the first that is invalid."""
-        restore("counts", plain["counts"], self.counts)
-        restore("sums", plain["sums"], self.sums)
+        restore("counts", plain["counts"], self.counts, lowest=0.0)
+        # Expected costs may be gains.
+        restore("sums", plain["sums"], self.sums, lowest=-inf)
         for kind, monitor in self.monitors.items():
             saved = plain["monitors"][kind]
-            for name in STATES:
-                if hasattr(monitor, name):
-                    state = getattr(monitor, name)
-                    restore(f"{kind} {name}", saved[name], state)
-        for log, (rows, sha256) in plain["logs"].items():
-            self.places[log] = rows, sha256
-            if type(rows) is not int or rows < 1 or not isinstance(sha256, str):
+            for name, lowest in monitor.lowest_of_states.items():
+                state = getattr(monitor, name)
+                restore(f"{kind} {name}", saved[name], state, lowest=lowest)
+        for log, (row, sha256) in plain["logs"].items():
+            if not _is_row_number(row) or not isinstance(sha256, str):
                 raise InvalidValueError("place_in_log", log=log)
+            self.positions[log] = Position(row, sha256)
         self.alarms = [Alarm(**alarm) for alarm in plain["alarms"]]
         self.acknowledged = [Alarm(**alarm) for alarm in plain["acknowledged"]]
         for alarm in (*self.alarms, *self.acknowledged):
@@ -453,21 +502,27 @@ class Watch:
                 alarm.kind in self.monitors
                 and alarm.name in self.monitors[alarm.kind].names
             )
-            if not is_known or type(alarm.row) is not int or alarm.row < 1:
+            if not is_known or not _is_row_number(alarm.row):
                 raise InvalidValueError("alarm_of_state", quoted(alarm))
 
 
-def restore(name: str, value: Any, state: Tensor) -> None:
-    """Copy ``value``, nested lists of numbers, to a tensor of sums or evidence; refuse an invalid one."""
+def _is_row_number(value: object) -> bool:
+    """Return whether ``value`` is a whole number from 1; True, which is also an int, is none."""
+    return type(value) is int and value >= 1
+
+
+def restore(name: str, value: Any, state: Tensor, *, lowest: float) -> None:
+    """Copy ``value``, nested lists of numbers, to a tensor of sums or evidence; refuse an invalid one.
+
+    ``lowest`` is the lowest possible number in the tensor.
+    """
     try:
         saved = torch.tensor(value, dtype=torch.float64)
     except (TypeError, ValueError):
         raise InvalidValueError("lists_of_numbers", name, value) from None
     shapes = tuple(state.shape), tuple(saved.shape)
     require(shapes[0] == shapes[1], "shape", name, shapes[1], shape=shapes[0])
-    # The logarithm of evidence that has not begun; and expected costs, which may be gains.
-    lowest = -torch.inf if name.endswith(("starts", "sums")) else 0.0
-    is_valid = ((saved >= lowest) & (saved < torch.inf)).all()
+    is_valid = ((saved >= lowest) & (saved < inf)).all()
     require(is_valid, "finite_at_least", name, minimum=lowest)
     state.copy_(saved)
 

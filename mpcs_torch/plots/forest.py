@@ -154,11 +154,8 @@ class MonitoredMean(NamedTuple):
     scale: float
     """The maximum loss of a sample, in the unit of ``rate``."""
     is_alarm: bool
-
-    @property
-    def is_share(self) -> bool:
-        """Whether the mean is a share of samples, not a mean cost."""
-        return not self.name.startswith("cost of ")
+    is_share: bool = True
+    """Whether the mean is a share of samples or a risk, not a mean cost."""
 
 
 def watched_means(

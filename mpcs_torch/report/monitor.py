@@ -147,7 +147,7 @@ def write_monitor_report(
     means, title = watch.monitors[RISK].shown_means(), "Rates against their limits"
     beyond = [mean.name for mean in means if mean.is_alarm]
     alarms = f"alarm for {beyond}" if beyond else "no alarm"
-    logs = sorted({Path(log).name for log in watch.places})
+    logs = sorted({Path(log).name for log in watch.positions})
     render(
         "monitor",
         path,

@@ -375,3 +375,11 @@ def test_costs_of_a_reference_have_the_bound_of_bounded_values_even_where_their_
     exact = RiskMonitor(TWO, Limit(0.1), reference=errors_of_all).limits[1].item()
     assert exact == pytest.approx(clopper_pearson(2, 4)[1])
     assert exact < bound.item()
+
+
+def test_only_a_limit_on_costs_watches_a_mean_cost_whatever_classes_are_called() -> None:
+    named = ConcernSpec(["cost of ill", "healthy"], weights=[[0, 2], [1, 0]])
+    pair = Limit(0.1, errors=(("cost of ill", "healthy"),))
+    cost = Limit(1.0, errors="cost", confidence=None)
+    shares = [mean.is_share for mean in RiskMonitor(named, [pair, cost]).shown_means()]
+    assert shares == [True, False]

@@ -311,7 +311,7 @@ def test_a_bad_row_is_named_and_nothing_is_counted(
     watch = Watch(SETTINGS, CONCERN)
     with refused_file(refusal):
         go_on(watch, write(tmp_path / "log.csv", content))
-    assert (watch.rows, watch.places) == (0, {})
+    assert (watch.rows, watch.positions) == (0, {})
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
