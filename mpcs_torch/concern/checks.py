@@ -142,14 +142,14 @@ def find_problems(
         yield from _answer_problems(answers, refer, names)
     if class_groups:
         yield from _group_problems(class_groups, answers, names)
-    if concession is not None and not (
-        is_number(concession) and MIN_CONCESSION <= concession < MAX_CONCESSION
-    ):
-        yield problem("concession", "concession", value=concession)
+    if concession is not None:
+        is_in_range = is_number(concession) and concession >= MIN_CONCESSION
+        if not is_in_range or concession >= MAX_CONCESSION:
+            yield problem("concession", "concession", value=concession)
 
 
 def _class_problems(classes: object) -> Iterator[Problem]:
-    if isinstance(classes, int) and not isinstance(classes, bool):
+    if _is_whole(classes):
         if not 2 <= classes <= MAX_CLASSES:
             yield problem(
                 "number_of_classes", "classes", value=classes, maximum=MAX_CLASSES
@@ -215,12 +215,7 @@ def _unknown_classes(
                 fields = {"classes": listed, "suggestion": _suggestion(entry, names)}
                 yield problem("known_class", *path, place, value=entry, **fields)
             continue
-        is_index = (
-            isinstance(entry, int)
-            and not isinstance(entry, bool)
-            and 0 <= entry < len(names)
-        )
-        if not is_index:
+        if not _is_whole(entry) or not 0 <= entry < len(names):
             yield problem("name_or_index", *path, place, value=entry, last=len(names) - 1)
 
 
@@ -250,8 +245,12 @@ def _diagonal_problems(weights: Sequence[Any]) -> Iterator[Problem]:
     """Yield a problem if the diagonal, which is not read, has several numbers: a row may be shifted by a place."""
     diagonal = [row[i] for i, row in enumerate(weights) if _is_list(row) and i < len(row)]
     numbers = [number for number in diagonal if is_number(number)]
+    if len(numbers) < len(
+        weights
+    ):  # a row or a number is invalid, which has its own problem
+        return
     for i, number in enumerate(numbers):
-        if number != numbers[0] and len(numbers) == len(weights):
+        if number != numbers[0]:
             yield problem("one_diagonal", "weights", i, i, value=number, first=numbers[0])
             return
 
@@ -285,8 +284,12 @@ def _dangerous_problems(
 
 def _off_diagonal(weights: object) -> Iterator[tuple[int, int, float]]:
     """Yield the row, column and value of each off-diagonal number in ``weights``; skip what is not a number."""
-    for i, row in enumerate(weights if _is_list(weights) else []):
-        for j, weight in enumerate(row if _is_list(row) else []):
+    if not _is_list(weights):
+        return
+    for i, row in enumerate(weights):
+        if not _is_list(row):
+            continue
+        for j, weight in enumerate(row):
             if i != j and is_number(weight):
                 yield i, j, weight
 
@@ -311,21 +314,22 @@ def _answer_problems(
         return
     if refer is None:
         yield problem("answers_with_refer", "answers")
-    ambiguous = [name for name in names or () if OR in name]
+    known = names or ()  # empty if the classes are invalid: then any name may be one
+    ambiguous = [name for name in known if OR in name]
     if ambiguous:
         yield problem("ambiguous_name", "answers", value=ambiguous[0])
     before = set[frozenset[str]]()
     for answer, cost in answers.items():
         members = str(answer).split(OR)
-        unknown = [member for member in members if member not in (names or members)]
+        unknown = [member for member in members if known and member not in known]
         is_repeated = len(set(members)) < len(members)
         if is_repeated or len(members) < 2:
             yield problem("separated_classes", "answers", value=answer)
         elif unknown and not ambiguous:
-            suggestion = _suggestion(unknown[0], names or ())
+            suggestion = _suggestion(unknown[0], known)
             fields = {"unknown": quoted(unknown[0]), "suggestion": suggestion}
             yield problem("classes_of_answer", "answers", value=answer, **fields)
-        elif len(members) == len(names or ()):
+        elif len(members) == len(known):
             yield problem("not_all_classes", "answers", value=answer)
         if frozenset(members) in before:
             yield problem("other_answer", "answers", value=answer)
@@ -359,7 +363,7 @@ def _group_problems(
             yield from unknown
             if unknown:
                 continue
-            (indices,) = class_indices([members], names)
+            indices = class_indices([members], names)[0]
             if len(set(indices)) == len(names):
                 yield problem("some_class_left", "class_groups", group)
 
@@ -374,8 +378,12 @@ def _is_cost(value: object) -> bool:
 
 def is_number(value: object) -> TypeGuard[float]:
     """Return whether ``value`` is a finite int or float, but not a bool."""
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) <= sys.float_info.max
-    )
+    if not isinstance(value, float) and not _is_whole(value):
+        return False
+    # NaN is not below any number, and an int may be too large for a float.
+    return abs(value) <= sys.float_info.max
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    """Return whether ``value`` is an int; True and False, which Python counts as such, are none."""
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -14,7 +14,6 @@ from mpcs_torch.concern.checks import (
     MAX_PROBLEMS,
     ConcernError,
     Problem,
-    is_number,
     problem,
 )
 from mpcs_torch.concern.ranges import ConcernRange
@@ -34,8 +33,9 @@ if TYPE_CHECKING:
 
 FIELDS = tuple(field.name for field in fields(ConcernSpec))
 WITH_RANGES = ("factor", "weights", "refer", "answers")
-NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
-RANGE = re.compile(f"{NUMBER} to {NUMBER}")
+"""The fields of which any number may be a range."""
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+RANGE = re.compile(f"({NUMBER}) to ({NUMBER})")
 
 
 def load_concern(path: str | Path) -> ConcernSpec:
@@ -94,7 +94,7 @@ def _read_ends(source: str | Path) -> tuple[ConcernSpec, ConcernSpec]:
         _put(low, steps, first)
         _put(high, steps, last)
     highest = _make_spec(high, document, path, problems)
-    if low.get("weights") != high.get("weights") and is_number(highest.dangerous):
+    if low.get("weights") != high.get("weights") and highest.dangerous_weight is not None:
         # What is dangerous by the high costs is dangerous by the low ones, too.
         low["dangerous"] = np.argwhere(highest.dangerous_array()).tolist()
     return _make_spec(low, document, path, problems), highest
@@ -118,9 +118,10 @@ def _ranges(
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _ranges(inner, *steps, index)
-    elif isinstance(value, str) and RANGE.fullmatch(value):
-        first, _, last = value.partition(" to ")
-        yield steps, float(first), float(last)
+    elif isinstance(value, str):
+        match = RANGE.fullmatch(value)
+        if match is not None:
+            yield steps, float(match[1]), float(match[2])
 
 
 def _read(source: str | Path) -> "tuple[Path, Document]":
@@ -138,11 +139,16 @@ def _read(source: str | Path) -> "tuple[Path, Document]":
     try:
         document = read_yaml_file(path)
     except YamlError as error:
-        place = ":".join(map(str, (path, *(error.place or ()))))
+        place = _place_in_file(path, error.place or ())
         raise ConcernError([Problem((), error.problem, place)]) from None
     if not isinstance(document.value, dict):
-        raise ConcernError([Problem((), _about_keys("mapping").message, str(path))])
+        raise ConcernError([_about_keys("mapping")._replace(place=str(path))])
     return path, document
+
+
+def _place_in_file(path: Path, line_and_column: Sequence[int]) -> str:
+    """Return a place in the form ``file:line:column``; only the file if neither is known."""
+    return ":".join(map(str, (path, *line_and_column)))
 
 
 def _make_spec(
@@ -165,7 +171,7 @@ def _make_spec(
     if problems:
         placed = list[Problem]()
         for unplaced in problems:
-            place = ":".join(map(str, (path, *document.place(unplaced.path))))
+            place = _place_in_file(path, document.place(unplaced.path))
             placed.append(unplaced._replace(place=place))
         raise ConcernError(placed)
     return spec
@@ -206,16 +212,16 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
         return [[names[int(label)] for label in labels] for labels in groups]
 
     plain: dict[str, Any] = {"classes": list(names)}
-    if spec.weights is None:
+    if spec.lists_releases:
         plain["releases"] = named(spec.releases)
+    if spec.weights is None:
         plain["factor"] = spec.factor
     else:
         plain["weights"] = [list(row) for row in spec.weights]
-    if spec.dangerous is not None:
-        plain.pop("releases", None)
-        plain["dangerous"] = spec.dangerous
     if isinstance(spec.dangerous, tuple):
         plain["dangerous"] = named(spec.dangerous)
+    elif spec.dangerous is not None:
+        plain["dangerous"] = spec.dangerous
     if spec.refer is not None:
         plain["refer"] = list(spec.refer) if isinstance(spec.refer, tuple) else spec.refer
     if spec.answers:

@@ -100,7 +100,12 @@ class ConcernRange:
     @property
     def is_known(self) -> bool:
         """Whether no cost is a range and all people agree, so that `middle` is the only possible spec."""
-        return all(spec == self.low[0] for spec in (*self.low, *self.high))
+        return all(spec == self.low[0] for spec in self._specs)
+
+    @property
+    def _specs(self) -> tuple[ConcernSpec, ...]:
+        """The low and the high costs of all people."""
+        return (*self.low, *self.high)
 
     @property
     def middle(self) -> ConcernSpec:
@@ -108,31 +113,43 @@ class ConcernRange:
 
         An error is dangerous here if it is dangerous for at least one person.
         """
-        specs = [*self.low, *self.high]
+        specs = self._specs
         first = specs[0]
         if self.is_known:
             return first
+        prices = self._mean_prices()
+        if self._shares_releases():
+            return replace(first, factor=fmean(spec.factor for spec in specs), **prices)
+        weights = np.mean([spec.mpcs_weights_array() for spec in specs], axis=0)
+        np.fill_diagonal(weights, 0)
+        dangerous: Any = first.dangerous
+        are_alike = all(
+            spec.weights is not None and spec.dangerous == dangerous for spec in specs
+        )
+        # A minimum weight may be reached by a high cost, but not by the mean.
+        if first.dangerous_weight is not None or not are_alike:
+            is_dangerous = np.any([spec.dangerous_array() for spec in specs], axis=0)
+            dangerous = np.argwhere(is_dangerous).tolist()
+        return replace(
+            first,
+            releases=(),
+            factor=0.5,
+            weights=weights.tolist(),
+            dangerous=dangerous,
+            **prices,
+        )
+
+    def _mean_prices(self) -> dict[str, Any]:
+        """Return the mean costs of coarse answers and of a referral, as arguments of `ConcernSpec`."""
+        specs = self._specs
+        names = [name for name, _ in specs[0].answers]
         prices = np.mean([[cost for _, cost in spec.answers] for spec in specs], axis=0)
-        names = [name for name, _ in first.answers]
-        changes: dict[str, Any] = {
-            "answers": tuple(zip(names, prices.tolist(), strict=True))
-        }
+        means: dict[str, Any] = {"answers": tuple(zip(names, prices.tolist(), strict=True))}
         referrals = [spec.refer for spec in specs if spec.refer is not None]
         if referrals:
-            changes["refer"] = np.mean(np.broadcast_arrays(*referrals), axis=0).tolist()
-        if self._shares_releases():
-            return replace(first, factor=fmean(spec.factor for spec in specs), **changes)
-        mean = np.mean([spec.mpcs_weights_array() for spec in specs], axis=0)
-        np.fill_diagonal(mean, 0)
-        # A threshold may be reached by a high cost, but not by the mean.
-        is_threshold = isinstance(first.dangerous, int | float)
-        are_alike = all(
-            spec.weights is not None and spec.dangerous == first.dangerous for spec in specs
-        )
-        if is_threshold or not are_alike:
-            dangerous = np.any([spec.dangerous_array() for spec in specs], axis=0)
-            changes["dangerous"] = np.argwhere(dangerous).tolist()
-        return replace(first, releases=(), factor=0.5, weights=mean.tolist(), **changes)
+            # Some people may have one cost, and others a cost for each class.
+            means["refer"] = np.mean(np.broadcast_arrays(*referrals), axis=0).tolist()
+        return means
 
     def bounds(self) -> tuple[Tensor, Tensor]:
         """Return the lower and the upper costs of V boxes, float64 (V, C, K) each, for K decisions.
@@ -156,23 +173,26 @@ class ConcernRange:
     def uncertain(self, matters: Tensor) -> list[UncertainCost]:
         """Return the costs where ``matters`` (C, K), bool, is True, and that are ranges or differ between people."""
         low, high = self.bounds()
-        lowest, highest = low.amin(0), high.amax(0)
+        lowest = low.amin(0)
+        highest = high.amax(0)
+        is_uncertain = (lowest < highest) & matters
         cost_name = self._names_of_costs()
         costs = dict[str, UncertainCost]()
-        for true, column in ((lowest < highest) & matters).nonzero().tolist():
+        for true, column in is_uncertain.nonzero().tolist():
             name = cost_name(true, column)
             if name not in costs:
-                ends = lowest[true, column].item(), highest[true, column].item()
-                costs[name] = UncertainCost(name, [], *ends)
+                costs[name] = UncertainCost(
+                    name, [], lowest[true, column].item(), highest[true, column].item()
+                )
             costs[name].cells.append((true, column))
         return list(costs.values())
 
     def _shares_releases(self) -> bool:
         """Return whether no spec has weights and all specs release (tolerate) the same errors."""
-        specs = [*self.low, *self.high]
-        first = specs[0].dangerous_pairs()
+        first = self.low[0].dangerous_pairs()
         return all(
-            spec.weights is None and spec.dangerous_pairs().equal(first) for spec in specs
+            spec.weights is None and spec.dangerous_pairs().equal(first)
+            for spec in self._specs
         )
 
     def _names_of_costs(self) -> Callable[[int, int], str]:
@@ -183,7 +203,7 @@ class ConcernRange:
         if self._shares_releases() and not answers:
             released = self.low[0].released_array()
         is_by_class = bool(answers) or any(
-            isinstance(spec.refer, Sequence) for spec in (*self.low, *self.high)
+            isinstance(spec.refer, Sequence) for spec in self._specs
         )
 
         def cost_name(true: int, column: int) -> str:
@@ -241,13 +261,14 @@ def _shared_parts(spec: ConcernSpec) -> dict[str, object]:
 
 def _boxes(low: ConcernSpec, high: ConcernSpec) -> list[tuple[ConcernSpec, ConcernSpec]]:
     """Return pairs of low and high costs, in which a factor and a single referral cost are fixed at one end."""
+    # Sets, because both ends may be equal: then there is one box.
     factors = {low.factor, high.factor} if low.weights is None else {low.factor}
-    referrals = {(low.refer, high.refer)}
-    is_one = not isinstance(low.refer, Sequence) and not isinstance(high.refer, Sequence)
-    if is_one:
-        referrals = {(low.refer, low.refer), (high.refer, high.refer)}
+    referrals = {(low.refer, low.refer), (high.refer, high.refer)}
+    if isinstance(low.refer, Sequence) or isinstance(high.refer, Sequence):
+        referrals = {(low.refer, high.refer)}  # costs by class vary independently
     boxes = list[tuple[ConcernSpec, ConcernSpec]]()
     for factor in sorted(factors):
+        # Any order will do, if it is always the same; None and numbers have no order but that of their texts.
         for lowest, highest in sorted(referrals, key=str):
             first = replace(low, factor=factor, refer=lowest)
             boxes.append((first, replace(high, factor=factor, refer=highest)))

@@ -111,6 +111,7 @@ class ConcernSpec:
         class_groups: Mapping[str, Sequence[str | int]]
         | tuple[tuple[str, tuple[int, ...]], ...] = (),
     ) -> None:
+        # Until ``plain`` is made, the only local variables are the arguments: `locals` gives these by name.
         # dataclasses.replace passes fields, which are tuples.
         if isinstance(answers, tuple):
             answers = dict(answers)
@@ -179,7 +180,7 @@ class ConcernSpec:
         Raises:
             ValueError: If the spec has ``weights`` or ``dangerous`` instead of ``releases``.
         """
-        if self.weights is not None or self.dangerous is not None:
+        if not self.lists_releases:
             raise InvalidValueError("only_releases", "sparse_matrix")
         import torch
 
@@ -193,10 +194,19 @@ class ConcernSpec:
 
     def compact_matrix(self) -> Tensor:
         """Return the `sparse_matrix` if there are ``releases`` and more than 1024 classes, else the `mpcs_weights`."""
-        lists_releases = self.weights is None and self.dangerous is None
-        if lists_releases and len(self.classes) > LARGEST_DENSE:
+        if self.lists_releases and len(self.classes) > LARGEST_DENSE:
             return self.sparse_matrix()
         return self.mpcs_weights()
+
+    @property
+    def lists_releases(self) -> bool:
+        """Whether only ``releases`` say what errors cost, and which are dangerous."""
+        return self.weights is None and self.dangerous is None
+
+    @property
+    def dangerous_weight(self) -> float | None:
+        """The minimum weight of a dangerous error; None if dangerous errors are not defined by their weights."""
+        return self.dangerous if isinstance(self.dangerous, int | float) else None
 
     def costs(self) -> Tensor:
         """Return the cost of each decision (column) for each true class (row).
@@ -237,7 +247,7 @@ class ConcernSpec:
         columns = [pairs]
         for is_member in self.members():
             worst = pairs[:, is_member].amax(dim=1)
-            columns.append((worst * ~is_member).unsqueeze(1))
+            columns.append(torch.where(is_member, 0, worst).unsqueeze(1))
         return torch.cat(columns, dim=1)
 
     def dangerous_pairs(self) -> Tensor:
@@ -254,7 +264,8 @@ class ConcernSpec:
             dangerous = ~self._mask(self.releases)
         else:
             weights = self.mpcs_weights_array()
-            dangerous = weights > 0 if self.dangerous is None else weights >= self.dangerous
+            least = self.dangerous_weight
+            dangerous = weights > 0 if least is None else weights >= least
         np.fill_diagonal(dangerous, False)
         return dangerous
 
@@ -376,11 +387,13 @@ def _facts(spec: ConcernSpec) -> list[str]:
         facts.append(f"The cost of each error; ! marks dangerous errors{others}.")
     if spec.weights is None:
         facts.append(f"Factor: a released error costs {spec.factor:g}, a dangerous one 1.")
-    elif isinstance(spec.dangerous, int | float):
-        facts.append(f"Dangerous: errors with a weight of at least {spec.dangerous:g}.")
+    elif spec.dangerous_weight is not None:
+        least = spec.dangerous_weight
+        facts.append(f"Dangerous: errors with a weight of at least {least:g}.")
     refer = "none, every sample is decided"
     if isinstance(spec.refer, tuple):
-        refer = f"{', '.join(f'{cost:g}' for cost in spec.refer)}, by true class"
+        costs = ", ".join(f"{cost:g}" for cost in spec.refer)
+        refer = f"{costs}, by true class"
     elif spec.refer is not None:
         refer = f"{spec.refer:g}"
     facts.append(f"Referral: {refer}.")
@@ -404,35 +417,48 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
         >>> list(oversights(ConcernSpec(["red", "green"], releases=[["red", "green"]])))
         ['red for green is tolerable, green for red is dangerous: one direction of a pair is released']
     """
-    names = spec.classes
-    pairs = len(names) * (len(names) - 1)
-    released = spec.released_array()
-    count = int(released.sum())
+    pairs = len(spec.classes) * (len(spec.classes) - 1)
+    count = int(spec.released_array().sum())
     if count == 0:
         yield "no error is released, so every error is dangerous"
     if count == pairs:
         yield "every error is released, so no error is dangerous"
     if spec.weights is None and spec.factor == 1 and count:
         yield "the factor is 1, so a released error costs as much as a dangerous one"
-    if spec.weights is None or not isinstance(spec.dangerous, float | int):
-        kind, free = "is tolerable", released
-        if spec.weights is not None:
-            # Costs often differ by direction on purpose, unless one of them is 0.
-            kind, free = "costs nothing", released & (spec.mpcs_weights_array() == 0)
-        one_way = np.argwhere(free & ~released.T).tolist()
-        for true, other in one_way[:MAX_PAIRS]:
-            yield (
-                f"{names[true]} for {names[other]} {kind}, {names[other]} for {names[true]} is dangerous: "
-                "one direction of a pair is released"
-            )
-        if len(one_way) > MAX_PAIRS:
-            yield f"... and {len(one_way) - MAX_PAIRS} more pairs are released in one direction only"
+    # By a minimum weight, a direction of a pair is often released on purpose.
+    if spec.dangerous_weight is None:
+        yield from _one_way_releases(spec)
     if spec.refer is not None:
-        *decisions, referral = spec.costs().T
-        is_never_dearer = [bool((costs <= referral).all()) for costs in decisions]
-        if any(is_never_dearer):
-            place = is_never_dearer.index(True)
-            name = [*names, *(answer for answer, _ in spec.answers)][place]
+        yield from _oversights_of_referral(spec)
+
+
+def _one_way_releases(spec: ConcernSpec) -> Iterator[str]:
+    """Yield a sentence for each pair of classes of which only one direction is released, and the number of others."""
+    names = spec.classes
+    released = spec.released_array()
+    free = released
+    kind = "is tolerable"
+    if spec.weights is not None:
+        # Costs often differ by direction on purpose, unless one of them is 0.
+        free = released & (spec.mpcs_weights_array() == 0)
+        kind = "costs nothing"
+    one_way = np.argwhere(free & ~released.T).tolist()
+    for true, other in one_way[:MAX_PAIRS]:
+        yield (
+            f"{names[true]} for {names[other]} {kind}, {names[other]} for {names[true]} is dangerous: "
+            "one direction of a pair is released"
+        )
+    if len(one_way) > MAX_PAIRS:
+        yield f"... and {len(one_way) - MAX_PAIRS} more pairs are released in one direction only"
+
+
+def _oversights_of_referral(spec: ConcernSpec) -> Iterator[str]:
+    """Yield a sentence if no sample, or every doubtful one, is referred to save costs."""
+    *decisions, referral = spec.costs().T
+    names = [*spec.classes, *(answer for answer, _ in spec.answers)]
+    for name, costs in zip(names, decisions, strict=True):
+        if bool((costs <= referral).all()):
             yield f"deciding {name} never costs more than a referral, so no sample is referred to save costs"
-        if not referral.any():
-            yield "a referral costs nothing, so every sample that could be an error is referred"
+            break  # one such decision is enough
+    if not referral.any():
+        yield "a referral costs nothing, so every sample that could be an error is referred"

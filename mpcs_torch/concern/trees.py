@@ -1,6 +1,6 @@
 """Make a `ConcernSpec` from a class hierarchy: releases of close classes, or costs by height."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,13 +24,12 @@ def spec_from_tree(tree: object, *, classes: Sequence[str] | None = None) -> Con
         ((0, 1), (1, 0), (2, 3), (3, 2))
     """
     paths = _class_paths(tree, classes)
+    of_branch = defaultdict[Path, list[str]](list)
+    for name, path in paths.items():
+        of_branch[path].append(name)
     releases = []
     for name, path in paths.items():
-        siblings = [
-            other
-            for other, other_path in paths.items()
-            if other != name and other_path == path
-        ]
+        siblings = [other for other in of_branch[path] if other != name]
         if siblings:
             releases.append([name, *siblings])
     return ConcernSpec(list(classes or paths), releases=releases)
@@ -67,10 +66,12 @@ def spec_from_heights(
             heights[branch] = max(heights.get(branch, 0), height)
     names = list(classes or paths)
     rows = list[list[float]]()
-    for place, name in enumerate(names):
-        ancestors = [_common(paths[name], paths[other]) for other in names]
-        rows.append([heights[ancestor] / heights[()] for ancestor in ancestors])
-        rows[-1][place] = 0.0
+    for name in names:
+        costs = list[float]()
+        for other in names:
+            ancestor = _common(paths[name], paths[other])
+            costs.append(0.0 if other == name else heights[ancestor] / heights[()])
+        rows.append(costs)
     return ConcernSpec(names, weights=rows, dangerous=dangerous)
 
 
@@ -86,17 +87,21 @@ def tree_from_pairs(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """
     branches = {parent: dict[str, Any]() for parent, _ in pairs}
     children = [child for _, child in pairs]
-    twice = [name for name, count in Counter(children).items() if count > 1]
-    require(not twice, "child_once", "pairs", twice)
+    repeated = [name for name, count in Counter(children).items() if count > 1]
+    require(not repeated, "child_once", "pairs", repeated)
     roots = [name for name in branches if name not in children]
     require(len(roots) == 1, "one_root", "pairs", roots)
-    reached = list(roots)
-    for name in reached:  # the list grows
-        reached += [child for parent, child in pairs if parent == name]
-    circle = sorted({*children} - {*reached})
-    require(not circle, "no_circle", "pairs", circle)
     for parent, child in pairs:
         branches[parent][child] = branches.get(child)
+    # Each child has one parent, so a child that the root does not lead to is in a circle, or below one.
+    reached = set[str]()
+    waiting = list(roots)
+    while waiting:
+        name = waiting.pop()
+        reached.add(name)
+        waiting += branches.get(name, {})
+    circle = sorted({*children} - reached)
+    require(not circle, "no_circle", "pairs", circle)
     return branches[roots[0]]
 
 
@@ -104,8 +109,8 @@ def _class_paths(tree: object, classes: Sequence[str] | None) -> dict[str, Path]
     """Return the path of each class; raise a ValueError if classes repeat, or if they are not ``classes``."""
     leaves = list(_leaves(tree, ()))
     names = [name for name, _ in leaves]
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    require(not twice, "class_once", "tree", twice)
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    require(not repeated, "class_once", "tree", repeated)
     if classes is not None:
         require(
             sorted(classes) == sorted(names), "leaves", "classes", classes, leaves=names
