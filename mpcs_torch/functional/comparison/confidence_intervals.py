@@ -139,7 +139,7 @@ def bounded_mean_end(
     """Return the upper end of `bounded_mean_interval` if ``is_upper``, else the lower end."""
     check_confidence(confidence)
     x, n, y = checked_values(values, counts, per)
-    if not (n @ y > 0):
+    if n @ y == 0:
         return inf if is_upper else -inf
     tail = (1 - confidence) / 2
     if is_upper:
@@ -170,21 +170,23 @@ def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
     from scipy.optimize import brentq  # scipy.stats takes longer to import
     from scipy.special import ndtri
 
-    target = ndtri(level)
+    quantile = ndtri(level)  # below 0: the level is that of a tail
 
     def surplus(v: float) -> float:
         """Return by how many standard deviations, of a normal distribution, the probability is above the level."""
         values, counts = _with_pseudo_sample(x - v * y, n)
         probability = _probability_above_0(values, counts)
         probability = min(max(probability, MIN_TAIL), 1 - MIN_TAIL)
-        return float(ndtri(probability) - target)
+        return float(ndtri(probability) - quantile)
 
     mean = float(n @ x / (n @ y))
     if surplus(mean) <= 0:  # all samples have the largest value
         return mean
-    # The first step is 1.2 times the bound of a normal distribution, so that it is seldom doubled.
+    # The first step is 1.2 times the bound of a normal distribution, so that it is seldom doubled. The width of the
+    # range allows for the added sample.
     rest = x - mean * y
-    step = float(-1.2 * target * (np.sqrt(n @ rest**2) + np.ptp(rest)) / (n @ y))
+    spread = np.sqrt(n @ rest**2) + np.ptp(rest)
+    step = float(-1.2 * quantile * spread / (n @ y))
     low = mean
     while surplus(low + step) > 0:
         low = low + step
@@ -199,7 +201,12 @@ def _with_pseudo_sample(x: Floats, n: Floats) -> tuple[Floats, Floats]:
 
 
 def _probability_above_0(a: Floats, n: Floats) -> float:
-    r"""Return the probability that :math:`\sum_k a_k G_k > 0`, for gamma variables :math:`G_k` with shapes ``n``."""
+    r"""Return the probability that :math:`\sum_k a_k G_k > 0`, for gamma variables :math:`G_k` with shapes ``n``.
+
+    It is an integral along a contour from below to above the real axis, which crosses it between 0 and 1 / max a:
+
+    .. math:: \frac{1}{2 \pi i} \int \frac{e^{K(s)}}{s} ds, \quad K(s) = -\sum_k n_k \log(1 - a_k s)
+    """
     if a.max() <= 0:
         return 0.0
     if a.min() >= 0:
@@ -210,17 +217,23 @@ def _probability_above_0(a: Floats, n: Floats) -> float:
     a = a / np.abs(a).max()
     low = 1e-9 / a.max()
     high = 1 / a.max()
-    # An approximate saddle point suffices, because the integral does not depend on the contour.
+    # Along the contour through the saddle point, where K'(s) = 1 / s, the integrand hardly oscillates. An approximate
+    # saddle point suffices, because the integral does not depend on the contour.
     for _ in range(9):
         saddle = (low * high) ** 0.5
         if n @ (a / (1 - a * saddle)) > 1 / saddle:
             high = saddle
         else:
             low = saddle
-    scale = (n @ (a / (1 - a * saddle)) ** 2 + saddle**-2) ** -0.5
+    # The second derivative of K(s) - log(s): near the saddle point, the integrand is a normal density.
+    curvature = n @ (a / (1 - a * saddle)) ** 2 + saddle**-2
+    scale = curvature**-0.5
     contour = saddle + 1j * scale * NODES
-    log_transform = -(np.log(1 - np.multiply.outer(contour, a)) * n).sum(1)
-    integrand = (np.exp(log_transform) / contour).real * scale * np.sqrt(1 + NODES**2)
+    exponent = -(np.log(1 - np.multiply.outer(contour, a)) * n).sum(1)  # K(s)
+    # Nodes are sinh t at equal steps of t, so each stands for scale * cosh t. The lower half of the contour has the
+    # conjugate values, so the real part counts twice.
+    density = scale * np.sqrt(1 + NODES**2)
+    integrand = (np.exp(exponent) / contour).real * density
     # Trapezoidal rule; the last node adds nothing.
     tail = (integrand.sum() - integrand[0] / 2) * NODE_STEP / np.pi
     probability = 1 - tail if is_mirrored else tail

@@ -1,8 +1,8 @@
 """Means and their intervals, over independent samples or clusters of samples, also if only some have labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,9 +19,13 @@ from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first
 from mpcs_torch.functional.inputs.groups import group_codes
 
 CELLS = 128
-"""The number of bins in which values are merged, because `bounded_mean_interval` is slow for many values."""
+"""The number of cells in which values are merged, because `bounded_mean_interval` is slow for many values."""
+CELLS_OF_AUDIT = 2048
+"""The number of cells for `audited_mean`, whose values have long tails."""
 MAX_DISTINCT = 64
 """The approximate maximum number of distinct (sum, size) pairs of clusters; above it, close pairs are merged."""
+MAX_REFUSED = 1e-4
+"""The maximum probability with which `is_beyond_chance` is wrong."""
 Interval = tuple[float, float]
 
 
@@ -42,6 +46,12 @@ class Mean(NamedTuple):
         """The mean."""
         return ((self.values @ self.counts) / (self.per @ self.counts)).item()
 
+    @property
+    def possible(self) -> Interval:
+        """The smallest and the largest possible mean."""
+        lowest, highest = (self.values[-2:] / self.per[-2:]).tolist()
+        return lowest, highest
+
     def interval(self, confidence: float) -> Interval:
         """Return the ends of the confidence interval of the mean, clipped to the range of possible values."""
         low = self.end(confidence, is_upper=False)
@@ -50,8 +60,7 @@ class Mean(NamedTuple):
 
     def end(self, confidence: float, *, is_upper: bool) -> float:
         """Return the upper end of the confidence interval if ``is_upper``, else the lower end."""
-        possible: list[float] = (self.values[-2:] / self.per[-2:]).tolist()
-        low, high = possible
+        low, high = self.possible
         if self.is_rate and high > low:
             trials = round(self.counts.sum().item())
             largest = round((self.value - low) / (high - low) * trials)
@@ -131,22 +140,8 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     counted = index.bincount(counts)
     if len(distinct) <= MAX_DISTINCT:
         return distinct, counted
+    codes = _codes_of_close_pairs(distinct, counted)
     numerators, denominators = distinct.unbind(1)
-    total = (distinct * counted.unsqueeze(1)).sum(0)
-    # How far each numerator is from the one that the ratio of all would give.
-    rest = numerators - total[0] / total[1] * denominators
-    order = rest.argsort()
-    # Pairs are merged if their ranks and their values are close: the extremes have the most influence, so the ranks at
-    # both ends are divided most finely, and outliers must not be merged with other rows.
-    from_ends = torch.linspace(-1, 1, len(order), dtype=torch.float64).atan()
-    ranks = (from_ends * MAX_DISTINCT / 3.2).round()
-    middle = (rest.max() + rest.min()) / 2
-    half = (rest.max() - rest.min()) / 2
-    # Rounding to the nearest cell from the middle gives the same cells for -rest.
-    cells = ((rest[order] - middle) * (MAX_DISTINCT / 4) / half).round()
-    _, codes_in_order = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)
-    codes = torch.empty_like(order)
-    codes[order] = codes_in_order
     merged = codes.bincount(counted)
     summed = torch.stack(
         [codes.bincount(numerators * counted), codes.bincount(denominators * counted)],
@@ -155,8 +150,29 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     return summed / merged.unsqueeze(1), merged
 
 
-BINS = 2048
-"""The number of bins of equal width; the values in a bin are replaced by their mean."""
+def _codes_of_close_pairs(pairs: Tensor, counts: Tensor) -> Tensor:
+    """Return a code for each of ``pairs`` (P, 2), which occur ``counts`` (P,) times: close pairs have the same, (P,).
+
+    Pairs are close if their ranks and their values are. The extremes have the most influence: so the ranks at both ends
+    are divided most finely, and outliers are not merged with other pairs.
+    """
+    numerators, denominators = pairs.unbind(1)
+    total = (pairs * counts.unsqueeze(1)).sum(0)
+    # How far each numerator is from the one that the ratio of all would give.
+    rest = numerators - total[0] / total[1] * denominators
+    order = rest.argsort()
+    # The arc tangent of -1 to 1 is -pi / 4 to pi / 4, so there are about MAX_DISTINCT / 2 steps of ranks.
+    from_ends = torch.linspace(-1, 1, len(order), dtype=torch.float64).atan()
+    ranks = (from_ends * MAX_DISTINCT / 3.2).round()
+    middle = (rest.max() + rest.min()) / 2
+    half = (rest.max() - rest.min()) / 2
+    # Rounding to the nearest cell from the middle gives the same cells for -rest. There are MAX_DISTINCT / 2 + 1.
+    cells = ((rest[order] - middle) * (MAX_DISTINCT / 4) / half).round()
+    # Cells are below MAX_DISTINCT, so each pair of a rank and a cell has a number of its own.
+    _, codes_in_order = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)  # type: ignore[no-untyped-call]
+    codes = torch.empty_like(order)
+    codes[order] = codes_in_order
+    return codes
 
 
 class AuditedMean(NamedTuple):
@@ -176,7 +192,7 @@ def is_beyond_chance(deviation: float, variance: float, largest: float) -> bool:
     References:
         Bernstein's inequality, as in Boucheron, Lugosi, Massart: Concentration Inequalities, 2013, Corollary 2.11.
     """
-    rarity = log(2 / 1e-4)  # valid labels are refused with probability 1e-4 at most
+    rarity = log(2 / MAX_REFUSED)
     offset = largest * rarity / 3
     return bool(abs(deviation) > offset + (offset**2 + 2 * variance * rarity) ** 0.5)
 
@@ -229,12 +245,50 @@ def audited_mean(
     loss = torch.as_tensor(loss).double().cpu()
     predicted = torch.as_tensor(predicted).double().cpu()
     chance = torch.as_tensor(chance).double().cpu()
-    shapes = [tuple(loss.shape), tuple(predicted.shape), tuple(chance.shape)]
-    is_alike = (
-        loss.ndim == 1 and loss.shape == predicted.shape == chance.shape and len(loss)
+    _check_audit(loss, predicted, chance)
+    codes = torch.arange(len(loss))  # each sample is a cluster of its own
+    if clusters is not None:
+        codes = group_codes("clusters", clusters, len(loss)).codes
+    known = ~loss.isnan()
+    _check_choice("labels", known, chance, torch.ones_like(chance), codes)
+    _check_choice("labels of a high predicted loss", known, chance, predicted, codes)
+    weight = torch.where(known, 1 / chance, 0.0)
+    weighted = weight * loss.nan_to_num(0.0)
+    control = predicted * (weight - 1)
+    # The share of the control that is subtracted, lambda in the equation: that of a linear regression.
+    spread = control - control.mean()
+    share = torch.zeros((), dtype=torch.float64)
+    if spread.any():
+        share = ((spread @ weighted) / (spread @ spread)).clamp(0, 1)
+    rows = weighted - share * control
+    # The highest value is that of a labelled wrong sample that was predicted to be right, and the lowest that of a
+    # labelled right one with the highest predicted loss; such samples may have the lowest chance.
+    lowest = (share * predicted.max()).neg() * (1 / chance - 1).max()
+    highest = (1 / chance).max()
+    if clusters is None:
+        possible = (lowest.item(), highest.item())
+        mean = _mean_of_trials(rows, possible, CELLS_OF_AUDIT)
+    else:
+        sizes = codes.bincount()
+        extremes = torch.stack([lowest, highest]) * sizes.max()
+        mean = Mean(
+            values=torch.cat([codes.bincount(rows), extremes]),
+            counts=torch.cat([torch.ones_like(sizes), sizes.new_zeros(2)]),
+            per=torch.cat([sizes, sizes.max().repeat(2)]),
+            is_rate=False,
+        )
+    low, high = bounded_mean_interval(
+        mean.values, mean.counts, per=mean.per, confidence=confidence
     )
+    return AuditedMean(rows.mean().item(), low, high)
+
+
+def _check_audit(loss: Tensor, predicted: Tensor, chance: Tensor) -> None:
+    """Check the shapes and the values of the arguments of `audited_mean`."""
+    shapes = [tuple(values.shape) for values in (loss, predicted, chance)]
+    is_alike = loss.shape == predicted.shape == chance.shape
     require(
-        is_alike,
+        is_alike and loss.ndim == 1 and len(loss) > 0,
         "same_shape",
         "loss, predicted and chance",
         shapes,
@@ -254,44 +308,25 @@ def audited_mean(
             Fault(Rule("above_at_most", "chance", **limits), chance, bad_chance),
         ]
     )
-    codes = torch.arange(len(loss))  # each sample is a cluster of its own
-    if clusters is not None:
-        codes = group_codes("clusters", clusters, len(loss)).codes
-    sizes = codes.bincount()
-    surplus = known.double() - chance
-    of_risky = codes.bincount(surplus * predicted)
-    counts_of_labels = {"known": int(known.sum()), "expected": chance.sum().item()}
-    _check_choice("labels", codes.bincount(surplus), counts_of_labels)
-    _check_choice("labels of a high predicted loss", of_risky, counts_of_labels)
-    weight = torch.where(known, 1 / chance, 0.0)
-    weighted = weight * loss.nan_to_num(0.0)
-    control = predicted * (weight - 1)
-    # The share of the control that is subtracted, lambda in the equation: that of a linear regression.
-    spread = control - control.mean()
-    share = torch.zeros((), dtype=torch.float64)
-    if spread.any():
-        share = ((spread @ weighted) / (spread @ spread)).clamp(0, 1)
-    rows = weighted - share * control
-    lowest = (share * predicted.max()).neg() * (1 / chance - 1).max()
-    highest = (1 / chance).max()
-    if clusters is None:
-        possible = (lowest.item(), highest.item())
-        values, counts, per, _ = _mean_of_trials(rows, possible, BINS)
-    else:
-        extremes = torch.stack([lowest, highest]) * sizes.max()  # which need not occur
-        values = torch.cat([codes.bincount(rows), extremes])
-        per = torch.cat([sizes, sizes.max().repeat(2)])
-        counts = torch.cat([torch.ones_like(sizes), sizes.new_zeros(2)])
-    low, high = bounded_mean_interval(values, counts, per=per, confidence=confidence)
-    return AuditedMean(rows.mean().item(), low, high)
 
 
-def _check_choice(name: str, surplus: Tensor, counts: Mapping[str, Any]) -> None:
-    """Check that ``surplus``, the labels of each cluster minus those expected, is 0 up to chance."""
+def _check_choice(
+    name: str, known: Tensor, chance: Tensor, weight: Tensor, codes: Tensor
+) -> None:
+    """Check that labels are as many as their chances say, up to chance, if each sample counts with its ``weight``.
+
+    ``codes`` are the numbers of clusters; all arguments but the name are (N,).
+    """
+    # The surplus of a cluster is its number of labels minus the expected one.
+    surplus = codes.bincount((known.double() - chance) * weight)
     deviation = surplus.sum().item()
     variance = surplus.square().sum().item()
     if is_beyond_chance(deviation, variance, surplus.abs().max().item()):
-        excess = "many" if deviation > 0 else "few"
         raise InvalidValueError(
-            "whatever_the_error", "chance", excess=excess, what=name, **counts
+            "whatever_the_error",
+            "chance",
+            excess="many" if deviation > 0 else "few",
+            what=name,
+            known=int(known.sum()),
+            expected=chance.sum().item(),
         )

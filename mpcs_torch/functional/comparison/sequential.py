@@ -256,6 +256,7 @@ def _log_beta(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _checked(loss: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both sums as float64 of the same shape; refuse a sum of losses above the number, but for rounding."""
     loss = torch.as_tensor(loss).double()
     samples = torch.as_tensor(samples).double()
     loss, samples = torch.broadcast_tensors(loss, samples)  # type: ignore[no-untyped-call]

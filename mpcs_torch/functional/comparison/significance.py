@@ -90,11 +90,11 @@ def sign_flip_test(values: Tensor, counts: Tensor | None = None) -> float:
     checked = checked_values(values, counts, None)
     x, n = torch.from_numpy(checked[0]), torch.from_numpy(checked[1])
     total = abs(float(x @ n))
-    # A sign is flipped anyway, so only the sizes of values matter; rounding errors of 0 do not.
+    # A sign is flipped anyway, so only the sizes of values matter. A size of 0, up to rounding, never changes the sum.
     sizes = x.abs()
     is_counted = (sizes > 1e-12 * sizes.max()) & (n > 0)
     distinct, places = sizes[is_counted].unique(return_inverse=True)  # type: ignore[no-untyped-call]
-    if len(distinct) == 0 or total <= 0:
+    if len(distinct) == 0 or total == 0:
         return 1.0
     numbers = torch.zeros_like(distinct).index_add_(0, places, n[is_counted])
     # In units of the largest size; the sizes ascend.
@@ -224,7 +224,8 @@ class ComparedBy(NamedTuple):
 
     def difference(self, value: float) -> str:
         """Return the difference ``value`` with its unit."""
-        return f"{self.number(value)}{' points' if self.is_rate else ''}"
+        unit = " points" if self.is_rate else ""
+        return f"{self.number(value)}{unit}"
 
     def against(self, one: float, other: float) -> str:
         """Return two values with their unit."""
@@ -261,9 +262,9 @@ class Comparison(NamedTuple):
         is_significant = self.adjusted_p_value <= self.level
         if not is_significant or not isfinite(difference) or difference == 0:
             return None
-        second_is_lower = difference < 0
-        second_is_better = second_is_lower == self.by.lower_is_better
-        return self.second if second_is_better else self.first
+        lower = self.second if difference < 0 else self.first
+        higher = self.first if difference < 0 else self.second
+        return lower if self.by.lower_is_better else higher
 
     @property
     def worse(self) -> str | None:
@@ -283,23 +284,28 @@ class Comparison(NamedTuple):
         return self._nothing_shown(name) if self.better is None else self._shown(name)
 
     def _nothing_shown(self, name: str) -> str:
-        one, other, difference, low, high, p_value = self.paired
+        """Return the verdict without a significant difference; ``name`` is that of the metric."""
+        paired = self.paired
         nothing = f"The data do not show a difference in {name} between {self.first} and {self.second}"
-        values = self.by.against(one, other)
-        if not isfinite(difference):
+        values = self.by.against(paired.first, paired.second)
+        if not isfinite(paired.difference):
             return f"{nothing}: {values}."
-        if p_value <= self.level:
+        corrected = ""
+        interval = f"the interval, by another method than p = {paired.p_value:.2g},"
+        if paired.p_value <= self.level:
             corrected = f" after correction for {self.comparisons} comparisons"
-            alone = "of this comparison alone"
-        else:
-            corrected = ""
-            alone = f"by another method than p = {p_value:.2g}"
-        contains_0 = low <= 0 <= high or low == high
-        conflict = "" if contains_0 else f"; the interval, {alone}, excludes 0"
-        change = f"{self.second} minus {self.first} is {self._size(difference, low, high)}"
+            interval = "the interval, of this comparison alone,"
+        has_width = paired.low != paired.high
+        contains_0 = paired.low <= 0 <= paired.high
+        conflict = ""
+        if has_width and not contains_0:
+            conflict = f"; {interval} excludes 0"
+        size = self._size(paired.difference, paired.low, paired.high)
+        change = f"{self.second} minus {self.first} is {size}"
         return f"{nothing}{corrected}: {values}, {change}{conflict}.{self._power()}"
 
     def _power(self) -> str:
+        """Return a sentence on the difference that would have been significant; empty if the interval has no width."""
         width = self.paired.high - self.paired.low
         if not width > 0:
             return ""
@@ -309,20 +315,27 @@ class Comparison(NamedTuple):
         return f" One of about {self.by.difference(detectable)} would have been shown with a chance of 9 in 10."
 
     def _shown(self, name: str) -> str:
-        one, other, difference, low, high, p_value = self.paired
+        """Return the verdict with a significant difference, which is given as a positive number."""
+        paired = self.paired
+        values = self.by.against(paired.first, paired.second)
         if self.better == self.second:
-            one, other = other, one  # the better value first
-        if difference < 0:
-            low, high = -high, -low
+            values = self.by.against(paired.second, paired.first)
+        low = paired.low
+        high = paired.high
+        if paired.difference < 0:
+            low = -paired.high
+            high = -paired.low
         word = "lower" if self.by.lower_is_better else "higher"
-        contains_0 = f"; the interval, by another method than p = {p_value:.2g}, contains 0"
-        conflict = contains_0 if low < 0 < high else ""
-        size = f"a difference of {self._size(abs(difference), low, high)}{conflict}"
-        return f"{self.better} has a {word} {name} than {self.worse}: {self.by.against(one, other)}, {size}."
+        conflict = ""
+        if low < 0 < high:
+            conflict = f"; the interval, by another method than p = {paired.p_value:.2g}, contains 0"
+        size = f"a difference of {self._size(abs(paired.difference), low, high)}{conflict}"
+        return f"{self.better} has a {word} {name} than {self.worse}: {values}, {size}."
 
     def _size(self, difference: float, low: float, high: float) -> str:
+        """Return a difference with its interval from ``low`` to ``high``, if this is known and has a width."""
         size = self.by.difference(difference)
-        if not low < high:
+        if not low < high:  # NaN is not lower
             return size
         ends = f"{self.by.number(low)} to {self.by.number(high)}"
         return f"{size} ({100 * (1 - self.level):.4g} % interval {ends})"
@@ -367,6 +380,7 @@ def summarize_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def _summary(measure: str, rows: Sequence[Comparison]) -> str:
+    """Return the sentence on more than two systems, from the comparison of each pair by one metric."""
     systems = list[str]()
     beaten_by = dict[str, list[str]]()  # the systems that are significantly better
     for row in rows:
@@ -379,13 +393,14 @@ def _summary(measure: str, rows: Sequence[Comparison]) -> str:
     if not worse:
         return f"By {measure}, the data do not show that any of {_listed(systems)} is better than another."
     if len(best) == 1:
-        better = best[0]
-        lost = [row.worse for row in rows if row.worse and row.better == better]
-        rest = [name for name in worse if name not in lost]
+        only = best[0]
+        beaten = [row.worse for row in rows if row.worse and row.better == only]
+        # Systems that others beat, but not this one.
+        others = [name for name in worse if name not in beaten]
         unshown = ""
-        if rest:
-            unshown = f"; the data do not show that it is better than {_listed(rest)}"
-        return f"By {measure}, {better} is better than {_listed(lost)}{unshown}."
+        if others:
+            unshown = f"; the data do not show that it is better than {_listed(others)}"
+        return f"By {measure}, {only} is better than {_listed(beaten)}{unshown}."
     clauses = [f"{name} is worse than {_listed(beaten_by[name])}" for name in worse]
     return f"By {measure}, the data do not show which of {_listed(best)} is best; {'; '.join(clauses)}."
 

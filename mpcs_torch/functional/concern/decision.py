@@ -149,8 +149,10 @@ def least_concern_decision(
     ratio = prior_ratio(training_priors, priors, num_classes)
     probs = samples.probs() if ratio is None else shifted_probs(samples, ratio)
     decided = least_risk(probs, costs)
-    if costs.shape[1] > preds.shape[1]:  # the last column is the referral
-        decided = torch.where(decided == costs.shape[1] - 1, REFERRED, decided)
+    has_referral = costs.shape[1] > num_classes
+    if has_referral:
+        referral = costs.shape[1] - 1  # the last column
+        decided = torch.where(decided == referral, REFERRED, decided)
     return decided.reshape(preds.shape[:1] + preds.shape[2:])
 
 

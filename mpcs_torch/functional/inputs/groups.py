@@ -81,7 +81,8 @@ def row_costs(values: Any, target: Tensor, shape: Sequence[int]) -> Tensor:
     labels are taken.
     """
     costs = as_tensor(values, "costs").cpu().double()
-    by_decision, by_true = tuple(shape), _by_true_class(shape)
+    by_decision = tuple(shape)
+    by_true = _by_true_class(shape)
     if tuple(costs.shape) == by_decision:
         return valid_values("costs", by_class(costs, shape[1]))
     require(
@@ -126,8 +127,9 @@ def costs_if_wrong(amounts: Tensor) -> Tensor:
                  [3000.,    0.]]])
     """
     amounts = as_tensor(amounts, "amounts")
-    require(amounts.ndim, "shape", "amounts", amounts, shape="(N, C), (N, C, ...) or (C,)")
-    place = min(1, amounts.ndim - 1)  # the dimension of the classes
+    shapes = "(N, C), (N, C, ...) or (C,)"
+    require(amounts.ndim > 0, "shape", "amounts", amounts, shape=shapes)
+    place = _class_dimension(amounts.shape)
     by_decision = valid_values("amounts", amounts).movedim(place, -1).unsqueeze(-2)
     classes = by_decision.shape[-1]
     is_right = torch.eye(classes, dtype=torch.bool, device=by_decision.device)
@@ -142,7 +144,7 @@ def flat_costs(costs: Any, shape: Sequence[int]) -> Tensor:
     require(
         tuple(costs.shape) == by_true, "costs_by_true_class", "costs", costs, shape=by_true
     )
-    place = min(1, len(shape) - 1)  # the dimension of the classes
+    place = _class_dimension(shape)
     classes = shape[place]
     classes_last: Tensor = costs.movedim((place, place + 1), (-2, -1))
     return classes_last.reshape(-1, classes, classes)
@@ -150,8 +152,13 @@ def flat_costs(costs: Any, shape: Sequence[int]) -> Tensor:
 
 def _by_true_class(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the shape of costs by true class, for scores of ``shape`` (N, C, ...) or (C,)."""
-    place = min(1, len(shape) - 1)
+    place = _class_dimension(shape)
     return (*shape[: place + 1], *shape[place:])  # the dimension of the classes twice
+
+
+def _class_dimension(shape: Sequence[int]) -> int:
+    """Return the dimension of the classes in a ``shape`` (N, C, ...), which is 1, or (C,), which is 0."""
+    return min(1, len(shape) - 1)
 
 
 def _row_values(argument: str, values: Any, number: int) -> Tensor:
