@@ -88,7 +88,7 @@ class ClassifierScores(Scores):
                 elif share.whole == 0:
                     # Such as the precision of a class that is never decided.
                     reason = none_counts
-                measured = (share.value, share.ends, reason)
+                measured = Measured(share.value, share.ends, reason)
                 rates[f"{rate}[{name}]"] = measured
                 if rate == "recall":
                     sensitivities[f"sensitivity[{name}]"] = measured

@@ -135,18 +135,7 @@ class Evaluation:
             raise InvalidValueError("list_of_names", "class_names", class_names)
         if concern is not None and not isinstance(concern, ConcernSpec | ConcernRange):
             raise InvalidValueError("spec", "concern", concern)
-        if not isinstance(class_names, int):
-            names = list(class_names)
-        elif concern is not None and len(concern.classes) == class_names:
-            names = list(concern.classes)
-        else:
-            names = [str(label) for label in range(class_names)]
-        if len(set(names)) < len(names):
-            raise InvalidValueError("different_names", "class_names", names)
-        if concern is not None and list(concern.classes) != names:
-            raise InvalidValueError(
-                "predicted_classes", "concern", list(concern.classes), classes=names
-            )
+        names = _names_of_classes(class_names, concern)
         self.class_names = names
         entries = None if metrics is None else as_entries(metrics)
         for name in settings or {}:
@@ -228,56 +217,25 @@ class Evaluation:
         groups = {} if groups is None else groups
         if not isinstance(groups, Mapping) or "" in groups:
             raise InvalidValueError("groups_by_column", "groups", groups)
-        names = self.class_names
-        label_by_name = {name: label for label, name in enumerate(names)}
-        labels = as_numbers(
-            "target", in_class_order("target", target, names), label_by_name
-        )
-        is_left_out = torch.zeros_like(labels, dtype=torch.bool)
-        if ignore_index is not None:
-            require(
-                not self.chosen.is_soft,
-                "none_for_soft_labels",
-                "ignore_index",
-                ignore_index,
-            )
-            is_left_out = labels == ignore_index
-        # Rows that will be left out get any class, so that all labels are valid.
-        labels = labels.masked_fill(is_left_out, 0)
-        checked = dict[str, tuple[Tensor, Tensor]]()
-        for name, of_model in by_model.items():
-            try:
-                if self.chosen.is_decided:
-                    preds = as_numbers("preds", of_model, self._decisions)
-                else:
-                    preds = as_tensor(in_class_order("preds", of_model, names), "preds")
-                checked[str(name)] = self.chosen.checked(preds, labels)
-            except InvalidValueError as error:
-                if len(by_model) > 1 and error.argument == "preds":
-                    error.argument = f"preds[{name!r}]"
-                raise
+        labels, is_left_out = self._labels(target, ignore_index)
+        checked = self._checked_predictions(by_model, labels)
         number = len(labels)
         probs, flat_labels = next(iter(checked.values()))
         positions = len(probs) // max(1, number)
         if positions > 1 and not self.chosen.has_positions:
             raise InvalidValueError("needs_positions", "has_positions")
-
-        of_rows = {
-            column: row_names(column, each, number) for column, each in groups.items()
+        # All columns are checked before a group gets a new code, so that a refused batch leaves no trace.
+        group_names = {
+            column: row_names(column, names, number) for column, names in groups.items()
         }
-        ids = torch.arange(number)
-        if isinstance(clusters, Mapping):
-            ids = _crossed_ids(clusters, number)
-        elif clusters is not None:
-            ids = ids_of_names(row_names("clusters", clusters, number))
+        ids = _ids_of_clusters(clusters, number)
         if costs is not None:
-            before_positions = 2 if self.chosen.is_soft else 1  # dimensions of the labels
-            shape = (number, len(names), *labels.shape[before_positions:])
-            costs = row_costs(in_class_order("costs", costs, names), flat_labels, shape)
+            costs = self._checked_costs(costs, flat_labels, labels.shape)
         weights = None if weights is None else row_weights(weights, number)
         frequencies = None if frequencies is None else row_frequencies(frequencies, number)
         codes = {
-            column: self.assign_codes(column, each) for column, each in of_rows.items()
+            column: self.assign_codes(column, names)
+            for column, names in group_names.items()
         }
         # What is known of samples is repeated for each position; predictions and labels are of positions already.
         of_samples = Rows(
@@ -299,7 +257,54 @@ class Evaluation:
         ids = of_positions.ids[kept]
         if clusters is None:  # identifiers are the places of samples, without gaps
             ids = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        return {name: each.at(kept)._replace(ids=ids) for name, each in rows.items()}
+        return {
+            name: of_model.at(kept)._replace(ids=ids) for name, of_model in rows.items()
+        }
+
+    def _labels(self, target: Any, ignore_index: int | None) -> tuple[Tensor, Tensor]:
+        """Return the labels as numbers, and bool of their shape: whether a label is ``ignore_index``, so left out."""
+        names = self.class_names
+        label_by_name = {name: label for label, name in enumerate(names)}
+        labels = as_numbers(
+            "target", in_class_order("target", target, names), label_by_name
+        )
+        if ignore_index is None:
+            return labels, torch.zeros_like(labels, dtype=torch.bool)
+        require(
+            not self.chosen.is_soft, "none_for_soft_labels", "ignore_index", ignore_index
+        )
+        is_left_out = labels == ignore_index
+        # Rows that will be left out get any class, so that all labels are valid.
+        return labels.masked_fill(is_left_out, 0), is_left_out
+
+    def _checked_predictions(
+        self, by_model: Mapping[str, Any], labels: Tensor
+    ) -> dict[str, tuple[Tensor, Tensor]]:
+        """Return the predictions of each model, and the labels, both flat, once they have passed all checks."""
+        checked = dict[str, tuple[Tensor, Tensor]]()
+        for name, of_model in by_model.items():
+            try:
+                if self.chosen.is_decided:
+                    preds = as_numbers("preds", of_model, self._decisions)
+                else:
+                    in_order = in_class_order("preds", of_model, self.class_names)
+                    preds = as_tensor(in_order, "preds")
+                checked[str(name)] = self.chosen.checked(preds, labels)
+            except InvalidValueError as error:
+                if len(by_model) > 1 and error.argument == "preds":
+                    error.argument = f"preds[{name!r}]"
+                raise
+        return checked
+
+    def _checked_costs(
+        self, costs: Any, flat_labels: Tensor, shape_of_labels: Sequence[int]
+    ) -> Tensor:
+        """Return the costs of decisions for each row or position, (M, C); ``flat_labels`` are those of (M,) rows."""
+        dimensions_of_samples = 2 if self.chosen.is_soft else 1  # (N, C) or (N,)
+        positions = shape_of_labels[dimensions_of_samples:]
+        shape = (shape_of_labels[0], len(self.class_names), *positions)
+        in_order = in_class_order("costs", costs, self.class_names)
+        return row_costs(in_order, flat_labels, shape)
 
     def add_all(self, rows: Mapping[str, Rows], clusters: tuple[str, ...] = ()) -> None:
         """Add validated rows of each model, as often as their frequencies say; the arguments are as in `add`."""
@@ -325,18 +330,19 @@ class Evaluation:
             clusterings = 3 if len(clusters) > 1 else 1
             self._models[model] = self._new_sums(list(rows.groups), clusterings)
         sums = self._models[model][0]
-        if list(sums.tables)[1:] != list(rows.groups) or (
-            sums.rows and clusters != self._clusters
-        ):
+        has_other_clusters = sums.rows > 0 and clusters != self._clusters
+        if sums.columns != list(rows.groups) or has_other_clusters:
             raise InvalidValueError("same_columns", "groups and clusters")
-        for column, kind in (("weights", "is_weighted"), ("costs", "has_costs")):
-            if getattr(self.chosen, kind) != (getattr(rows, column) is not None):
-                raise InvalidValueError("given_for_every_batch", column)
+        if self.chosen.is_weighted != (rows.weights is not None):
+            raise InvalidValueError("given_for_every_batch", "weights")
+        if self.chosen.has_costs != (rows.costs is not None):
+            raise InvalidValueError("given_for_every_batch", "costs")
         self._clusters = clusters
         if self._is_numbered:
             of_batch = rows.ids if clusters else torch.arange(len(rows.ids))
             rows = rows._replace(ids=sums.rows + of_batch)
-        rows = rows if rows.weights is None else rows.at(rows.weights > 0)
+        if rows.weights is not None:
+            rows = rows.at(rows.weights > 0)
         ids_by_clustering = rows.ids.unbind(1) if len(clusters) > 1 else [rows.ids]
         for ids, clustered in zip(ids_by_clustering, self._models[model], strict=True):
             clustered.add(rows._replace(ids=ids))
@@ -383,9 +389,8 @@ class Evaluation:
             for column, names in other._columns.items()
         }
         for name, [sums] in other._models.items():  # clusters of batches are not crossed
-            columns = list(sums.tables)[1:]
-            [known] = self._models.setdefault(name, self._new_sums(columns, 1))
-            if list(known.tables)[1:] != columns:
+            [known] = self._models.setdefault(name, self._new_sums(sums.columns, 1))
+            if known.columns != sums.columns:
                 raise InvalidValueError("same_groups", "other")
             first = known.rows if self._is_numbered else 0
             known.merge(sums, codes, first=first)
@@ -407,19 +412,9 @@ class Evaluation:
             for of_models in zip(*self._models.values(), strict=True):
                 for column in of_models[0].tables:
                     join_alike([sums.tables[column] for sums in of_models])
-        groups = list[GroupScores]()
-        notes = list[str]()
-        concern = self.chosen.concern
-        has_concern = concern is not None
-        measures_danger = any(each.family == "concern" for each in self.chosen.entries)
-        if (
-            concern is not None
-            and measures_danger
-            and len(concern.classes) <= MAX_MATRIX_CLASSES
-        ):
-            notes.append(about_dangerous(concern))
         values = {name: self._values(name, ALL)[0] for name in self._models}
         models = {name: self._scores(name, ALL, units) for name, units in values.items()}
+        groups = list[GroupScores]()
         for column, known in self._columns.items():
             for name in self._models:
                 by_code = self._values(name, column)
@@ -429,20 +424,13 @@ class Evaluation:
                     for group, code in codes.items()
                 }
                 groups.append(GroupScores(name, column, models[name], of_groups))
-            if len(known) > MANY_GROUPS:
-                notes.append(ABOUT_MANY_GROUPS.format(quoted(column), len(known)))
-        if self._intervals or len(self._clusters) > 1:
-            notes.append(self._about_units())
-        if self.chosen.is_soft and self.chosen.is_default:
-            notes.append(SHARES if self.chosen.has_shares else DEGREES)
-        if self.chosen.is_weighted:
-            notes.append(WEIGHTED.format(every[0].effective_rows))
         comparisons = list[Comparison]()
         without = list[NotCompared]()
         if is_compared:
             comparisons, without = compare(values)
-        notes += map(str, without)
-        if comparisons and measures_danger and not has_concern:
+        has_concern = self.chosen.concern is not None
+        notes = [*self._notes_of_rows(), *map(str, without)]
+        if comparisons and self._measures_danger and not has_concern:
             notes.append(REPEATED)
         over_costs = None
         if self.chosen.ranges is not None:
@@ -461,6 +449,30 @@ class Evaluation:
             is_default=self.chosen.is_default,
             has_open_weights=self.chosen.is_weighted,
         )
+
+    @property
+    def _measures_danger(self) -> bool:
+        """Whether any metric is of dangerous errors or their costs."""
+        return any(entry.family == "concern" for entry in self.chosen.entries)
+
+    def _notes_of_rows(self) -> list[str]:
+        """Return sentences on dangerous errors, groups, independent units, soft labels and weights."""
+        notes = list[str]()
+        concern = self.chosen.concern
+        is_small = concern is not None and len(concern.classes) <= MAX_MATRIX_CLASSES
+        if concern is not None and self._measures_danger and is_small:
+            notes.append(about_dangerous(concern))
+        for column, known in self._columns.items():
+            if len(known) > MANY_GROUPS:
+                notes.append(ABOUT_MANY_GROUPS.format(quoted(column), len(known)))
+        if self._intervals or len(self._clusters) > 1:
+            notes.append(self._about_units())
+        if self.chosen.is_soft and self.chosen.is_default:
+            notes.append(SHARES if self.chosen.has_shares else DEGREES)
+        if self.chosen.is_weighted:
+            first = next(iter(self._models.values()))[0]
+            notes.append(WEIGHTED.format(first.effective_rows))
+        return notes
 
     def _values(self, model: str, column: str) -> dict[int, UnitValues]:
         """Return the units of each group of a column by its code; those of all rows, with the code 0, for `ALL`."""
@@ -481,7 +493,7 @@ class Evaluation:
                 "units" if self.has_units else "rows", *self.unread_units[:1]
             )
         table = next(iter(self._models.values()))[0].tables[ALL]
-        clusters = _clusters(self._clusters[0])
+        clusters = _clusters_in_words(self._clusters[0])
         if table.bits is None:  # clusters were not joined, so their number is known
             clusters = f"{len(table.ids)} {clusters}"
         are_compared = len(self._models) > 1
@@ -496,7 +508,9 @@ class Evaluation:
         if self._intervals and not self._clusters:
             columns = {name: (known, first.rows) for name, known in self._columns.items()}
             cautions += [*shared(units_among(columns)), *self._repeats.warnings()]
-        columns_of_clusters = self._clusters or [None]
+        columns_of_clusters: Sequence[str | None] = self._clusters
+        if not self._clusters:  # rows are independent, which is one clustering
+            columns_of_clusters = [None]
         # The third of crossed clusterings has the pairs of clusters, which are not counted.
         counted = units.clusterings[: len(columns_of_clusters)]
         for cluster, clustered in zip(columns_of_clusters, counted, strict=True):
@@ -532,7 +546,7 @@ class Evaluation:
         units = "samples"
         by_unit = clustered.class_rows() if cluster and self._intervals else None
         if by_unit is not None:
-            units = f"{_clusters(str(cluster))} with samples"
+            units = f"{_clusters_in_words(str(cluster))} with samples"
             counts = (by_unit > 0).sum(0)
         if concern is None or counts is None:
             return []
@@ -542,9 +556,9 @@ class Evaluation:
 
     def _arguments(self) -> tuple[object, ...]:
         """Return what must be the same for two evaluations to be merged."""
-        # The first field, the metrics, is compared by name, because their settings may be tensors.
+        # Metrics are compared by name, because their settings may be tensors.
         names = tuple(entry.name for entry in self.chosen.entries)
-        return names, self.chosen[1:], self._intervals
+        return names, self.chosen._replace(entries=()), self._intervals
 
     def _scores(self, model: str, column: str, units: UnitValues) -> ClassifierScores:
         """Return the scores of a group of rows in ``column``, given its ``units``."""
@@ -563,6 +577,34 @@ class Evaluation:
         return replace(scores, notes=self._notes, **means)
 
 
+def _names_of_classes(
+    class_names: Sequence[str] | int, concern: ConcernSpec | ConcernRange | None
+) -> list[str]:
+    """Return the names of the classes, which for a number are those of the concern or 0, 1, ...; refuse others."""
+    if not isinstance(class_names, int):
+        names = list(class_names)
+    elif concern is not None and len(concern.classes) == class_names:
+        names = list(concern.classes)
+    else:
+        names = [str(label) for label in range(class_names)]
+    if len(set(names)) < len(names):
+        raise InvalidValueError("different_names", "class_names", names)
+    if concern is not None and list(concern.classes) != names:
+        raise InvalidValueError(
+            "predicted_classes", "concern", list(concern.classes), classes=names
+        )
+    return names
+
+
+def _ids_of_clusters(clusters: Any, rows: int) -> Tensor:
+    """Return the identifiers of the clusters of N rows, (N,), or (N, 3) if crossed; without clusters, of the rows."""
+    if clusters is None:
+        return torch.arange(rows)
+    if isinstance(clusters, Mapping):
+        return _crossed_ids(clusters, rows)
+    return ids_of_names(row_names("clusters", clusters, rows))
+
+
 def _crossed_ids(clusters: Mapping[str, Any], rows: int) -> Tensor:
     """Return the identifiers of N rows, (N, 3): of the first column of clusters, of the second, and of pairs of both.
 
@@ -572,13 +614,15 @@ def _crossed_ids(clusters: Mapping[str, Any], rows: int) -> Tensor:
     if len(clusters) != 2:
         raise InvalidValueError("two_columns_of_clusters", "clusters", [*clusters])
     first, second = [
-        row_names(f"clusters[{name!r}]", each, rows) for name, each in clusters.items()
+        row_names(f"clusters[{column!r}]", names, rows)
+        for column, names in clusters.items()
     ]
     pairs = row_names("clusters", list(zip(first, second, strict=True)), rows)
     return torch.stack([ids_of_names(names) for names in (first, second, pairs)], dim=1)
 
 
-def _clusters(column: str) -> str:
+def _clusters_in_words(column: str) -> str:
+    """Return the clusters of a column in words, such as "clusters (patient)"."""
     return "clusters" if column == "clusters" else f"clusters ({column})"
 
 

@@ -53,47 +53,62 @@ class PartStates:
         parts: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
     ) -> None:
         self.metric = metric
-        self.reason: Reason | None = None if bits else NOT_REQUESTED
-        """The reason why the value without some parts cannot be computed; None if it can."""
-        self.reason = unmergeable(metric) or self.reason
         self._whole: Metric | None = None
         """The metric after all rows, if its states do not merge; else None."""
-        tensors = [each for each in metric._defaults.values() if isinstance(each, Tensor)]
+        states = metric._defaults.values()
+        tensors = [state for state in states if isinstance(state, Tensor)]
         self._numbers = sum(tensor.numel() for tensor in tensors)
         """The number of values in the states of a part; collected samples are not counted."""
-        if not self.reason and self._numbers << MIN_BITS > MAX_STATE_NUMBERS:
+        self.reason = unmergeable(metric)
+        """The reason why the value without some parts cannot be computed; None if it can."""
+        if self.reason is None and bits == 0:
+            self.reason = NOT_REQUESTED
+        if self.reason is None and self._is_too_large(MIN_BITS):
             self.reason = Reason("too_large", number=self._numbers, text=str(2**MIN_BITS))
         has_samples = len(tensors) < len(metric._defaults)
-        self._max_bits = min(bits, BITS_OF_SAMPLES if has_samples else BITS)
-        if self.reason:
-            self._max_bits = 0
-        while self._max_bits and self._numbers << self._max_bits > MAX_STATE_NUMBERS:
+        self._max_bits = 0
+        if self.reason is None:
+            self._max_bits = min(bits, BITS_OF_SAMPLES if has_samples else BITS)
+        while self._max_bits > 0 and self._is_too_large(self._max_bits):
             self._max_bits -= 1
         self._bits: int | None = None if self._max_bits else 0
         """The number of bits of the hashes that identify parts; None while each row or cluster is a part."""
         self._parts = dict(parts)
 
+    def _is_too_large(self, bits: int) -> bool:
+        """Return whether ``2**bits`` parts would have too many values."""
+        return self._numbers * 2**bits > MAX_STATE_NUMBERS
+
+    def _codes(self) -> Tensor:
+        """Return the number of each part, int64, also if there is none."""
+        return torch.tensor([*self._parts], dtype=torch.int64)
+
     def add(self, ids: Tensor, *inputs: Tensor, weights: Tensor | None = None) -> None:
         """Add rows with identifiers ``ids``, (n,), int64, the metric's ``inputs``, (n, ...), and ``weights``, (n,)."""
-        if not self._parts and not self.reason and not isinstance(self.metric, SumMetric):
-            if isinstance(self.metric, OfRows):
-                self.metric.check_weights(inputs, weights)
-            else:
-                self.reason = None if merges(self.metric, *inputs) else NOT_MERGEABLE
+        if not self._parts and self.reason is None:
+            self._check_first_batch(inputs, weights)
+        further = {} if weights is None else {"sample_weight": weights}
         if self.reason in (WRAPS_METRICS, NOT_MERGEABLE):
-            self._whole = deepcopy(self.metric) if self._whole is None else self._whole
-            self._whole.update(
-                *inputs, **({} if weights is None else {"sample_weight": weights})
-            )
+            if self._whole is None:
+                self._whole = deepcopy(self.metric)
+            self._whole.update(*inputs, **further)
             return
         if self._bits is None:
             added: list[int] = ids.unique().tolist()  # type: ignore[no-untyped-call]
             if len({*added, *self._parts}) > 2**self._max_bits:
                 self._fold(self._max_bits)
         parts = in_bits(ids, None, self._bits)
-        further = {} if weights is None else {"sample_weight": weights}
         for code, states in states_by_part(self.metric, parts, inputs, further):
             self._join(code, states)
+
+    def _check_first_batch(self, inputs: Sequence[Tensor], weights: Tensor | None) -> None:
+        """Test on rows whether states merge, which a SumMetric promises; those of `OfRows` do, but may lack weights."""
+        if isinstance(self.metric, SumMetric):
+            return
+        if isinstance(self.metric, OfRows):
+            self.metric.check_weights(inputs, weights)
+        elif not merges(self.metric, *inputs):
+            self.reason = NOT_MERGEABLE
 
     def merge(self, other: Self, *, first: int = 0) -> None:
         """Add the states of ``other``. If its identifiers are positions of rows, add ``first`` to each of them."""
@@ -104,7 +119,7 @@ class PartStates:
             else:
                 self._whole.merge_state(other._whole)
         self._fold(other._bits)
-        codes = torch.tensor([*other._parts])
+        codes = other._codes()
         if other._bits is None:  # codes are not hashed yet
             codes = codes + first
         codes_here = in_bits(codes, other._bits, self._bits).tolist()
@@ -141,7 +156,7 @@ class PartStates:
         # The same parts form a fold in all models.
         generator = torch.Generator().manual_seed(0)
         folds = min(FOLDS, number)
-        fold_of_part = torch.randperm(number, generator=generator) % FOLDS
+        fold_of_part = torch.randperm(number, generator=generator) % folds
 
         def without(is_left_out: Tensor) -> Tensor:
             kept = [parts[place] for place in (~is_left_out).nonzero().flatten().tolist()]
@@ -161,6 +176,7 @@ class PartStates:
                 for fold in range(folds)
             ]
         )
+        # The value of a quarter of the folds alone.
         quarters = torch.stack([without(fold_of_part % 4 != kept) for kept in range(4)])
         return LeftOut(whole, alone, singles, pairs, quarters.mean(0))
 
@@ -175,15 +191,14 @@ class PartStates:
 
     def _fold(self, bits: int | None) -> None:
         """Shorten the hash of each part to ``bits`` bits, and join parts with equal hashes; with None, do nothing."""
-        if bits is not None and (self._bits is None or bits < self._bits):
-            codes = in_bits(
-                torch.tensor([*self._parts], dtype=torch.int64), self._bits, bits
-            ).tolist()
-            states = list(self._parts.values())
-            self._parts = {}
-            self._bits = bits
-            for code, state in zip(codes, states, strict=True):
-                self._join(code, state)
+        if bits is None or (self._bits is not None and self._bits <= bits):
+            return
+        codes = in_bits(self._codes(), self._bits, bits).tolist()
+        states = list(self._parts.values())
+        self._parts = {}
+        self._bits = bits
+        for code, state in zip(codes, states, strict=True):
+            self._join(code, state)
 
 
 class OfRows(Metric):
@@ -238,7 +253,8 @@ def set_states(metric: Metric, parts: Sequence[Mapping[str, Any]]) -> None:
     for name, join in state_joins(metric).items():
         # Metrics of this package check the name of an attribute that is set, unless it is set in __dict__.
         metric.__dict__[name] = join([states[name] for states in parts])
-    metric._update_count, metric._computed = 1, None
+    metric._update_count = 1
+    metric._computed = None
 
 
 def states_by_part(
@@ -261,16 +277,21 @@ def states_of_rows(
     weights = further.get("sample_weight")
     if weights is None or "sample_weight" in signature(metric.update).parameters:
         return _states_after(metric, inputs, further)
-    named = {name: each for name, each in further.items() if name != "sample_weight"}
+    named = _without_weights(further)
     summed = dict[str, Any]()
     for weight in weights.unique():  # type: ignore[no-untyped-call]
         rows = weights == weight
-        at_rows = {name: each[rows] for name, each in named.items()}
-        for name, state in _states_after(
-            metric, [each[rows] for each in inputs], at_rows
-        ).items():
+        inputs_of_weight = [values[rows] for values in inputs]
+        named_of_weight = {name: values[rows] for name, values in named.items()}
+        states = _states_after(metric, inputs_of_weight, named_of_weight)
+        for name, state in states.items():
             summed[name] = summed.get(name, 0) + weight.double() * state
     return summed
+
+
+def _without_weights(further: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the arguments of an update but its weights."""
+    return {name: values for name, values in further.items() if name != "sample_weight"}
 
 
 def _states_after(
@@ -309,7 +330,7 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
     number = len(inputs[0])
     if number < 3:
         return True
-    named = {name: each for name, each in further.items() if name != "sample_weight"}
+    named = _without_weights(further)
 
     def updated(rows: Tensor) -> Metric:
         measured = deepcopy(metric)

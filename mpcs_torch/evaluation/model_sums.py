@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.sum_layout import SumLayout
 from mpcs_torch.evaluation.unit_sums import (
     BUDGET,
-    LEADING,
+    WEIGHTS,
     UnitSums,
     in_bits,
     places_by_code,
@@ -111,6 +111,11 @@ class ModelSums:
         """The counts of decisions, as in `OverCosts.models`, by decision rule; empty if costs are not ranges."""
 
     @property
+    def columns(self) -> list[str]:
+        """The columns of groups."""
+        return [column for column in self.tables if column != ALL]
+
+    @property
     def confusion(self) -> Tensor | None:
         """The confusion matrix, (C, C), with a row for each true class; float64 with weights; None if it is not needed.
 
@@ -201,7 +206,7 @@ class ModelSums:
     @property
     def effective_rows(self) -> float:
         """The effective sample size of the weighted rows (Kish)."""
-        weights = self.tables[ALL].sums[:, LEADING - 1]
+        weights = self.tables[ALL].sums[:, WEIGHTS]
         return (weights.sum().square() / self.totals[WEIGHT_SQUARES]).item()
 
     def values(self, column: str, cluster: str | None) -> dict[int, UnitValues]:
@@ -263,23 +268,10 @@ class ModelSums:
         return values
 
     def _add_sums(self, rows: Rows) -> None:
-        chosen = self.layout.chosen
         takes: set[Takes] = {"decisions", "probabilities"}
         takes |= {group.takes for group in (*self.layout.measures, *self.layout.wide)}
         inputs = MetricInputs(rows, takes)
-        if self._has_decisions:
-            _, decisions, target, weights = inputs.arguments("decisions")
-            shape = chosen.num_classes, chosen.num_classes + chosen.further
-            _add(self.totals, CONFUSION, _counted_pairs(target, decisions, shape, weights))
-            _add(self.totals, CLASS_ROWS, target.bincount(minlength=chosen.num_classes))
-        if rows.weights is not None:
-            _add(self.totals, WEIGHT_SQUARES, rows.weights.square().sum())
-            if not chosen.is_soft:
-                self._class_weights.add(rows.target, rows.weights)
-        if chosen.ranges is not None:
-            costs = chosen.ranges.middle.costs()
-            for way, decisions in decisions_by_way(rows.probs, costs).items():
-                _add(self.decided, way, _counted_pairs(rows.target, decisions, costs.shape))
+        self._add_totals(rows, inputs)
         none = torch.zeros_like(rows.ids)
         numbers = self.layout.sums(inputs, Bins(torch.arange(len(none)), len(none)))
         for column, table in self.tables.items():
@@ -294,11 +286,28 @@ class ModelSums:
             places, preds, target, weights = inputs.arguments("probabilities")
             kept.add(rows.at(places), kept.measure.rows(preds, target, weights))
 
+    def _add_totals(self, rows: Rows, inputs: MetricInputs) -> None:
+        """Add what is counted over all rows: decisions by true class, weights, and decisions by each rule of ranges."""
+        chosen = self.layout.chosen
+        if self._has_decisions:
+            _, decisions, target, weights = inputs.arguments("decisions")
+            shape = chosen.num_classes, chosen.num_classes + chosen.further
+            _add(self.totals, CONFUSION, _counted_pairs(target, decisions, shape, weights))
+            _add(self.totals, CLASS_ROWS, target.bincount(minlength=chosen.num_classes))
+        if rows.weights is not None:
+            _add(self.totals, WEIGHT_SQUARES, rows.weights.square().sum())
+            if not chosen.is_soft:
+                self._class_weights.add(rows.target, rows.weights)
+        if chosen.ranges is not None:
+            costs = chosen.ranges.middle.costs()
+            for way, decisions in decisions_by_way(rows.probs, costs).items():
+                _add(self.decided, way, _counted_pairs(rows.target, decisions, costs.shape))
+
     def _add_states(self, rows: Rows) -> None:
         for column in self._states:
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             for code, places_of_group in places_by_code(groups).items():
-                part = rows.at(places_of_group) if column else rows
+                part = rows if column == ALL else rows.at(places_of_group)
                 inputs = MetricInputs(part, {group.takes for group in self.layout.others})
                 of_group = self._group_states(column, code)
                 for group, states in zip(self.layout.others, of_group, strict=True):
@@ -321,7 +330,8 @@ class ModelSums:
     def _new_states(self, group: SharedSums, column: str) -> "PartStates":
         from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, PartStates
 
-        bits = MIN_BITS if column else BITS
+        bits = BITS if column == ALL else MIN_BITS
+        # Without intervals, one part is enough.
         if not self._keeps_units or all(entry.no_interval for entry in group.entries):
             bits = 0
         return PartStates(group.first, bits=bits)

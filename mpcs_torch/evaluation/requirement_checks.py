@@ -9,7 +9,7 @@ from mpcs_torch.evaluation.intervals_and_bounds import End
 from mpcs_torch.evaluation.paired_differences import NotCompared
 from mpcs_torch.evaluation.reasons import NO_RANGE, OPEN_WEIGHTS, Reason
 from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement
-from mpcs_torch.evaluation.scores import Scores, end_of_interval
+from mpcs_torch.evaluation.scores import Measured, Scores, end_of_interval, measured_as
 from mpcs_torch.functional import Comparison
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
@@ -94,19 +94,19 @@ def _tested(
         tested = {"": _tested_difference(result, metric, model, reference, end)}
         for group in [*of_model][1:]:  # the first is all rows
             scores, others = of_model[group], of_reference[group]
-            change = _measured(scores, metric)[0] - _measured(others, metric)[0]
+            change = _measured(scores, metric).value - _measured(others, metric).value
             bound = _difference_bound(scores, others, metric, end, NO_RANGE)
             tested[group] = change, bound, None
         return tested
     result.find(metric, model)  # raises an error with a hint if it was not measured
     tested = {}
     for group, scores in of_model.items():
-        value, ends, _ = _measured(scores, metric)
-        tested[group] = value, scores.bound(metric, end), ends
+        measured = _measured(scores, metric)
+        tested[group] = measured.value, scores.bound(metric, end), measured.interval
     return tested
 
 
-def _measured(scores: Scores, metric: str) -> Any:
+def _measured(scores: Scores, metric: str) -> Measured:
     measured = scores.find(metric)
     if measured is None:
         raise InvalidValueError("named_rate", "metric", metric)
@@ -127,7 +127,7 @@ def _compared_metric(result: "Result[Any]", metric: str) -> str:
     rows: list[Comparison | NotCompared] = [*result.comparisons, *result.without]
     metrics = list(dict.fromkeys(row.by.metric for row in rows))
     if metric not in metrics:
-        metric = metric.replace("sensitivity[", "recall[", 1)
+        metric = measured_as(metric)
     if metric not in metrics:
         code = "rates_compared_by" if "[" in metric else "compared_by"
         raise InvalidValueError(

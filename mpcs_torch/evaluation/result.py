@@ -28,6 +28,7 @@ from mpcs_torch.evaluation.requirements import (
     demand_all,
 )
 from mpcs_torch.evaluation.scores import (
+    NOT_MEASURED,
     GroupScores,
     Measured,
     Scores,
@@ -62,6 +63,10 @@ MAX_PANELS = 6
 """The maximum number of metrics that a plot shows by default."""
 MAX_GROUPS = 20
 """The maximum number of groups of each column that a plot shows."""
+MAX_LEADING = 12
+"""The maximum number of comparisons that a table shows, unless those by the first metric are more."""
+ALL_ROWS = ("", "")
+"""The key of all rows, where other keys are a column and one of its groups."""
 ABOUT_RANGES = "Values are at the middle costs. The bounds are for these rows alone: other rows may differ by chance."
 
 
@@ -117,20 +122,20 @@ class Result(Generic[ScoresT]):
             model = next(iter(self.models))
         if model is None or model not in self.models:
             raise InvalidValueError("one_of", "model", model, choices=list(self.models))
-        whole, *groups = self.by_group(model).items()
+        groups = self.by_group(model)
+        all_rows = groups.pop(ALL_ROWS)
         if group is None:
-            return whole[1]
-        known = dict(groups)
+            return all_rows
         wanted = None
         if isinstance(group, tuple) and len(group) == 2:
             wanted = (group[0], str(group[1]))  # a group may be named by a number
-        if wanted is None or wanted not in known:
-            raise InvalidValueError("one_of", "group", group, choices=list(known))
-        return known[wanted]
+        if wanted is None or wanted not in groups:
+            raise InvalidValueError("one_of", "group", group, choices=list(groups))
+        return groups[wanted]
 
     def by_group(self, model: str) -> dict[tuple[str, str], Scores]:
-        """Return the scores of a model on all rows, with empty texts as key, and of groups by column and name."""
-        scores: dict[tuple[str, str], Scores] = {("", ""): self.models[model]}
+        """Return the scores of a model on all rows, with the key `ALL_ROWS`, and of groups by column and name."""
+        scores: dict[tuple[str, str], Scores] = {ALL_ROWS: self.models[model]}
         for groups in self.groups:
             if groups.model == model:
                 scores |= {(groups.column, name): of for name, of in groups.groups.items()}
@@ -146,13 +151,13 @@ class Result(Generic[ScoresT]):
         Raises:
             ValueError: If there is no such metric, model or group.
         """
-        return self.find(metric, model, group)[0]
+        return self.find(metric, model, group).value
 
     def interval(
         self, metric: str, model: str | None = None, group: tuple[str, str] | None = None
     ) -> Interval | None:
         """Return the 95 % interval of a value, (low, high), or None if it has none; arguments are as in `value`."""
-        return self.find(metric, model, group)[1]
+        return self.find(metric, model, group).interval
 
     def find(
         self, metric: str, model: str | None = None, group: tuple[str, str] | None = None
@@ -163,13 +168,13 @@ class Result(Generic[ScoresT]):
         if measured is not None:
             return measured
         known = [*scores.values, *scores.by_class()]
-        base = metric.partition("[")[0]
-        known_bases = {name.partition("[")[0] for name in known}
-        hint = None
-        if base not in known_bases:  # otherwise its class may be misspelled
-            hint = self._way_to(base)
-        hint = hint or did_you_mean(metric, known) or self._way_to(base)
-        raise InvalidValueError("measured", "metric", metric, known=known, hint=hint or "")
+        base, *known_bases = [name.partition("[")[0] for name in (metric, *known)]
+        similar = did_you_mean(metric, known)
+        way = self._way_to(base)
+        # If the rate of another class was measured, the class may be misspelled.
+        hints = [similar, way] if base in known_bases else [way, similar]
+        hint = next((hint for hint in hints if hint), "")
+        raise InvalidValueError("measured", "metric", metric, known=known, hint=hint)
 
     def _way_to(self, metric: str) -> str | None:
         """Return a sentence on how to request ``metric``; None if it is not a registered metric."""
@@ -278,9 +283,13 @@ class Result(Generic[ScoresT]):
             rows.append([name, *cells])
         return Table(["metric", *self.models], rows)
 
-    def _about_hidden(self, shown: Collection[str]) -> str:
-        """Return a sentence on the metrics that are not shown."""
-        hidden = [entry for entry in self.first.entries if entry.name not in shown]
+    def _start(self, model: str) -> str:
+        """Return the beginning of sentences on a model: its name, if there are several models."""
+        return f"{model}: " if len(self.models) > 1 else ""
+
+    def _about_hidden(self, names: Collection[str]) -> str:
+        """Return a sentence on the metrics that are not shown, as those with ``names`` are."""
+        hidden = [entry for entry in self.first.entries if entry.name not in names]
         families = [family for family in by_family(hidden) if family != "detectors"]
         of = f" of {', '.join(families)}" if families else ""
         way = "--all shows" if self.read else "to_frame(), or mpcs score --all, has"
@@ -299,21 +308,21 @@ class Result(Generic[ScoresT]):
         rows = [[*row, computes[name]] for row, name in zip(table.rows, names, strict=True)]
         return Table([*table.header, "what it is"], rows)
 
-    def all_notes(self, shown: Collection[str] | None = None) -> list[str]:
+    def all_notes(self, only: Collection[str] | None = None) -> list[str]:
         """Return sentences on how rows were read, on metrics with no value or no interval, and on the intervals.
 
-        If given, ``shown`` are the names of the metrics that are shown.
+        If given, ``only`` are the names of the metrics that are shown.
         """
-        models = dict[str, list[str]]()
+        models_of_remark = dict[str, list[str]]()
         for name, scores in self.models.items():
-            for remark in scores.remarks(shown):
-                models.setdefault(remark, []).append(name)
+            for remark in scores.remarks(only):
+                models_of_remark.setdefault(remark, []).append(name)
         notes = list[str]()
         if len(self.models) == 1:
             notes += self.first.table_remarks()
-        for remark, names in models.items():
-            is_of_all = len(names) == len(self.models)
-            notes.append(remark if is_of_all else f"{', '.join(names)}: {remark}")
+        for remark, models in models_of_remark.items():
+            is_of_all = len(models) == len(self.models)
+            notes.append(remark if is_of_all else f"{', '.join(models)}: {remark}")
         notes += self.notes
         if any(groups.has_intervals for groups in self.groups):
             notes.append(ABOUT_GROUPS)
@@ -323,8 +332,7 @@ class Result(Generic[ScoresT]):
         """Return the warnings with their codes, and each model's notes on metrics that were left out."""
         warnings = [str(caution) for caution in self.cautions]
         for name, scores in self.models.items():
-            start = f"{name}: " if len(self.models) > 1 else ""
-            warnings += [f"{start}{note}" for note in scores.notes]
+            warnings += [f"{self._start(name)}{note}" for note in scores.notes]
         return warnings
 
     def muted(self, *codes: str) -> Self:
@@ -339,44 +347,43 @@ class Result(Generic[ScoresT]):
 
         Unless metrics were named, or ``everything`` is asked for, the table of values shows the most important metrics.
         """
-        lines = "\n".join([*map(printable, self.read), self.first.headline()])
-        parts = list[Table | str]([lines])
-        shown = None if everything else self.names_shown
-        if shown is None:
-            for family, table in self.sections().items():
-                if family:
-                    parts.append(f"Metrics: {family}")
-                parts.append(table)
-        else:
-            parts += [self._explained(shown), self._about_hidden(shown)]
+        names = None if everything else self.names_shown
+        return [
+            self._head(),
+            *self._parts_of_values(names),
+            *self._parts_below_values(names, everything=everything),
+        ]
+
+    def _head(self) -> str:
+        """Return how files were read, and the number of rows."""
+        return "\n".join([*map(printable, self.read), self.first.headline()])
+
+    def _parts_of_values(self, names: Sequence[str] | None) -> list[Table | str]:
+        """Return the table of the values in ``names``, with a sentence on the others; by default, tables of all."""
+        if names is not None:
+            return [self._explained(names), self._about_hidden(names)]
+        parts = list[Table | str]()
+        for family, table in self.sections().items():
+            if family:
+                parts.append(f"Metrics: {family}")
+            parts.append(table)
+        return parts
+
+    def _parts_below_values(
+        self, names: Sequence[str] | None, *, everything: bool
+    ) -> list[Table | str]:
+        """Return what is printed below the values in ``names`` (default: all)."""
+        parts = list[Table | str]()
         if self.over_costs is not None:
             parts += [
                 self.over_costs.table(),
                 printable(" ".join([ABOUT_RANGES, *self.over_costs.sentences()])),
             ]
-        parts += map(printable, self.all_notes(shown))
+        parts += map(printable, self.all_notes(names))
         for name, scores in self.models.items():
-            title = f"{name}, decisions by class" if len(self.models) > 1 else ""
-            of_classes = scores.class_parts(printable(title))
-            large = [
-                part
-                for part in of_classes
-                if isinstance(part, Table) and len(part.rows) > MAX_CLASS_ROWS
-            ]
-            if large and not everything:
-                of_classes = [ABOUT_CLASSES.format(len(large[-1].rows))]
-            parts += of_classes
-            if not of_classes and len(self.models) == 1 and scores.by_class():
-                parts.append(ABOUT_MANY_CLASSES)
+            parts += self._parts_of_classes(name, scores, everything=everything)
         if self.comparisons:
-            rows, others = leading(self.comparisons)
-            parts.append(comparison_table(rows))
-            if others:
-                listed = ", ".join(others)
-                parts.append(
-                    f"p-values are corrected for these rows and those of {listed}."
-                )
-            parts.append("\n".join(summarize_comparisons(self.comparisons)))
+            parts += self._parts_of_comparisons()
         for groups in self.groups:
             parts += [
                 printable(f"{groups.model}, by {groups.column}, {groups.order()}"),
@@ -389,6 +396,33 @@ class Result(Generic[ScoresT]):
                 group_difference_table(differences),
                 ABOUT_GROUP_DIFFERENCES,
             ]
+        return parts
+
+    def _parts_of_classes(
+        self, model: str, scores: Scores, *, everything: bool
+    ) -> list[Table | str]:
+        """Return a model's tables of decisions by class; for large ones, a sentence, unless ``everything`` is true."""
+        title = f"{model}, decisions by class" if len(self.models) > 1 else ""
+        parts = scores.class_parts(printable(title))
+        large = [
+            part
+            for part in parts
+            if isinstance(part, Table) and len(part.rows) > MAX_CLASS_ROWS
+        ]
+        if large and not everything:
+            return [ABOUT_CLASSES.format(len(large[-1].rows))]
+        if not parts and len(self.models) == 1 and scores.by_class():
+            return [ABOUT_MANY_CLASSES]
+        return parts
+
+    def _parts_of_comparisons(self) -> list[Table | str]:
+        """Return the table of the first comparisons, and a verdict by each metric."""
+        rows, others = leading(self.comparisons)
+        parts = list[Table | str]([comparison_table(rows)])
+        if others:
+            listed = ", ".join(others)
+            parts.append(f"p-values are corrected for these rows and those of {listed}.")
+        parts.append("\n".join(summarize_comparisons(self.comparisons)))
         return parts
 
     @cached_property
@@ -427,23 +461,21 @@ class Result(Generic[ScoresT]):
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: the table of values, and everything else in a collapsed section."""
         whole = self.table()
-        head, *parts = self.parts()
-        if self.names_shown is None:
+        names = self.names_shown
+        if names is None:
             first = Table(whole.header, whole.rows[:MAX_LINES])
             rest = Table(whole.header, whole.rows[MAX_LINES:])
-            parts = parts[1:]  # without the table of values
         else:
-            first = self.table(self.names_shown)
+            first = self.table(names)
             rest = whole
-            # The first two parts are the table of values, and the sentence on hidden metrics.
-            parts = parts[2:]
+        parts = self._parts_below_values(names, everything=False)
         if rest.rows:
             parts.insert(0, rest)
         warnings = [printable(f"warning: {warning}") for warning in self.warnings()]
         alerts = "".join(f"<p><strong>{escape(text)}</strong></p>" for text in warnings)
         content = "".join(map(_html, parts))
         folded = f"<details><summary>groups, classes, comparisons, notes</summary>{content}</details>"
-        return f"{_html(head)}{first._repr_html_()}{alerts}{folded}"
+        return f"{_html(self._head())}{first._repr_html_()}{alerts}{folded}"
 
     def plot(self, names: Sequence[str] | str | None = None) -> Any:
         """Plot values with their intervals, for all rows and each group, and the differences between models.
@@ -475,7 +507,7 @@ class Result(Generic[ScoresT]):
                 values = {"all rows": [_effect(measured) for measured in whole[name]]}
                 for row, of_models in rows.items():
                     values[row] = [
-                        _effect(None if scores is None else scores.find(name))
+                        _effect(scores.find(name) if scores is not None else None)
                         for scores in of_models
                     ]
                 differences = dict[str, tuple[float, float, float]]()
@@ -572,14 +604,18 @@ class Result(Generic[ScoresT]):
             ]
         rows = list[tuple[Any, ...]]()
         rates = list[tuple[Any, ...]]()
-        for *whose, scores in parts:
+        for model, column, group, scores in parts:
             for name in {**scores.values, **scores.by_class()}:
+                effect = _effect(scores.find(name))
                 of_kind = rows if name in scores.values else rates
-                of_kind.append((*whose, name, *_effect(scores.find(name)), nan, nan))
+                of_kind.append((model, column, group, name, *effect, nan, nan))
         rows += rates
-        for each in self.comparisons:
-            place = f"{each.second} - {each.first}", "difference", "", each.by.metric
-            rows.append((*place, *each.paired[2:], each.adjusted_p_value))
+        for row in self.comparisons:
+            models = f"{row.second} - {row.first}"
+            paired = row.paired
+            effect = (paired.difference, paired.low, paired.high)
+            p_values = (paired.p_value, row.adjusted_p_value)
+            rows.append((models, "difference", "", row.by.metric, *effect, *p_values))
         numbers = ["value", "low", "high", "p_value", "adjusted_p_value"]
         return pd.DataFrame(rows, columns=["model", "column", "group", "metric", *numbers])
 
@@ -597,11 +633,9 @@ def _plain(row: Comparison) -> dict[str, Any]:
 
 def _effect(measured: Measured | None) -> tuple[float, float, float]:
     """Return a value and the two ends of its interval, each NaN if missing."""
-    if measured is None:
-        return nan, nan, nan
-    value, ends, _ = measured
-    low, high = ends or (nan, nan)
-    return value, low, high
+    measured = measured or NOT_MEASURED
+    low, high = measured.interval or (nan, nan)
+    return measured.value, low, high
 
 
 def _cell(scores: Scores, name: str) -> str:
@@ -617,15 +651,19 @@ def _html(part: Table | str) -> str:
 
 
 def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
-    """Return the comparisons by the first metrics (at least one, up to 12 rows), and the names of the other metrics."""
+    """Return the comparisons by the first metrics, up to `MAX_LEADING`, and the names of the other metrics."""
     by_measure: dict[str, list[Comparison]] = {}
     for row in comparisons:
         by_measure.setdefault(row.measure, []).append(row)
-    kept: list[Comparison] = []
-    left = list(by_measure)
-    while left and (not kept or len(kept) + len(by_measure[left[0]]) <= 12):
-        kept += by_measure[left.pop(0)]
-    return kept, left
+    kept = list[Comparison]()
+    others = list[str]()
+    for measure, rows in by_measure.items():
+        fits = not kept or len(kept) + len(rows) <= MAX_LEADING
+        if fits and not others:
+            kept += rows
+        else:
+            others.append(measure)
+    return kept, others
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:

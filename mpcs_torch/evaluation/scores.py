@@ -21,8 +21,25 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.metric_entry import MetricEntry
 
 
-Measured = tuple[float, Interval | None, Reason]
-"""A value, its interval or None, and the reason if it has no interval."""
+class Measured(NamedTuple):
+    """The value of a metric on some rows."""
+
+    value: float
+    interval: Interval | None
+    reason: Reason
+    """The reason for no interval; without meaning if there is one."""
+
+
+NOT_MEASURED = Measured(nan, None, NOT_REQUESTED)
+"""What tables show of a metric that was not measured: nothing."""
+
+
+def measured_as(metric: str) -> str:
+    """Return the name by which units know a rate of a class: sensitivity is another word for recall."""
+    rate, bracket, of_class = metric.partition("[")
+    if rate == "sensitivity" and bracket:
+        return f"recall[{of_class}"
+    return metric
 
 
 @dataclass(frozen=True)
@@ -66,7 +83,7 @@ class Scores:
             return self.by_class().get(metric)
         without_interval = self.without_interval.get(metric, NOT_REQUESTED)
         reason = self.undefined().get(metric, without_interval)
-        return self.values[metric], self.intervals.get(metric), reason
+        return Measured(self.values[metric], self.intervals.get(metric), reason)
 
     def bound(self, metric: str, end: End) -> float | Reason:
         """Return the bound of a value for requirements, or the reason why it has none.
@@ -74,12 +91,12 @@ class Scores:
         Without units, it is the end of the interval. ``metric`` must be measured: see `find`.
         """
         if self.units is not None:
-            bound = self.units.bound(metric.replace("sensitivity[", "recall[", 1), end)
+            bound = self.units.bound(measured_as(metric), end)
             if bound != NO_VALUE:
                 return bound
         measured = self.find(metric)  # may say why there is no value
         assert measured is not None
-        return end_of_interval(*measured[1:], end)
+        return end_of_interval(measured.interval, measured.reason, end)
 
     def value_range(self, metric: str) -> tuple[float, float] | None:  # noqa: ARG002  # for classifiers
         """Return the lowest and the highest possible value of a metric; None if unbounded or unknown."""
@@ -298,9 +315,8 @@ class GroupScores(NamedTuple):
         known = dict[str, tuple[float, Interval]]()
         for name in self.worst_first():
             measured = self.groups[name].find(metric)
-            if measured is not None and isfinite(measured[0]):
-                value, ends, _ = measured
-                known[name] = (value, ends or (-inf, inf))
+            if measured is not None and isfinite(measured.value):
+                known[name] = (measured.value, measured.interval or (-inf, inf))
         if self.directions[metric] is None or len(known) < 2 or not self.has_intervals:
             return []
         # The ends of 95 % intervals are moved to those of this test, as if they were of a normal distribution.
@@ -360,8 +376,8 @@ class GroupScores(NamedTuple):
             values = list[float]()
             for scores in self.groups.values():
                 measured = scores.find(name)
-                if measured is not None and not isnan(measured[0]):
-                    values.append(measured[0])
+                if measured is not None and not isnan(measured.value):
+                    values.append(measured.value)
             if not values:
                 values = [nan]
             worst[name] = nan
@@ -396,9 +412,10 @@ class GroupScores(NamedTuple):
             numbers = map(str, scores.sizes().values())
             rows.append([shown(name, 40), *numbers, *_cells(scores, metrics)])
         without_sizes = [""] * len(sizes)
+        without_values = [""] * len(metrics)
         if len(groups) > MAX_SHOWN:
             title = f"and {len(groups) - MAX_SHOWN} others"
-            rows.append([title, *without_sizes, *[""] * len(metrics)])
+            rows.append([title, *without_sizes, *without_values])
         for title, summary in self.summaries().items():
             cells = [_cell(summary[metric]) for metric in metrics]
             rows.append([title, *without_sizes, *cells])
@@ -407,8 +424,12 @@ class GroupScores(NamedTuple):
 
 
 def _cells(scores: Scores, metrics: Sequence[str]) -> list[str]:
-    measured = (scores.find(metric) or (nan, None, NOT_REQUESTED) for metric in metrics)
-    return [with_ends(_cell(value), ends, 3) for value, ends, _ in measured]
+    """Return a cell for each metric, with its value and interval; empty if it has no value."""
+    cells = list[str]()
+    for metric in metrics:
+        measured = scores.find(metric) or NOT_MEASURED
+        cells.append(with_ends(_cell(measured.value), measured.interval, 3))
+    return cells
 
 
 def _cell(value: float) -> str:

@@ -21,6 +21,8 @@ MIN_BITS = 5
 
 LEADING = 3
 """The number of columns before the sums of metrics: rows, the sum of labels, and the sum of weights."""
+WEIGHTS = 2
+"""The place of the sum of weights among these columns."""
 
 
 class UnitSums:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache, reduce, wraps
+from functools import cache, wraps
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from torchmetrics import Metric
 from torchmetrics.utilities.distributed import gather_all_tensors
 from torchmetrics.utilities.exceptions import TorchMetricsUserError
 
-from mpcs_torch.errors import InvalidValueError, Rule, require
+from mpcs_torch.errors import InvalidValueError, Rule
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import (
     Fault,
@@ -24,6 +24,15 @@ from mpcs_torch.functional.measure import Measure, fingerprint
 
 NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
 """The names of local variables in a constructor that are not settings of the metric."""
+
+
+class KeptSamples(NamedTuple):
+    """What is known of the tensors in a list state."""
+
+    shape: tuple[int, ...]
+    """The shape of a sample."""
+    dtype: torch.dtype | None
+    """The dtype for gathering; None for float64 (float32 on MPS)."""
 
 
 class SumMetric(Metric):
@@ -75,8 +84,8 @@ class SumMetric(Metric):
         """
         super().__init__(**arguments["kwargs"])
         self.validate_args: bool = arguments["validate_args"]
-        self._kept: dict[str, tuple[tuple[int, ...], torch.dtype | None]] = {}
-        """The shape of a sample in each list state, and the dtype for gathering (None: float64, or float32 on MPS)."""
+        self._kept = dict[str, KeptSamples]()
+        """The list states, by name."""
         settings = {
             name: value for name, value in arguments.items() if name not in NO_SETTINGS
         }
@@ -115,7 +124,7 @@ class SumMetric(Metric):
         To gather the states of processes, the tensors are converted to ``dtype``; None is float64 (float32 on MPS).
         """
         self.add_state(name, [], dist_reduce_fx="cat")
-        self._kept[name] = shape, dtype
+        self._kept[name] = KeptSamples(shape, dtype)
 
     def kept_samples(self, name: str) -> Tensor:
         """Return the list state ``name``, concatenated to a tensor (M, *shape) of the M samples so far."""
@@ -177,16 +186,8 @@ class SumMetric(Metric):
         @wraps(update)
         def run(*args: Any, **kwargs: Any) -> None:
             is_compiling = torch.compiler.is_compiling()
-            may_have_weights = len(args) > 2 or "sample_weight" in kwargs
-            if may_have_weights and not is_compiling:
-                names = _arguments_of_update(type(self))
-                has_weights = "sample_weight" in kwargs or len(args) > len(names)
-                require(
-                    "sample_weight" in names or not has_weights,
-                    "takes_no_weights",
-                    "sample_weight",
-                    metric=type(self).__name__,
-                )
+            if not is_compiling:
+                self._check_weights(len(args), kwargs)
             copy = self if is_compiling else self._shallow_copy()
             with torch.no_grad():
                 type(self).update(copy, *args, **kwargs)
@@ -202,6 +203,20 @@ class SumMetric(Metric):
 
         return run
 
+    def _check_weights(self, positional: int, named: Mapping[str, Any]) -> None:
+        """Refuse weights, by name or as one positional argument too many, for an `update` that takes none."""
+        is_named = "sample_weight" in named
+        # Two arguments are predictions and labels, which need no look at the signature.
+        if positional <= 2 and not is_named:
+            return
+        names = _arguments_of_update(type(self))
+        if "sample_weight" in names:
+            return
+        if is_named or positional > len(names):
+            raise InvalidValueError(
+                "takes_no_weights", "sample_weight", metric=type(self).__name__
+            )
+
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Add a batch to the states, and return the value of the batch; the states are not reset in between."""
@@ -212,8 +227,10 @@ class SumMetric(Metric):
         batch = self._shallow_copy()
         batch.reset()
         batch._to_sync = self.dist_sync_on_step
+        # A shallow copy has no wrappers, because those of torchmetrics are bound to the original.
         batch._wrap_update(type(self).update)(*args, **kwargs)
-        value = batch._wrap_compute(type(self).compute.__get__(batch))()
+        compute = type(self).compute.__get__(batch)
+        value = batch._wrap_compute(compute)()
         batch._update_count = self._update_count + 1
         batch._reduce_states(self.metric_state)
         self.__dict__.update(
@@ -248,8 +265,10 @@ class SumMetric(Metric):
         copy = self._shallow_copy()
         super(SumMetric, copy)._reduce_states(incoming_state)
         for name in self._kept:
-            empty: list[Tensor] = []
-            copy.__dict__[name] = reduce(_appended, getattr(copy, name), empty)
+            kept: list[Tensor] = []
+            for rows in getattr(copy, name):
+                kept = _appended(kept, rows)
+            copy.__dict__[name] = kept
         self.__dict__.update(copy.__dict__)
 
     def _check_settings(self, settings: object) -> None:
@@ -285,9 +304,9 @@ class SumMetric(Metric):
         self, dist_sync_fn: Any = gather_all_tensors, process_group: Any = None
     ) -> None:
         """Gather the states; for a process without batches, gather empty tensors of the right shape and dtype."""
-        for name, (shape, dtype) in self._kept.items():
-            dtype = dtype or widest_float(self.device)
-            empty = torch.zeros(0, *shape, dtype=dtype, device=self.device)
+        for name, samples in self._kept.items():
+            dtype = samples.dtype or widest_float(self.device)
+            empty = torch.zeros(0, *samples.shape, dtype=dtype, device=self.device)
             self.__dict__[name] = [torch.cat([empty, *getattr(self, name)])]
         super()._sync_dist(dist_sync_fn, process_group)
 

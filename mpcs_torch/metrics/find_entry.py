@@ -30,9 +30,10 @@ def find_entry(text: str) -> MetricEntry:
     """
     if text in BY_NAME:
         return BY_NAME[text]
-    name, _, of = text.partition("[")
-    if name in OF_CLASS and of.endswith("]"):
-        return replace(OF_CLASS[name], name=text, of_class=of[:-1], compared_as=text)
+    name, _, rest = text.partition("[")
+    if name in OF_CLASS and rest.endswith("]"):
+        of_class = rest.removesuffix("]")
+        return replace(OF_CLASS[name], name=text, of_class=of_class, compared_as=text)
     if ":" in text:
         return entry_of_path(text)
     names = [*BY_NAME, *(f"{name}[CLASS]" for name in OF_CLASS)]
@@ -61,26 +62,30 @@ def entry_of_path(path: str) -> MetricEntry:
     custom_name = ""
     if "=" in path.partition(":")[0]:
         custom_name, _, path = path.partition("=")
-    class_path, _, arguments = path.removesuffix(")").partition("(")
+    class_path, _, _ = path.removesuffix(")").partition("(")
     metric = import_attribute(class_path)
     if not (isinstance(metric, type) and issubclass(metric, Metric)):
         raise InvalidValueError("metric_class", "path", path, found=metric)
+    settings = _settings_of_path(path, class_path)
+    name = custom_name.strip() or metric.__name__
+    return _further_entry(name, metric, _takes_of(metric), settings=settings)
+
+
+def _settings_of_path(path: str, class_path: str) -> dict[str, Any]:
+    """Return the settings in brackets after the ``class_path``; none if ``path`` has no brackets."""
+    if path == class_path:
+        return {}
+    in_brackets = path.removeprefix(class_path)
+    arguments = in_brackets.removeprefix("(").removesuffix(")")
+    has_brackets = in_brackets == f"({arguments})"
     settings = dict[str, Any]()
-    is_closed = path.endswith(")") if arguments else not path.endswith(")")
-    for pair in arguments.split(",") if arguments else ():
+    for pair in arguments.split(","):
         setting, _, value = pair.partition("=")
         settings[setting.strip()] = _parse_value(value.strip())
-    if not is_closed or not all(setting.isidentifier() for setting in settings):
+    # Empty brackets have one setting, whose name is empty.
+    if not has_brackets or not all(setting.isidentifier() for setting in settings):
         raise InvalidValueError("metric_settings", "settings", path)
-    name = custom_name.strip() or metric.__name__
-    return MetricEntry(
-        name,
-        metric,
-        _takes_of(metric),
-        settings,
-        compared_as=name,
-        no_interval=WITHOUT_INTERVAL.get(identity_of(metric), ""),
-    )
+    return settings
 
 
 def entry_of_metric(metric: "Metric", name: str | None = None) -> MetricEntry:
@@ -90,13 +95,20 @@ def entry_of_metric(metric: "Metric", name: str | None = None) -> MetricEntry:
     if takes == "probabilities" and getattr(metric, "from_logits", False):
         takes = "log_probabilities"  # log-probabilities are also logits
     name = kind.__name__ if name is None else name
+    return _further_entry(name, kind, takes, made=metric)
+
+
+def _further_entry(
+    name: str, kind: "type[Metric]", takes: Takes, **fields: Any
+) -> MetricEntry:
+    """Create an entry, with more ``fields``, for a Metric that no name of the register stands for."""
     return MetricEntry(
         name,
         kind,
         takes,
-        made=metric,
         compared_as=name,
         no_interval=WITHOUT_INTERVAL.get(identity_of(kind), ""),
+        **fields,
     )
 
 

@@ -125,11 +125,11 @@ class MetricEntry:
         low, high = self.of.limits
         if low is not None and high is not None:
             return low, high
-        # The value is a mean of rows that are from 0 to 1.
-        has_shares = self.is_measure and tuple(self.of.row_limits) == (0, 1)
-        if high is None and has_shares and not self.is_count:
-            return 0.0, 1.0
-        return None
+        if high is not None or self.is_count or not self.is_measure:
+            return None
+        # A mean of rows that are from 0 to 1 is from 0 to 1, too.
+        is_share = tuple(self.of.row_limits) == (0, 1)
+        return (0.0, 1.0) if is_share else None
 
     @property
     def class_name(self) -> str:
@@ -189,8 +189,9 @@ class MetricEntry:
         """
         if self.made is not None:
             measure = getattr(self.made, "measure", None)
-            is_scalar = isinstance(measure, Measure) and not measure.is_wide
-            return measure if is_scalar else deepcopy(self.made)
+            if isinstance(measure, Measure) and not measure.is_wide:
+                return measure
+            return deepcopy(self.made)
         available = {
             "num_classes": num_classes,
             **_INPUT_SETTINGS.get(self.takes, {}),

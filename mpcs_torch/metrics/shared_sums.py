@@ -36,15 +36,18 @@ def shared_sums(
     groups = dict[Hashable, SharedSums]()
     made = dict[Hashable, Any]()
     for entry in entries:
-        kind: Hashable = (entry.of, repr(entry.settings))
-        if entry.made is not None:
-            kind = id(entry)
-        key = entry.takes, kind
-        if key not in made:
-            made[key] = entry.make(num_classes, validate_args=False, **settings)
-        if isinstance(made[key], Measure):
-            kind = tuple(made[key].fingerprint().tolist())
-        group = groups.setdefault((entry.takes, kind), SharedSums(entry.takes, [], {}))
+        # Entries with equal settings are names of one metric; a Metric that the user made is shared with none.
+        is_users = entry.made is not None
+        definition: Hashable = id(entry) if is_users else (entry.of, repr(entry.settings))
+        of_metric = entry.takes, definition
+        if of_metric not in made:
+            made[of_metric] = entry.make(num_classes, validate_args=False, **settings)
+        member = made[of_metric]
+        # Other measures with equal sums share these.
+        of_sums: Hashable = of_metric
+        if isinstance(member, Measure):
+            of_sums = entry.takes, tuple(member.fingerprint().tolist())
+        group = groups.setdefault(of_sums, SharedSums(entry.takes, [], {}))
         group.entries.append(entry)
-        group.members[entry.name] = made[key]
+        group.members[entry.name] = member
     return [*groups.values()]

@@ -234,3 +234,12 @@ def test_people_can_make_each_public_metric_with_the_settings_that_the_table_sho
         kind = getattr(metrics, entry.class_name, None)
         if kind is not None:
             assert {*entry.settings} <= {*inspect.signature(kind).parameters}, entry.name
+
+
+@pytest.mark.parametrize("brackets", ["(", ")", "()", "(top_k=2", "(top_k=2)x", "(2)"])
+def test_brackets_of_an_import_path_must_be_closed_and_have_settings(brackets: str) -> None:
+    path = f"torchmetrics.classification:MulticlassAccuracy{brackets}"
+    with Refused("metric_settings", "settings", path):
+        find_entry(path)
+    with_setting = find_entry("torchmetrics.classification:MulticlassAccuracy(top_k=2)")
+    assert with_setting.settings == {"top_k": 2}

@@ -86,7 +86,8 @@ class TrialMetric(DefinedMetric):
             name = "detector" if self.num_classes is None else "all classes"
             return self._draw_curves({name: curves[0]}, self._marks([0]), title, on)
         equal = EqualErrorRate(len(curves), "none").value(by_class).tolist()
-        worst = sorted(range(len(curves)), key=equal.__getitem__, reverse=True)[:MAX_CURVES]
+        by_rate = sorted(range(len(curves)), key=lambda label: equal[label], reverse=True)
+        worst = by_rate[:MAX_CURVES]
         if len(curves) > MAX_CURVES:
             title += f" (worst {MAX_CURVES} of {len(curves)} classes by equal error rate)"
         return self._draw_curves(
