@@ -57,7 +57,7 @@ class PartStates:
         """The metric after all rows, if its states do not merge; else None."""
         states = metric._defaults.values()
         tensors = [state for state in states if isinstance(state, Tensor)]
-        self._numbers = sum(tensor.numel() for tensor in tensors)
+        self._numbers: int = sum(tensor.numel() for tensor in tensors)
         """The number of values in the states of a part; collected samples are not counted."""
         self.reason = unmergeable(metric)
         """The reason why the value without some parts cannot be computed; None if it can."""
@@ -77,7 +77,8 @@ class PartStates:
 
     def _is_too_large(self, bits: int) -> bool:
         """Return whether ``2**bits`` parts would have too many values."""
-        return self._numbers * 2**bits > MAX_STATE_NUMBERS
+        parts: int = 2**bits
+        return self._numbers * parts > MAX_STATE_NUMBERS
 
     def _codes(self) -> Tensor:
         """Return the number of each part, int64, also if there is none."""
@@ -325,10 +326,10 @@ def takes_weights(metric: Metric) -> bool:
 def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
     """Test whether the merged states of two parts of the rows give the same value as all rows at once.
 
-    At most 1000 rows are used. For fewer than three rows, the result is True.
+    At most 1000 rows are used. For a single row, the result is True.
     """
     number = len(inputs[0])
-    if number < 3:
+    if number < 2:
         return True
     named = _without_weights(further)
 
@@ -341,7 +342,8 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
         return measured
 
     places = torch.arange(min(number, 1000))
-    is_third = places % 3 == 0  # unequal parts, so that a mean of means differs
+    # Unequal parts, so that a mean of means differs; those of two rows are equal, but show a sum of means.
+    is_third = places % 3 == 0
     parts = [updated(places[is_third]), updated(places[~is_third])]
     merged = deepcopy(metric)
     set_states(merged, [part.metric_state for part in parts])

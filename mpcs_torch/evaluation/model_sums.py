@@ -322,9 +322,12 @@ class ModelSums:
     def _group_states(self, column: str, code: int) -> "list[PartStates]":
         """Return a group's states, one for each set of metrics that share them; create empty states for a new group."""
         if code not in self._states[column]:
-            self._states[column][code] = [
-                self._new_states(group, column) for group in self.layout.others
-            ]
+            new = [self._new_states(group, column) for group in self.layout.others]
+            if column != ALL:
+                # A group may have too few rows to show that states do not merge. All rows were added before it.
+                for states, of_all in zip(new, self._group_states(ALL, 0), strict=True):
+                    states.reason = of_all.reason
+            self._states[column][code] = new
         return self._states[column][code]
 
     def _new_states(self, group: SharedSums, column: str) -> "PartStates":

@@ -318,3 +318,23 @@ def test_a_metric_that_averages_over_batches_does_not_merge() -> None:
     found = evaluate(PROBS, TARGET, metrics={"m": OfBatches()})
     assert found.interval("m") is None
     assert found.find("m")[2].code == "not_mergeable"
+
+
+class SumOfMeans(MeanSize):
+    """Declare a mean of the rows of a batch a sum, so that states of parts do not merge."""
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        self.samples = self.samples + (preds.argmax(1) == target).double().mean()
+
+    def compute(self) -> Tensor:
+        return self.samples
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_a_few_rows_have_their_value_if_states_do_not_merge(rows: int) -> None:
+    right = PROBS.argmax(1)
+    site = ["many"] * (len(right) - rows) + ["few"] * rows
+    metrics = {"share": SumOfMeans()}
+    found = evaluate(PROBS, right, metrics=metrics, groups={"site": site})
+    assert found.value("share", group=("site", "few")) == 1
+    assert evaluate(PROBS[-rows:], right[-rows:], metrics=metrics).value("share") == 1
