@@ -110,7 +110,7 @@ class UnitValues:
         return Unknown(nan, NO_VALUE) if known is None else known.estimate()
 
     def _rate(self, metric: str) -> SumsOfUnits | None:
-        rate, _, name = metric.rstrip("]").partition("[")
+        rate, _, name = metric.removesuffix("]").partition("[")
         outcomes = self.outcomes()
         if name not in outcomes:
             return None

@@ -253,6 +253,18 @@ def test_more_looks_take_wider_bounds() -> None:
         BOTH.check("accuracy > 0.1", looks=0)
 
 
+@pytest.mark.parametrize("rate", ["recall", "sensitivity", "precision"])
+def test_bounds_do_not_depend_on_brackets_in_the_name_of_a_class(rate: str) -> None:
+    plain, other = [
+        evaluate(PREDS["A"], TARGET, concern=ConcernSpec([name, "yellow", "green"]))
+        for name in ("red", "sensitivity[red]")
+    ]
+    end = End(is_upper=False)
+    of_plain = plain.first.bound(f"{rate}[red]", end)
+    assert isinstance(of_plain, float)
+    assert other.first.bound(f"{rate}[sensitivity[red]]", end) == of_plain
+
+
 @pytest.mark.parametrize("positives", [0, 40])
 def test_a_value_by_convention_has_no_bound(positives: int) -> None:
     """If all rows, or all decisions, are of one class, MCC counts as 0: one row of another class would change it."""
