@@ -9,7 +9,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.equal_error_ends import combined, equal_error_ends
+from mpcs_torch.evaluation.equal_error_ends import (
+    EqualErrorEnds,
+    combined,
+    equal_error_ends,
+)
 from mpcs_torch.evaluation.first_screen import DetectorMetric
 from mpcs_torch.evaluation.fixed_thresholds import (
     FixedThreshold,
@@ -152,11 +156,9 @@ class DetectorScores(Scores):
         costs = {entry.name for entry in self.entries if entry.is_cost}
         rows = list[list[str]]()
         for name in names:
-            at_threshold = self._cost_cells(name)
-            has_few_errors = any("*" in cell for cell in at_threshold)
-            mark = "*" if name in costs and has_few_errors else ""
+            mark = "*" if name in costs and any(self._have_few_errors(name)) else ""
             value = f"{in_digits(self.values[name], 4)}{mark}"
-            rows.append([name, value, self.interval(name), *at_threshold])
+            rows.append([name, value, self.interval(name), *self._cost_cells(name)])
         return Table(header, rows)
 
     def remarks(self, only: Collection[str] | None) -> list[str]:
@@ -181,7 +183,7 @@ class DetectorScores(Scores):
             remarks.append(
                 "The scores tell targets from non-targets without any error: are the labels decisions at a threshold?"
             )
-        if any("*" in cell for name in self.values for cell in self._cost_cells(name)):
+        if any(any(self._have_few_errors(name)) for name in self.values):
             remarks.append(
                 "* fewer than 30 errors: the true rate may be more than 30 % higher or lower, and a cost with it. "
                 "Without errors, the rate may be as high as 3 divided by the number of targets or non-targets, and "
@@ -205,15 +207,26 @@ class DetectorScores(Scores):
             "convex_hull": hull_rates,
         }
 
+    def _have_few_errors(self, name: str) -> list[bool]:
+        """Return whether misses, and false alarms, are few at the threshold of a metric; nothing if it has none."""
+        at = self.errors.get(name)
+        if at is None:
+            return []
+        misses = round(at.cost.p_miss.item() * int(self.summary.counts.targets))
+        false_alarms = round(at.cost.p_fa.item() * int(self.summary.counts.nontargets))
+        return [misses < MIN_ERRORS, false_alarms < MIN_ERRORS]
+
     def _cost_cells(self, name: str) -> list[str]:
+        """Return the cells of the threshold of a metric, and of the rates there; empty ones if it has no threshold."""
         at = self.errors.get(name)
         if at is None:
             return ["", "", ""]
         cells = [in_digits(at.cost.threshold.item(), 5)]
         rates = (at.cost.p_miss.item(), at.cost.p_fa.item())
         intervals = (at.miss_rate, at.false_alarm_rate)
-        for rate, trials, ends in zip(rates, self.sizes().values(), intervals, strict=True):
-            mark = "" if round(rate * trials) >= MIN_ERRORS else "*"
+        are_few = self._have_few_errors(name)
+        for rate, ends, is_few in zip(rates, intervals, are_few, strict=True):
+            mark = "*" if is_few else ""
             cells.append(with_ends(f"{in_digits(rate, 3)}{mark}", ends, 3))
         return cells
 
@@ -268,6 +281,16 @@ class Detector:
         )
 
     def _measured(self, *, intervals: bool) -> Iterator[MetricRow]:
+        """Yield all metrics in the order of tables."""
+        yield from self._rates_and_areas()
+        yield from self._minimum_costs()
+        if self.is_llr:
+            yield from self._costs_in_bits()
+        for fixed in self.fixed.values():
+            yield self._at_fixed_threshold(fixed, intervals=intervals)
+
+    def _rates_and_areas(self) -> Iterator[MetricRow]:
+        """Yield the metrics that need no costs and no share of targets."""
         counts = self.summary.counts
         summary = self.summary
         rate, threshold = self._equal_error
@@ -275,7 +298,7 @@ class Detector:
         yield MetricRow(
             EQUAL_ERROR, summary.equal_error.rate, self._hull_ends, ErrorsAt(at)
         )
-        yield MetricRow(INTERPOLATED, rate, lambda: self._ends[0])
+        yield MetricRow(INTERPOLATED, rate, lambda: self._ends.interval)
         for limiting in self.limiting:
             at = cost_at(counts, EVEN, limiting.threshold)
             metric = DetectorMetric(limiting.name, limiting.title, computes=limiting.title)
@@ -292,7 +315,10 @@ class Detector:
             yield MetricRow(metric, self._partial_area.from_counts(counts))
         yield MetricRow(H_MEASURE, HMeasure().from_counts(summary.hull))
         yield MetricRow(BREAK_EVEN, PrecisionRecallBreakEven().from_counts(summary.hull))
-        for point, cost in zip(self.points, summary.min_costs, strict=True):
+
+    def _minimum_costs(self) -> Iterator[MetricRow]:
+        """Yield the lowest cost at each operating point, and the minimum Cllr."""
+        for point, cost in zip(self.points, self.summary.min_costs, strict=True):
             name = f"min_cost[{point_key(point)}]"
             title = f"minimum cost, {point.label()}"
             metric = DetectorMetric(
@@ -303,39 +329,37 @@ class Detector:
                 is_cost=True,
             )
             yield MetricRow(metric, cost.normalized, lambda: CHOSEN_HERE, ErrorsAt(cost))
-        yield MetricRow(MIN_CLLR, summary.min_cllr, lambda: CHOSEN_HERE)
-        if self.is_llr:
-            yield MetricRow(CLLR, self.bits.value, lambda: interval(self.bits))
-            yield MetricRow(
-                CALIBRATION_LOSS,
-                self.bits.value - summary.min_cllr.item(),
-                lambda: CHOSEN_HERE,
+        yield MetricRow(MIN_CLLR, self.summary.min_cllr, lambda: CHOSEN_HERE)
+
+    def _costs_in_bits(self) -> Iterator[MetricRow]:
+        """Yield Cllr, and what of it better calibration would save."""
+        value = self.bits.value
+        loss = value - self.summary.min_cllr.item()
+        yield MetricRow(CLLR, value, lambda: interval(self.bits))
+        yield MetricRow(CALIBRATION_LOSS, loss, lambda: CHOSEN_HERE)
+
+    def _at_fixed_threshold(self, fixed: FixedThreshold, *, intervals: bool) -> MetricRow:
+        """Return the cost or the error rate at a threshold that was not chosen on these trials."""
+        at = cost_at(self.summary.counts, fixed.point, fixed.threshold)
+        errors = ErrorsAt(at)
+        if intervals:
+            misses, false_alarms = self._errors(fixed.threshold)
+            errors = ErrorsAt(
+                at, misses.interval(CONFIDENCE), false_alarms.interval(CONFIDENCE)
             )
-        for fixed in self.fixed.values():
-            at = cost_at(counts, fixed.point, fixed.threshold)
-            errors = ErrorsAt(at)
-            if intervals:
-                misses, false_alarms = self._errors(fixed.threshold)
-                errors = ErrorsAt(
-                    at, misses.interval(CONFIDENCE), false_alarms.interval(CONFIDENCE)
-                )
-            metric = DetectorMetric(
-                fixed.name,
-                fixed.title,
-                in_group_tables=True,
-                computes=fixed.title,
-                is_cost=fixed.shown == "cost",
-            )
-            yield MetricRow(
-                metric,
-                fixed.cost_value(at),
-                partial(self._fixed_interval, fixed),
-                errors,
-            )
+        metric = DetectorMetric(
+            fixed.name,
+            fixed.title,
+            in_group_tables=True,
+            computes=fixed.title,
+            is_cost=fixed.shown == "cost",
+        )
+        ends = partial(self._fixed_interval, fixed)
+        return MetricRow(metric, fixed.cost_value(at), ends, errors)
 
     def _hull_ends(self) -> Interval:
         """Return the interval of the equal error rate of the hull, which is at most the interpolated one."""
-        low, high = self._ends[0]
+        low, high = self._ends.interval
         return min(low, self.summary.equal_error.rate.item()), high
 
     @cached_property
@@ -353,8 +377,8 @@ class Detector:
         return interpolated.rate.item(), threshold.item()
 
     @cached_property
-    def _ends(self) -> tuple[Interval, tuple[float, float]]:
-        """The interval of the equal error rate; and its derivatives with respect to the two error rates."""
+    def _ends(self) -> EqualErrorEnds:
+        """The interval of the equal error rate, and its derivatives."""
         return equal_error_ends(self.summary.counts, *self._equal_error, self._errors)
 
     @cached_property
@@ -447,18 +471,19 @@ class Detector:
         self, threshold: float, weights: tuple[float, float]
     ) -> list[Tensor]:
         """Return the errors of targets and of non-targets at ``threshold``, (N_k,) each, times ``weights``."""
-        is_rejected = self._by_kind(self.scores < threshold)
-        misses = is_rejected[0].double()
-        false_alarms = (~is_rejected[1]).double()
-        return [weights[0] * misses, weights[1] * false_alarms]
+        rejected_targets, rejected_nontargets = self._by_kind(self.scores < threshold)
+        misses = rejected_targets.double()
+        false_alarms = (~rejected_nontargets).double()
+        of_miss, of_false_alarm = weights
+        return [of_miss * misses, of_false_alarm * false_alarms]
 
     def compared(
         self, costs: Sequence[str], *, has_cllr: bool
     ) -> dict[ComparedBy, Influences]:
         """Return the measures for comparing detectors, with the influences here. ``costs`` are keys of ``fixed``."""
         equal, threshold = self._equal_error
-        _, slopes = self._ends
-        errors = self.at(threshold, slopes, equal)._replace(limits=RATE, is_chosen=True)
+        errors = self.at(threshold, self._ends.slopes, equal)
+        errors = errors._replace(limits=RATE, is_chosen=True)
         measures = {
             ComparedBy(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name): errors,
             ComparedBy(AREA.title, lower_is_better=False, metric=AREA.name): self.area,
@@ -484,20 +509,23 @@ class Detector:
         self, threshold: float, weights: tuple[float, float] = (1.0, 1.0)
     ) -> list[Mean]:
         """Return the miss rate and the false-alarm rate at ``threshold``, times ``weights``, as means over trials."""
-        counts = self.summary.counts
-        at = cost_at(counts, EVEN, threshold)
         if self.clusters is None:
+            counts = self.summary.counts
+            at = cost_at(counts, EVEN, threshold)
             misses = round((at.p_miss * counts.targets).item())
             false_alarms = round((at.p_fa * counts.nontargets).item())
+            of_miss, of_false_alarm = weights
             return [
-                error_mean(misses, int(counts.targets), weights[0]),
-                error_mean(false_alarms, int(counts.nontargets), weights[1]),
+                error_mean(misses, int(counts.targets), of_miss),
+                error_mean(false_alarms, int(counts.nontargets), of_false_alarm),
             ]
         errors = self._errors_of_trials(threshold, weights)
         clusters = self._by_kind(self.clusters)
         return [
-            estimate_mean(errors[0], (0.0, weights[0]), clusters[0]),
-            estimate_mean(errors[1], (0.0, weights[1]), clusters[1]),
+            estimate_mean(of_kind, (0.0, weight), clusters_of_kind)
+            for of_kind, weight, clusters_of_kind in zip(
+                errors, weights, clusters, strict=True
+            )
         ]
 
     def _fixed_interval(self, fixed: FixedThreshold) -> Interval | Reason:

@@ -4,10 +4,19 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import hypot
+from typing import NamedTuple
 
 from mpcs_torch.functional.comparison.means import Interval, Mean
 from mpcs_torch.functional.detection.errors import ErrorCounts
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+
+
+class EqualErrorEnds(NamedTuple):
+    """What intervals and differences of the equal error rate need."""
+
+    interval: Interval
+    slopes: tuple[float, float]
+    """The derivatives with respect to the miss rate and the false-alarm rate, scaled to the sum 1."""
 
 
 def combined(value: float, means: Sequence[Mean], limits: Interval) -> Interval:
@@ -29,13 +38,13 @@ def equal_error_ends(
     rate: float,
     threshold: float,
     errors_at: Callable[[float], Sequence[Mean]],
-) -> tuple[Interval, tuple[float, float]]:
+) -> EqualErrorEnds:
     """Return the interval of the equal error rate, and its derivatives by the miss rate and the false-alarm rate.
 
     Both results come from equal error rates of shifted curves: at every threshold, the miss rate, the false-alarm rate
-    or both are moved to an end of their intervals. The derivatives are scaled to the sum 1. ``rate`` is the equal error
-    rate, interpolated between thresholds. ``errors_at`` returns the miss rate and the false-alarm rate at a threshold;
-    at ``threshold``, they are nearly equal.
+    or both are moved to an end of their intervals. ``rate`` is the equal error rate, interpolated between thresholds.
+    ``errors_at`` returns the miss rate and the false-alarm rate at a threshold. At ``threshold``, they are nearly
+    equal.
     """
     rates = counts.rates()
     last = len(counts.thresholds) - 1
@@ -89,6 +98,7 @@ def equal_error_ends(
     for ends, mean in zip((of_miss, of_alarm), errors_at(threshold), strict=True):
         low, high = mean.interval(CONFIDENCE)
         slopes.append((ends[1] - ends[0]) / (high - low))
-    weights = slopes[0] / sum(slopes), slopes[1] / sum(slopes)
+    of_misses, of_alarms = slopes
+    scaled = of_misses / sum(slopes), of_alarms / sum(slopes)
     interval = max(rate - below, of_both[0]), min(rate + above, of_both[1])
-    return interval, weights
+    return EqualErrorEnds(interval, scaled)
