@@ -77,23 +77,7 @@ def detect_encoding(start: bytes) -> str:
 
 def sniff(path: Path, content: bytes) -> Dialect:
     """Infer the dialect of a text table from the first rows of ``content``."""
-    file = io.BytesIO(content)
-    start = (
-        file.read(SNIFFED_BYTES)
-        + file.readline(MAX_LINE_BYTES)
-        + file.readline(MAX_LINE_BYTES)
-    )
-    encoding = detect_encoding(start)
-    text = start.decode(encoding, "ignore")  # reading the rows reports undecodable text
-    if "\0" in text:
-        raise PredictionsError(path, Rule("known_format"))
-    if encoding.startswith("utf-8"):  # names of columns must not lose letters
-        start[: start.find(b"\n") + 1].decode(encoding)
-    lines = io.StringIO(text, newline="").readlines()
-    if len(start) < len(content):
-        lines = lines[:-1]  # it may be cut
-        if not lines:
-            raise FileRuleError("size_at_most", "the first line", maximum=MAX_LINE_BYTES)
+    encoding, lines = _first_lines(path, content)
     comments = 0
     while comments < len(lines) and lines[comments].startswith(("#", "sep=")):
         comments += 1
@@ -125,22 +109,42 @@ def sniff(path: Path, content: bytes) -> Dialect:
     if delimiter == "\t" and b'"' in content:
         whole_text = content.decode(encoding, "ignore")
         has_quotes = not _swallow_rows(whole_text, len(names))
-    unusual: list[str] = []
-    if encoding.startswith("utf-16"):
-        unusual.append("UTF-16")
-    if DELIMITERS[delimiter]:
-        unusual.append(DELIMITERS[delimiter])
-    if decimal == ",":
-        unusual.append("decimal commas")
-    if comments:
-        unusual.append(f"{comments} lines of comments")
-    if not has_names:
-        unusual.append("a header without names" if is_nameless else "no header")
-    if not has_quotes:
-        unusual.append("quotes are characters")
+    signs = [
+        (encoding.startswith("utf-16"), "UTF-16"),
+        (delimiter != ",", DELIMITERS[delimiter]),
+        (decimal == ",", "decimal commas"),
+        (comments > 0, f"{comments} lines of comments"),
+        (is_nameless, "a header without names"),
+        (not has_names and not is_nameless, "no header"),
+        (not has_quotes, "quotes are characters"),
+    ]
+    unusual = [phrase for is_so, phrase in signs if is_so]
     return Dialect(
         encoding, delimiter, decimal, names, has_names, first_lines, unusual, has_quotes
     )
+
+
+def _first_lines(path: Path, content: bytes) -> tuple[str, list[str]]:
+    """Return the encoding of a text table, and its first lines, of which none is cut off."""
+    file = io.BytesIO(content)
+    start = (
+        file.read(SNIFFED_BYTES)
+        + file.readline(MAX_LINE_BYTES)
+        + file.readline(MAX_LINE_BYTES)
+    )
+    encoding = detect_encoding(start)
+    text = start.decode(encoding, "ignore")  # reading the rows reports undecodable text
+    if "\0" in text:
+        raise PredictionsError(path, Rule("known_format"))
+    if encoding.startswith("utf-8"):
+        # Letters that were ignored above must not be missing in the names of columns: this raises an error for them.
+        start[: start.find(b"\n") + 1].decode(encoding)
+    lines = io.StringIO(text, newline="").readlines()
+    if len(start) < len(content):
+        lines = lines[:-1]  # it may be cut
+        if not lines:
+            raise FileRuleError("size_at_most", "the first line", maximum=MAX_LINE_BYTES)
+    return encoding, lines
 
 
 def _decimal_mark(rows: Sequence[Sequence[str]], delimiter: str) -> str:
@@ -244,16 +248,11 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     kinds = [column_kind(column) for column in columns]
     numbers = [to_number(cell) for cell in first]
     numeric = [place for place, number in enumerate(numbers) if number is not None]
-    in_order = sorted(number for number in numbers if number is not None)
-    size = len(in_order)
-    is_sequence = size > 1 and in_order in ([*range(size)], [*range(1, size + 1)])
-    if in_order == [0]:
-        # pandas names a column 0 if it has no name, but writes the number 0.0 among decimals.
-        [column] = [columns[place] for place in numeric]
-        is_sequence = not any(cell.strip().isdecimal() for cell in column)
-    are_names = is_sequence and all(first[place].isdecimal() for place in numeric)
+    cells_of_numbers = [first[place] for place in numeric]
     below = {kinds[place] for place in numeric}
-    if are_names and (not others or below & {"number", "text", "nested"}):  # 1.0 is no name
+    # Whole numbers above whole numbers may be values.
+    may_be_names = not others or below & {"number", "text", "nested"}
+    if may_be_names and _are_numbered_names(cells_of_numbers, columns, numeric):
         return True
     if any(number is not None and number % 1 for number in numbers):
         return False
@@ -270,6 +269,24 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
         if is_repeated or are_labels:
             return False
     return delimiter != SPACE or any(map(is_column_name, first))
+
+
+def _are_numbered_names(
+    cells: Sequence[str], columns: Sequence[Sequence[str]], places: Sequence[int]
+) -> bool:
+    """Return whether all ``cells`` of a first row that are numbers, at ``places``, are names: 0, 1, ... or 1, 2, ...
+
+    ``columns`` are the cells below each cell of the row.
+    """
+    if not all(map(str.isdecimal, cells)):  # 1.0 is no name
+        return False
+    in_order = sorted(map(float, cells))
+    if in_order == [0]:
+        # pandas names a column 0 if it has no name, but writes the number 0.0 among decimals.
+        column = columns[places[0]]
+        return not any(cell.strip().isdecimal() for cell in column)
+    size = len(in_order)
+    return size > 1 and in_order in ([*range(size)], [*range(1, size + 1)])
 
 
 def read_text(
@@ -360,25 +377,31 @@ def _by_arrow(
         if any(is_number.values()):
             raise  # a number that pyarrow does not know, or a bad row, which reading all as texts tells
         _decoded(path, dialect, content)  # pyarrow gives the row as text
-        faults = list[Any]()
+        refused_rows = list[Any]()
 
-        def refused(row: Any) -> str:
-            faults.append(row)
+        def refuse(row: Any) -> str:
+            refused_rows.append(row)
             return "error"
 
         # Only this thread may hold a function of Python: another thread could drop it when Python has ended.
-        parsing.invalid_row_handler = refused
+        parsing.invalid_row_handler = refuse
         with suppress(pyarrow.ArrowInvalid):
             arrow_csv.read_csv(pyarrow.BufferReader(source), reading, parsing, converting)
-        if not faults:
+        if not refused_rows:
             raise
-    number = faults[0].number - dialect.first_lines
-    size = faults[0].actual_columns
+    raise _error_of_row(path, dialect, refused_rows[0])
+
+
+def _error_of_row(path: Path, dialect: Dialect, refused: Any) -> PredictionsError:
+    """Return the error of a row that pyarrow refused, because it has fewer or more values than names."""
+    number = refused.number - dialect.first_lines
+    size = refused.actual_columns
+    names = dialect.names
     if size < len(names):
         rule = Rule("all_values_of_row", number=size, names=len(names))
-        raise PredictionsError(path, rule, row=number, column=names[size])
+        return PredictionsError(path, rule, row=number, column=names[size])
     rule = Rule("name_of_value", number=size)
-    raise PredictionsError(path, rule, row=number, column=len(names) + 1)
+    return PredictionsError(path, rule, row=number, column=len(names) + 1)
 
 
 def _single_spaces(content: bytes) -> bytes:

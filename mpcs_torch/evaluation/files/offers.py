@@ -16,13 +16,15 @@ from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.tables import is_gap
 from mpcs_torch.evaluation.files.words import MODELS, is_negated, plain, signed_labels
 
-MAX_OFFERS, MAX_TRIED = 6, 12
-"""The maximum numbers of commands that an error names, and of readings that are tried for them."""
+MAX_OFFERS = 6
+"""The maximum number of commands that an error names."""
+MAX_TRIED = 12
+"""The maximum number of readings that are tried for these commands."""
 MAX_WIDTH = 1000
 """The maximum number of columns of a file for which offers are tried: each trial looks at all columns several times."""
 
 
-class Measured(NamedTuple):
+class ReadValues(NamedTuple):
     """The accuracy of each model, or the equal error rate of a detector, by one way to read a file."""
 
     values: Mapping[str, float]
@@ -32,11 +34,10 @@ class Measured(NamedTuple):
     metric: str = "accuracy"
 
     def __str__(self) -> str:
-        several = len(self.values) > 1
-        values = [
-            f"{name if several else ''} {_decimals(value)}".strip()
-            for name, value in self.values.items()
-        ]
+        values = [_decimals(value) for value in self.values.values()]
+        if len(values) > 1:  # of several models
+            pairs = zip(self.values, values, strict=True)
+            values = [f"{name} {value}" for name, value in pairs]
         rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
         return f"{self.metric} {', '.join(values)} of {rows}; {self.meaning}"
 
@@ -47,7 +48,7 @@ def _decimals(value: float) -> str:
     return text if abs(value - float(text)) < 5e-5 else f"{value:.4f}"
 
 
-Measure = Callable[[Facts, ReadOptions], Measured]
+ReadingMeasure = Callable[[Facts, ReadOptions], ReadValues]
 """A function that reads all rows of a file by other options; it raises a PredictionsError if they cannot be read."""
 
 
@@ -57,7 +58,7 @@ class Offer(NamedTuple):
     options: ReadOptions
     words: str
     """The options to add to the command."""
-    measured: Measured
+    measured: ReadValues
 
 
 @dataclass(eq=False)
@@ -84,7 +85,7 @@ def offered(
     facts: Facts,
     ranked: Sequence[Reading],
     chosen: Sequence[Reading],
-    measure: Measure | None,
+    measure: ReadingMeasure | None,
 ) -> tuple[list[tuple[Reading, Offer]], int]:
     """Return readings with options that make each the one that is clear, and the number of others, left untried.
 
@@ -92,35 +93,50 @@ def offered(
     """
     if measure is None or len(facts.table.names) > MAX_WIDTH:
         return [], 0
-    found = dict[str, tuple[Reading, Offer]]()
+    by_words = _offers_of_models(facts, ranked, chosen, measure)
+    for place, reading in enumerate(ranked):
+        # What no name says is offered if nothing else is.
+        has_named = any(other.strength > UNNAMED for other, _ in by_words.values())
+        if reading.strength == UNNAMED and has_named:
+            break
+        if len(by_words) >= MAX_OFFERS or place >= MAX_TRIED:
+            untried = [one for one in ranked[place:] if one.broken is None]
+            return [*by_words.values()][:MAX_OFFERS], len(untried)
+        for options in _options_for(facts, reading):
+            for offer in tried(facts, options, measure):
+                by_words.setdefault(offer.words, (reading, offer))
+    offers = [*by_words.values()][:MAX_OFFERS]
+    targets = {offer.options.target_label for _, offer in offers}
+    if facts.of_trials and len(targets) == 1:
+        offers.sort(key=lambda pair: _is_by_chance(pair[1]))
+    return offers, 0
+
+
+def _is_by_chance(offer: Offer) -> bool:
+    """Return whether no detector's equal error rate is better than chance, as by the scores of the other class."""
+    rates = offer.measured.values.values()
+    return min(rates) >= 0.5
+
+
+def _offers_of_models(
+    facts: Facts,
+    ranked: Sequence[Reading],
+    chosen: Sequence[Reading],
+    measure: ReadingMeasure,
+) -> dict[str, tuple[Reading, Offer]]:
+    """Return the offer, by its words, that reads several columns as those of models; empty if they are not alike."""
     alike = [] if facts.of_trials else _alike(facts, ranked, chosen)
     models = _models(facts, ranked, alike) if alike else []
     if not chosen and not models:
         models = [one.roles.scores[0] for one in alike]
-    if len(models) > 1:
-        options = facts.options._replace(models=tuple(models))
-        # Only if names do not tell it, the label must be given.
-        for ways in (options, options._replace(label_column=alike[0].roles.label)):
-            for offer in [] if found else tried(facts, ways, measure):
-                found[offer.words] = (alike[0], offer)
-    for place, reading in enumerate(ranked):
-        # What no name says is offered if nothing else is.
-        is_weaker = any(
-            other.strength > reading.strength == UNNAMED for other, _ in found.values()
-        )
-        if is_weaker:
-            break
-        if len(found) >= MAX_OFFERS or place >= MAX_TRIED:
-            untried = [one for one in ranked[place:] if one.broken is None]
-            return [*found.values()][:MAX_OFFERS], len(untried)
-        for options in _options_for(facts, reading):
-            for offer in tried(facts, options, measure):
-                found.setdefault(offer.words, (reading, offer))
-    offers = [*found.values()][:MAX_OFFERS]
-    targets = {offer.options.target_label for _, offer in offers}
-    if facts.of_trials and len(targets) == 1:  # scores of the other class seem to be chance
-        offers.sort(key=lambda pair: min(pair[1].measured.values.values()) >= 0.5)
-    return offers, 0
+    if len(models) < 2:
+        return {}
+    options = facts.options._replace(models=tuple(models))
+    offers = tried(facts, options, measure)
+    if not offers:  # names do not tell the label, so it must be given
+        label = alike[0].roles.label
+        offers = tried(facts, options._replace(label_column=label), measure)
+    return {offer.words: (alike[0], offer) for offer in offers}
 
 
 def _alike(
@@ -131,11 +147,13 @@ def _alike(
     for one in ranked:
         if one.doubt is not None:
             of_doubt.setdefault(one.doubt.code, []).append(one)
-    by_value = of_doubt.get("not_labels") or of_doubt.get("not_decisions") or []
+    by_value = of_doubt.get("not_labels", [])
+    if not by_value:
+        by_value = of_doubt.get("not_decisions", [])
     # Where a name calls a column predicted labels, others with values of the labels are features.
     if any(one.strength > UNNAMED and one.roles.form == "decisions" for one in ranked):
         by_value = []
-    alike = [*chosen] or by_value
+    alike = [*chosen] if chosen else by_value
     alike = [one for one in alike if one.roles.label == alike[0].roles.label]
     return [one for one in alike if not _is_of_score(facts, one, alike)]
 
@@ -166,7 +184,9 @@ def _models(facts: Facts, ranked: Sequence[Reading], alike: Sequence[Reading]) -
     return side_by_side(roles)
 
 
-def tried(facts: Facts, options: ReadOptions, measure: Measure | None) -> list[Offer]:
+def tried(
+    facts: Facts, options: ReadOptions, measure: ReadingMeasure | None
+) -> list[Offer]:
     """Return the offer of ``options`` if they read the file; else an empty list."""
     if measure is None:
         return []
@@ -208,22 +228,28 @@ def unstacked(
 
 def _options_for(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
     """Yield options, beyond those given, by which ``reading`` is the one that is clear."""
-    given, roles = facts.options, reading.roles
-    code = "" if reading.broken is None else reading.broken.code
-    if code == "label_gap":
-        given = given._replace(missing="drop")
-        names = [name for name in (roles.scores[0], roles.label) if name is not None]
-        gaps = [{*filter(is_gap, facts.all_texts(name))} for name in names]
+    options = facts.options
+    roles = reading.roles
+    if reading.broken is None:
+        yield from _asking(facts, options, roles)
+        return
+    if reading.broken.code == "label_gap":
+        gaps = [
+            {*filter(is_gap, facts.all_texts(name))} for name in _decided_columns(roles)
+        ]
         if set.intersection(*gaps):  # a word of labels and of predicted labels
             yield from _mended(facts, reading)
-    if code in ("", "label_gap"):
-        yield from _asking(facts, given, roles)
-    if code:
-        yield from _mended(facts, reading)
+        yield from _asking(facts, options._replace(missing="drop"), roles)
+    yield from _mended(facts, reading)
 
 
-def _asking(facts: Facts, given: ReadOptions, roles: Roles) -> Iterator[ReadOptions]:
-    """Yield the fewest options beyond ``given`` that make the reading with ``roles`` the one that is clear."""
+def _decided_columns(roles: Roles) -> list[str]:
+    """Return the column of predicted labels, and that of labels, if there is one."""
+    return [name for name in (roles.scores[0], roles.label) if name is not None]
+
+
+def _asking(facts: Facts, basis: ReadOptions, roles: Roles) -> Iterator[ReadOptions]:
+    """Yield the fewest options beyond ``basis`` that make the reading with ``roles`` the one that is clear."""
     asked: dict[str, Any] = {"score_columns": roles.scores}
     if roles.form == "decisions":
         asked = {"decision_column": roles.scores[0]}
@@ -235,7 +261,7 @@ def _asking(facts: Facts, given: ReadOptions, roles: Roles) -> Iterator[ReadOpti
         asked["classes"] = _names_of_classes(roles)
     for size in range(len(asked) + 1):
         for names in combinations(asked, size):
-            options = given._replace(**{name: asked[name] for name in names})
+            options = basis._replace(**{name: asked[name] for name in names})
             if _is_read_so(facts, options, roles):
                 yield options
                 return
@@ -244,46 +270,66 @@ def _asking(facts: Facts, given: ReadOptions, roles: Roles) -> Iterator[ReadOpti
 def _names_of_classes(roles: Roles) -> tuple[str, ...]:
     """Return what ``--classes`` must name: the file's names of the classes, last that of a single probability."""
     names = tuple(roles.called or roles.classes)
-    return names[::-1] if roles.form == "positive" and roles.of_class == 0 else names
+    if roles.form == "positive" and roles.of_class == 0:
+        return names[::-1]
+    return names
 
 
 def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
     """Yield options that may read a file whose first rows break a rule: each is tried before it is offered."""
-    given, roles = facts.options, reading.roles
+    options = facts.options
+    roles = reading.roles
     code = "" if reading.broken is None else reading.broken.code
     columns = tuple(roles.scores)
-    if code == "sums" and not given.from_logits and _may_be_logits(facts, columns):
-        yield given._replace(from_logits=True, score_columns=columns)
-    names = [name for name in (roles.scores[0], roles.label) if name is not None]
-    words = facts.by_kind(names, "text")
-    are_words = len(words) == 2
-    # Decisions are false and true, and labels A and B, or the other way around.
-    if are_words:
-        words = [name for name in words if not signed_labels(facts.all_texts(name))]
-    if code == "disjoint" and len(words) == 1:
-        # Or labels are 0 to 3, and decisions A to D, or the other way around.
-        texts = facts.all_texts(words[0])
-        signed = signed_labels(texts)
-        in_order = sorted(texts, key=lambda text: (not is_negated(text), text))
-        classes = signed or tuple(in_order)
-        orders = [classes]
-        if len(classes) == 2 and not signed:
-            orders.append(classes[::-1])
-            orders.sort(key=lambda order: -_number_equal(facts, roles, order))
-        for order in orders:
-            yield given._replace(label_column=roles.label, classes=order)
-    if code == "no_class" and roles.form == "columns" and not roles.is_numbered:
-        labels = sorted(facts.labels(*names[1:], in_all=True))
-        are_few = len(labels) == len(columns) <= MAX_ORDERED + 1
-        for classes in permutations(labels) if are_few else ():
-            if _begin_alike(classes, columns):
-                yield given._replace(score_columns=columns, classes=classes)
-    if code in ("label_gap", "cases", "two_codes"):
-        texts = set[str]().union(*map(facts.all_texts, names))
+    if code == "sums" and not options.from_logits and _may_be_logits(facts, columns):
+        yield options._replace(from_logits=True, score_columns=columns)
+    elif code == "disjoint":
+        for classes in _orders_of_words(facts, roles):
+            yield options._replace(label_column=roles.label, classes=classes)
+    elif code == "no_class" and roles.form == "columns" and not roles.is_numbered:
+        for classes in _orders_by_initials(facts, roles):
+            yield options._replace(score_columns=columns, classes=classes)
+    elif code in ("label_gap", "cases", "two_codes"):
+        texts = set[str]().union(*map(facts.all_texts, _decided_columns(roles)))
         are_signs = code == "two_codes" and "-1" in texts  # of two classes, not of three
         if not are_signs and all(text.isalpha() for text in texts if is_gap(text)):
             # A word such as none may be a class.
-            yield given._replace(classes=tuple(sorted(texts, key=number_or_text)))
+            yield options._replace(classes=tuple(sorted(texts, key=number_or_text)))
+
+
+def _orders_of_words(facts: Facts, roles: Roles) -> list[tuple[str, ...]]:
+    """Return orders of the words that labels or decisions have, where the others have numbers or signs.
+
+    Labels are 0 to 3, and decisions A to D; or decisions are false and true, and labels A and B; or the other way
+    around.
+    """
+    words = facts.by_kind(_decided_columns(roles), "text")
+    if len(words) == 2:
+        words = [name for name in words if not signed_labels(facts.all_texts(name))]
+    if len(words) != 1:
+        return []
+    texts = facts.all_texts(words[0])
+    signed = signed_labels(texts)
+    if signed:
+        return [signed]
+    classes = tuple(sorted(texts, key=lambda text: (not is_negated(text), text)))
+    if len(classes) != 2:
+        return [classes]
+    orders: list[tuple[str, ...]] = [classes, classes[::-1]]
+    orders.sort(key=lambda order: -_number_equal(facts, roles, order))
+    return orders
+
+
+def _orders_by_initials(facts: Facts, roles: Roles) -> Iterator[tuple[str, ...]]:
+    """Yield the orders of the labels in which each begins as the column of its scores does, if they are few."""
+    if roles.label is None:
+        return
+    labels = sorted(facts.labels(roles.label, in_all=True))
+    if len(labels) != len(roles.scores) or len(labels) > MAX_ORDERED + 1:
+        return
+    for classes in permutations(labels):
+        if _begin_alike(classes, roles.scores):
+            yield classes
 
 
 def _number_equal(facts: Facts, roles: Roles, classes: Sequence[str]) -> int:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.files.facts import Facts
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.joined_labels import with_labels
 from mpcs_torch.evaluation.files.models import split_models
-from mpcs_torch.evaluation.files.offers import Measured
+from mpcs_torch.evaluation.files.offers import ReadValues
 from mpcs_torch.evaluation.files.read_options import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.reading_choice import choose
 from mpcs_torch.evaluation.files.roles import label_numbers
@@ -45,7 +45,6 @@ from mpcs_torch.functional.inputs.probabilities import MIN_PROBABILITY
 from mpcs_torch.io.local_paths import local_path
 
 COLUMN_OPTIONS: Sequence[str] = (
-    "label_column",
     "decision_column",
     "id_column",
     "by",
@@ -56,9 +55,11 @@ COLUMN_OPTIONS: Sequence[str] = (
     "unit",
     "cost_columns",
 )
-"""The options that name columns of a file; the first may name one of the file of labels."""
-MOST_UNSEEN = 0.1
+"""The options that name columns of a file, but for ``label_column``, which may name one of the file of labels."""
+MAX_UNSEEN = 0.1
 """The share of rows decided for classes without any label above which a note says so."""
+KindOfTruth = Literal["one-hot", "votes", "degrees"]
+"""The kind of numbers that soft labels are in all rows: labels, counts of votes, or numbers from 0 to 1."""
 NO_LABEL = -100
 """The number that replaces a missing label: the default ``ignore_index`` of PyTorch's losses."""
 
@@ -78,13 +79,18 @@ class PredictedRows(NamedTuple):
     @property
     def is_soft(self) -> bool:
         """Whether ``target`` has soft labels (N, C): for each class, the degree to which it is true."""
-        return self.target.ndim == 2 and self.target.shape[1] > 0
+        return has_soft_labels(self.target)
 
     def spread(self, columns: Mapping[str, Column], read: ReadColumns) -> dict[str, Column]:
         """Expand ``columns`` of N values to all rows of ``read``; in left-out rows, values are missing."""
         places = np.full(read.rows, -1, dtype=np.int32)
         places[self.numbers.numpy() - 1] = np.arange(len(self.numbers))
         return {name: take_rows(values, places) for name, values in columns.items()}
+
+
+def has_soft_labels(target: Tensor) -> bool:
+    """Return whether ``target`` has soft labels (N, C); not labels (N,), or (N, 0) because there are none."""
+    return target.ndim == 2 and target.shape[1] > 0
 
 
 class Predictions:
@@ -163,21 +169,22 @@ class Predictions:
         if not decisions:
             decisions = {name: number for number, name in enumerate(self.class_names)}
         self._decisions = decisions
-        self._truth = self._kind_of_truth() if self.roles.truth else ""
-        if (
-            not self.decides
-            and not self.options.from_logits
-            and self._truth in ("", "one-hot")
-        ):
+        self._truth: KindOfTruth | None = None
+        """The kind of the soft labels; None if the file has none."""
+        if self.roles.truth:
+            self._truth = self._kind_of_truth()
+        # Beside degrees or votes, scores are degrees or shares, which are no percentages.
+        has_hard_labels = self._truth in (None, "one-hot")
+        if has_hard_labels and not self.decides and not self.options.from_logits:
             self._whole = self._first_sum() or 1.0
 
     def _check_columns(self) -> None:
         """Refuse options that name no column of the file, or one column for two uses."""
         table = self.table
         options = self.options
-        names = COLUMN_OPTIONS
-        if options.labels is not None:  # --label-column may name a column of that file
-            names = COLUMN_OPTIONS[1:]
+        names = list(COLUMN_OPTIONS)
+        if options.labels is None:  # else --label-column may name a column of that file
+            names.insert(0, "label_column")
         table.check_options(options, *names)
         label = table.label or options.label_column
         for name in (label, options.decision_column):
@@ -186,7 +193,7 @@ class Predictions:
         if label is not None and label in (*options.score_columns, options.decision_column):
             raise PredictionsError(self.path, Rule("labels_alone"), column=label)
 
-    def _measured(self, facts: Facts, options: ReadOptions) -> Measured:
+    def _measured(self, facts: Facts, options: ReadOptions) -> ReadValues:
         """Return what other ``options`` measure on all rows of the file, for an offer.
 
         As the command does, it refuses models whose rows, in order or by ids, have different labels.
@@ -214,10 +221,11 @@ class Predictions:
             if options.id_column is not None:  # the rows of models may be in other orders
                 ids = map(to_text, read.others.columns[options.id_column].to_pylist())
                 compared = sorted(zip(ids, labels, strict=True))
-            first = first or compared
+            if not first:
+                first = compared
             if compared != first:
                 raise PredictionsError(self.path, Rule("labels_of_models", model=model))
-        return Measured(accuracies, rows, f"classes {span(classes)}")
+        return ReadValues(accuracies, rows, f"classes {span(classes)}")
 
     @cached_property
     def refers(self) -> bool:
@@ -287,13 +295,14 @@ class Predictions:
         return rows._replace(scores=rows.scores.clamp(min=MIN_PROBABILITY).log())
 
     def _check_classes(self) -> None:
+        """Refuse scores of too few classes, or of too many."""
         # With soft labels, one class is enough; but the softmax of a single logit is 1.
-        fewest = 1 if self.roles.truth and not self.options.from_logits else 2
+        minimum = 1 if self.roles.truth and not self.options.from_logits else 2
         count = len(self.roles.classes)
-        if self.roles.form != "decisions" and not fewest <= count <= MAX_CLASSES:
+        if self.roles.form != "decisions" and not minimum <= count <= MAX_CLASSES:
             rule = Rule(
                 "number_of_classes_of_file",
-                minimum=fewest,
+                minimum=minimum,
                 maximum=MAX_CLASSES,
                 number=count,
                 classes=self.roles.classes,
@@ -344,17 +353,21 @@ class Predictions:
         if not is_decided:
             probs, target = self._checked(scores, target, read)
         self._note_unlikely(scores, probs, target)
-        dropped = int((~kept).sum())
-        if dropped:
-            rows = "1 row" if dropped == 1 else f"{dropped} rows"
-            without = f"{rows} without a label, prediction, cluster, unit, weight or cost"
-            self.notes.append(f"{without} left out: values are those of the others.")
+        self._note_dropped(int((~kept).sum()))
         if beside is not None:
             self._compare(probs, read, beside)
         others = {name: read.columns[name] for name in (*self.texts, *self._numbers)}
         row_numbers = kept.nonzero().squeeze(1) + 1
         rows_read = PredictedRows(row_numbers, probs, target, read._replace(columns=others))
         return scores, rows_read
+
+    def _note_dropped(self, dropped: int) -> None:
+        """Note how many rows were left out, if any were."""
+        if dropped == 0:
+            return
+        rows = "1 row" if dropped == 1 else f"{dropped} rows"
+        without = f"{rows} without a label, prediction, cluster, unit, weight or cost"
+        self.notes.append(f"{without} left out: values are those of the others.")
 
     def _note_unlikely(self, scores: Tensor, probs: Tensor, target: Tensor) -> None:
         """Note what is unlikely about known labels: that all or none are right, or that their probability is 0."""
@@ -395,7 +408,7 @@ class Predictions:
         """Note in how many rows the decision is a class that no row has as its label, if they are many."""
         is_class = (decisions >= 0) & (decisions < len(self.class_names))
         unseen = int((is_class & ~torch.isin(decisions, target)).sum())
-        if unseen > MOST_UNSEEN * len(target):
+        if unseen > MAX_UNSEEN * len(target):
             self.notes.append(
                 f"In {unseen} of {len(target)} rows, the predicted label is one that no row has as its label."
             )
@@ -412,16 +425,18 @@ class Predictions:
 
     def _compare(self, probs: Tensor, read: ReadColumns, beside: str) -> None:
         """Note in how many rows the predicted labels in the column ``beside`` are not the most probable classes."""
-        codes = read.groups(beside, "")
+        predicted = read.groups(beside, "")
         class_number = label_numbers(self.roles, has_signs=True)
-        numbers = [class_number(name) for name in codes.names]
-        # A name that is no class, or is missing, is never the most probable class.
-        of_names = [NO_LABEL if number is None else number for number in numbers]
-        most = highest_class(probs)[1]
-        of_rows = torch.tensor(of_names)[codes.codes]
-        differing = int((of_rows != most).sum())
+        class_of_name = list[int]()
+        for name in predicted.names:
+            number = class_number(name)
+            # A name that is no class, or is missing, is never the most probable class.
+            class_of_name.append(NO_LABEL if number is None else number)
+        most_probable = highest_class(probs)[1]
+        decided = torch.tensor(class_of_name)[predicted.codes]
+        differing = int((decided != most_probable).sum())
         if differing:
-            rows = f"{differing} of {len(most)} rows"
+            rows = f"{differing} of {len(most_probable)} rows"
             way = f"--decision-column {shlex.quote(beside)} measures it"
             self._beside = (
                 f"{quoted(beside)} is not the most probable class in {rows} ({way})"
@@ -502,6 +517,7 @@ class Predictions:
         return read.codes(column, number, rule)
 
     def _degrees(self, read: ReadColumns) -> Tensor:
+        """Return soft labels (n, C), with votes divided by their sum; of one-hot ones, labels (n,)."""
         degrees = read.matrix(self.roles.truth).double()
         if self._truth == "one-hot":
             return degrees.argmax(dim=1)
@@ -509,8 +525,8 @@ class Predictions:
             return degrees / degrees.sum(dim=1, keepdim=True)
         return degrees
 
-    def _kind_of_truth(self) -> str:
-        """Return the kind of the soft labels in all rows: "one-hot", "votes" (counts) or "degrees" (from 0 to 1)."""
+    def _kind_of_truth(self) -> KindOfTruth:
+        """Return the kind of the soft labels in all rows."""
         names = self.roles.truth
         degrees = self.table.read(names, numbers=names).matrix(names).double()
         if (degrees % 1 != 0).any():
@@ -533,7 +549,7 @@ class Predictions:
     ) -> tuple[Tensor, Tensor]:
         """Return ``scores`` as probabilities, and ``target``, once they have passed the checks of tensors."""
         size = len(self.roles.classes)
-        is_soft = target.ndim == 2 and target.shape[1] > 0
+        is_soft = has_soft_labels(target)
         # The codes of labels were checked when they were read; any valid class stands for a missing one here.
         labels = target
         if target.ndim == 1:
@@ -570,7 +586,7 @@ class Predictions:
             scores = _items(scores[0], size)
         truth = roles.truth
         if len(truth) != size:  # one column of lists, or none
-            truth = _items("".join(truth), size)
+            truth = _items(truth[0] if truth else "", size)
         return {
             "preds": Argument(scores, advice),
             "target": Argument(truth, "metrics_of_degrees" if self.has_shares else ""),

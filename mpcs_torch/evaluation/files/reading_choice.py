@@ -10,7 +10,7 @@ from mpcs_torch.evaluation.files.decision_columns import paired_decision
 from mpcs_torch.evaluation.files.facts import Facts
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.label_columns import LabelColumns, label_candidates
-from mpcs_torch.evaluation.files.offers import Measure, UnclearFileError, offered
+from mpcs_torch.evaluation.files.offers import ReadingMeasure, UnclearFileError, offered
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.score_scale import nominal_sum
@@ -40,7 +40,7 @@ KINDS: Mapping[Kind, str] = {
 }
 
 
-def choose(facts: Facts, measure: Measure | None) -> Roles:
+def choose(facts: Facts, measure: ReadingMeasure | None) -> Roles:
     """Return the roles of the columns by the reading of a file that is clear.
 
     Args:
@@ -112,7 +112,7 @@ def _unclear(
     facts: Facts,
     readings: Sequence[Reading],
     chosen: Sequence[Reading],
-    measure: Measure | None,
+    measure: ReadingMeasure | None,
 ) -> UnclearFileError:
     """Return the error for a file without one clear reading."""
     path, ranked = facts.table.path, sorted(readings, key=lambda one: _order(one, chosen))

@@ -28,7 +28,10 @@ SCORES = (POSITIVE | {"softmax", "conf", "confidence"}) - {
     "cosine",
 }
 """Words that may stand before or after the class name in the name of a column of scores, such as ``prob_red``."""
+NO_SCORES = {"distance", "dist", "loss"}
+"""Words in the names of columns of numbers that are no scores of classes."""
 PREFIX = re.compile("prediction|prob|score", re.IGNORECASE)
+"""A word at the beginning of a name, without a separator, as in Predictioncat."""
 MAX_NEIGHBOURS = 50
 """The maximum number of columns among which neighbours are sought that sum to 1."""
 MIN_FALLING = 20
@@ -44,7 +47,9 @@ def score_sets(
     """
     sets = list(_column_sets(facts, labels, names))
     words = label_words(facts, labels.column)
-    passing = [roles for roles in sets if labels.truth or _sums(facts, roles) is None]
+    passing = [
+        roles for roles in sets if labels.truth or _sum_problem(facts, roles) is None
+    ]
     if is_decided:
         passing = [roles for roles in passing if facts.by_kind(roles.scores, "number")]
     is_logits = facts.options.from_logits
@@ -68,11 +73,15 @@ def score_sets(
     for roles in passing:
         distinct.setdefault(frozenset(roles.scores), roles)
     if distinct:
-        return [_tested(roles, _falls(facts, roles)) for roles in distinct.values()]
+        return [
+            _score_reading(roles, _order_problem(facts, roles))
+            for roles in distinct.values()
+        ]
+    # Names that are clear tell why the values do not fit; they are not read as something else.
     for roles in sets:
-        problem = _sums(facts, roles)
+        problem = _sum_problem(facts, roles)
         if problem is not None and _are_named(facts, roles, labels):
-            return [_tested(roles, problem)]
+            return [_score_reading(roles, problem)]
     return []
 
 
@@ -99,8 +108,9 @@ def _are_used(facts: Facts, roles: Roles, labels: LabelColumns) -> bool:
     return 2 * len(facts.all_texts(labels.column)) >= len(roles.classes)
 
 
-def _tested(roles: Roles, broken: Rule | None) -> Reading:
-    return Reading(roles, CLASS_SCORES, broken=broken)
+def _score_reading(roles: Roles, problem: Rule | None) -> Reading:
+    """Return the reading of scores of classes, with the ``problem`` of their values."""
+    return Reading(roles, CLASS_SCORES, broken=problem)
 
 
 def score_lists(
@@ -115,8 +125,8 @@ def score_lists(
         if classes is not None and len(classes) != size:
             raise facts.error(Rule("size_of_lists", size=size, number=len(classes)), name)
         roles = Roles("lists", [name], tuple(classes or map(str, range(size))))
-        broken = None if labels.truth else _sums(facts, roles)
-        yield _tested(roles, broken or _falls(facts, roles))
+        problem = None if labels.truth else _sum_problem(facts, roles)
+        yield _score_reading(roles, problem or _order_problem(facts, roles))
 
 
 def chosen_columns(facts: Facts, free: Sequence[str]) -> list[str]:
@@ -178,11 +188,10 @@ def _column_sets(
     facts: Facts, labels: LabelColumns, names: Sequence[str]
 ) -> Iterator[Roles]:
     """Yield each set of columns that names, or a common range of values, mark as the scores of the classes."""
-    no_scores = {"distance", "dist", "loss"}
     names = [
         name
         for name in names
-        if no_scores.isdisjoint(split_words(name)) and not name.startswith(ROW_NAMES)
+        if NO_SCORES.isdisjoint(split_words(name)) and not name.startswith(ROW_NAMES)
     ]
     # The scores of a class may be missing in the first rows.
     known = facts.by_kind(names, "number", "whole", "empty")
@@ -195,11 +204,12 @@ def _column_sets(
         classes = tuple(labels.truth)
     if classes:
         named = _by_known_class(facts, classes, known)
-        yield from (Roles("columns", columns, classes) for columns in named)
-        groups: list[tuple[str, ...]] = []
-        if not named:
-            groups = [family for family, _ in families]
-        if not named and not facts.table.has_names:
+        if named:
+            yield from (Roles("columns", columns, classes) for columns in named)
+            return
+        # Without the names of classes, as many columns in their order may have the scores.
+        groups = [family for family, _ in families]
+        if not facts.table.has_names:
             groups = [tuple(numeric), tuple(fractions)]
         for group in groups:
             if len(group) == len(classes):
@@ -264,16 +274,17 @@ def _by_known_class(
 
 def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
     """Yield each group of columns whose names begin with the same word, or end with the same word such as ``prob``."""
-    for place in (0, -1):
-        groups = defaultdict[str, list[str]](list)
-        for name in names:
-            word = SEPARATOR.split(name)[place]
-            prefix = PREFIX.match(word)  # of Predictioncat and Predictiondog
-            if place == 0:  # rf_a and rf_b, beside svm_a and svm_b
-                groups[prefix[0] if prefix else word].append(name)
-            elif plain(word) in SCORES:
-                groups[word].append(name)
-        yield from groups.values()
+    beginning = defaultdict[str, list[str]](list)
+    ending = defaultdict[str, list[str]](list)
+    for name in names:
+        words = SEPARATOR.split(name)
+        first = words[0]  # any word: rf_a and rf_b, beside svm_a and svm_b
+        prefix = PREFIX.match(first)  # of Predictioncat and Predictiondog
+        beginning[prefix[0] if prefix else first].append(name)
+        if plain(words[-1]) in SCORES:
+            ending[words[-1]].append(name)
+    yield from beginning.values()
+    yield from ending.values()
 
 
 def _common_words(roles: Roles) -> set[str]:
@@ -296,7 +307,9 @@ def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
             continue
         [word] = words
         size = len(word) + 1  # with the separator
-        short = [name[size:] if place == 0 else name[:-size] for name in names]
+        short = [name[:-size] for name in names]
+        if place == 0:
+            short = [name[size:] for name in names]
         are_labels = bool(labels) and labels <= {*short}
         if all(short) and (are_labels or plain(word) in SCORES):
             return tuple(short)
@@ -305,10 +318,7 @@ def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
     return rest if labels and labels <= {*rest} else tuple(names)
 
 
-# The tests
-
-
-def _sums(facts: Facts, roles: Roles) -> Rule | None:
+def _sum_problem(facts: Facts, roles: Roles) -> Rule | None:
     """Return the problem that scores of the first rows do not sum to about 1 or 100; None for logits."""
     if facts.options.from_logits:
         return None
@@ -316,7 +326,8 @@ def _sums(facts: Facts, roles: Roles) -> Rule | None:
     sums = matrix.sum(axis=1)
     if matrix.size and matrix.min() >= 0 and nominal_sum(sums, matrix.shape[1]) is not None:
         return None
-    low = high = np.nan
+    low = np.nan
+    high = np.nan
     if len(sums):
         low = float(f"{sums.min():.3g}")
         high = float(f"{sums.max():.3g}")
@@ -348,7 +359,7 @@ def _name_the_best(facts: Facts, roles: Roles) -> bool:
     return False
 
 
-def _falls(facts: Facts, roles: Roles) -> Rule | None:
+def _order_problem(facts: Facts, roles: Roles) -> Rule | None:
     """Return the problem that scores seem to be those of the best classes of each row, not those of fixed classes."""
     matrix = facts.matrix(roles.scores)
     if not len(matrix) or (np.diff(matrix, axis=1) > 0).any():

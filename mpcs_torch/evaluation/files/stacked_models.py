@@ -8,19 +8,26 @@ from torch import Tensor
 from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.facts import Facts, label_text
 from mpcs_torch.evaluation.files.models import joined_name
-from mpcs_torch.evaluation.files.offers import Measure, UnclearFileError, tried, unstacked
+from mpcs_torch.evaluation.files.offers import (
+    ReadingMeasure,
+    UnclearFileError,
+    tried,
+    unstacked,
+)
 from mpcs_torch.evaluation.files.roles import Roles
 from mpcs_torch.evaluation.files.tables import ReadColumns, is_gap
 from mpcs_torch.evaluation.files.words import MODELS, is_index, plain
 
-MIN_REPEATED, MAX_MODELS = 8, 20
-"""The minimum number of labels in a sequence that repeats, and the maximum number of its repetitions, by which models
-below each other are recognized in a column that no name calls one of models."""
+MIN_REPEATED = 8
+"""The minimum number of labels in a sequence that repeats, by which models below each other are recognized in a column
+that no name calls one of models."""
+MAX_MODELS = 20
+"""The maximum number of models below each other."""
 MAX_PAIRED = 8
 """The maximum number of columns of which two together may tell the models."""
 
 
-def refuse_stacked(facts: Facts, roles: Roles, measure: Measure | None) -> None:
+def refuse_stacked(facts: Facts, roles: Roles, measure: ReadingMeasure | None) -> None:
     """Raise an error if models seem to stand below each other, so that each sample has several rows."""
     table = facts.table
     used = {*roles.scores, *roles.truth, roles.label}

@@ -15,7 +15,7 @@ from mpcs_torch.evaluation.files.facts import Facts, label_text
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.joined_labels import with_labels
-from mpcs_torch.evaluation.files.offers import Measured
+from mpcs_torch.evaluation.files.offers import ReadValues
 from mpcs_torch.evaluation.files.read_options import (
     NO_GROUP,
     Advance,
@@ -150,12 +150,12 @@ def _read(
     return TrialTable(trials, names, groups, meaning, sentence, unread)
 
 
-def _measured(facts: Facts, options: ReadOptions) -> Measured:
+def _measured(facts: Facts, options: ReadOptions) -> ReadValues:
     """Return the equal error rate of all trials by other ``options``, for an offer."""
     roles = choose(facts.asked(options, facts.table), None)
     read = _read(facts.table, roles, [], (), options, lambda _: None)
     rate = equal_error_rate(*read.trials).item()
-    return Measured({"": rate}, len(read.trials.labels), read.meaning, "equal error rate")
+    return ReadValues({"": rate}, len(read.trials.labels), read.meaning, "equal error rate")
 
 
 def _targets(
