@@ -64,8 +64,9 @@ def read_records(path: str | Path) -> list[Record]:
         raise InvalidValueError("text_file", f"{path}:", cause=str(error)) from None
     if not lines:
         raise InvalidValueError("complete_line", f"{path}:")
-    header = lines[0].replace("turn", "epoch", 1)  # published records name epochs "turn"
-    columns = header.split(",")
+    columns = lines[0].split(",")
+    if columns[0] == "turn":  # the name in published records
+        columns[0] = "epoch"
     if columns[0] != "epoch" or len(set(columns)) < len(columns):
         raise InvalidValueError("columns_of_records", f"{path}:", columns=columns)
     records = []

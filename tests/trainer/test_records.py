@@ -147,6 +147,10 @@ def test_a_config_that_is_not_plain_yaml_is_an_error(tmp_path: Path, text: str) 
 
 
 def test_published_records_count_turns(tmp_path: Path) -> None:
+    assert read_records(write(tmp_path, b"epoch,returned\n1,0.2\n"))[0] == {
+        "epoch": 1,
+        "returned": 0.2,
+    }
     assert read_records(write(tmp_path, b"turn,mpcs\n1,0.2\n"))[0] == {
         "epoch": 1,
         "mpcs": 0.2,
