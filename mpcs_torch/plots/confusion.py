@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import LinearSegmentedColormap, to_rgba, to_rgba_array
@@ -25,7 +26,7 @@ from mpcs_torch.plots.canvas import (
     shown_number,
 )
 
-LETTER = 0.085
+LETTER_INCHES = 0.085
 """The width of a letter or digit, in inches."""
 FAINTEST = 0.12
 """The opacity of the cells with the fewest errors."""
@@ -72,51 +73,31 @@ def confusion_matrix(
         ValueError: If a shape does not match the number of names.
     """
     size = len(class_names)
-    shape = size, len(columns) or size
-    if confusion.shape != shape or (released is not None and released.shape != shape):
-        shapes = [
-            None if matrix is None else tuple(matrix.shape)
-            for matrix in (confusion, released)
-        ]
-        raise InvalidValueError(
-            "row_and_column_each", "confusion and released", shapes, number=size
-        )
-    names = [literal(name, MAX_BESIDE) for name in class_names]
-    decided = [literal(name, MAX_BESIDE) for name in columns or class_names]
+    decisions = columns or class_names
+    shape = (size, len(decisions))
+    for matrix in (confusion, released):
+        if matrix is not None and matrix.shape != shape:
+            shapes = [tuple(confusion.shape), None]
+            if released is not None:
+                shapes[1] = tuple(released.shape)
+            raise InvalidValueError(
+                "row_and_column_each", "confusion and released", shapes, number=size
+            )
     digits = 1
     if size <= MAX_NUMBERED:
         digits = max(len(shown_number(count)) for count in confusion.flatten().tolist())
-    cell = max(0.36, min(0.8, 3.0 / shape[1]), LETTER * digits + 0.12)
+    inches_of_number = LETTER_INCHES * digits
+    cell = max(0.36, min(0.8, 3.0 / len(decisions)), inches_of_number + 0.12)
     if isinstance(on, Axes):
         cell = min(axes_size(on)) / size
-    font = min(style.SMALL, style.SMALL * (cell - 0.04) / (LETTER * digits))
+    font = min(style.SMALL, style.SMALL * (cell - 0.04) / inches_of_number)
     is_image = released is None and (size > MAX_NUMBERED or font < 5.0)  # points
     if is_image and not isinstance(on, Axes):
         cell = 4.0 / size  # inches, of a matrix without numbers
-    beside = 0.5 + LETTER * max(map(len, names))
-    every = max(1, round(0.3 / cell))  # inches between names
-    widest = LETTER * max(map(len, decided))
-    is_upright = widest > cell * every - 0.08
-    below = 0.5 + widest if is_upright else 0.7
     xlabel = "decided as" if columns else "predicted"
     if is_image:
         xlabel = "predicted (dark: most of a row)"
-    figure, axes = canvas(
-        cell * size + below + 0.4,
-        title,
-        width=max(style.WIDTH, cell * shape[1] + beside + 0.3),
-        on=on,
-        xlabel=xlabel,
-        ylabel="true",
-    )
-    axes.spines[:].set_visible(False)
-    axes.set_aspect("equal")
-    axes.set(xlim=(-0.5, shape[1] - 0.5), ylim=(size - 0.5, -0.5))
-    axes.set_xticks(
-        range(0, shape[1], every), decided[::every], rotation=90 if is_upright else 0
-    )
-    axes.set_yticks(range(0, size, every), names[::every])
-    axes.tick_params(length=0, labelsize=style.SMALL if size > 6 else style.NORMAL)
+    figure, axes = _named_grid(class_names, decisions, cell, xlabel, title, on=on)
     if is_image:
         shares = confusion / confusion.sum(dim=1, keepdim=True).clamp(min=1e-300)
         shading = LinearSegmentedColormap.from_list("shares", [style.WHITE, style.BLUE])
@@ -125,22 +106,57 @@ def confusion_matrix(
     else:
         _draw_cells(axes, confusion, released, costs, font)
     if released is not None:
-        dangerous = Line2D(
-            [], [], marker=(3, 0, 45), linestyle="", markersize=9, color=style.DANGEROUS
-        )
-        dangerous.set_label("dangerous error (bold)")
-        if costs is None:
-            other = Patch(
-                fill=False,
-                edgecolor=style.RELEASED,
-                **FRAME,
-                label="released pair (tolerable)",
-            )
-        else:
-            strongest = to_rgba(style.DANGEROUS, STRONGEST)
-            other = Patch(facecolor=strongest, label="stronger: costs more in all")
-        legend_below(figure, 2, handles=[dangerous, other], on=on)
+        marks = _legend_marks(has_costs=costs is not None)
+        legend_below(figure, 2, handles=marks, on=on)
     return figure
+
+
+def _named_grid(
+    class_names: Sequence[str],
+    decisions: Sequence[str],
+    cell: float,
+    xlabel: str,
+    title: str,
+    *,
+    on: Place,
+) -> tuple[Figure, Axes]:
+    """Return axes of a row for each class and a column for each decision, with their names; a cell is in inches."""
+    rows = [literal(name, MAX_BESIDE) for name in class_names]
+    columns = [literal(name, MAX_BESIDE) for name in decisions]
+    beside = 0.5 + LETTER_INCHES * max(map(len, rows))
+    every = max(1, round(0.3 / cell))  # inches between names
+    widest = LETTER_INCHES * max(map(len, columns))
+    is_upright = widest > cell * every - 0.08
+    below = 0.5 + widest if is_upright else 0.7
+    figure, axes = canvas(
+        cell * len(rows) + below + 0.4,
+        title,
+        width=max(style.WIDTH, cell * len(columns) + beside + 0.3),
+        on=on,
+        xlabel=xlabel,
+        ylabel="true",
+    )
+    axes.spines[:].set_visible(False)
+    axes.set_aspect("equal")
+    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
+    degrees = 90 if is_upright else 0
+    axes.set_xticks(range(0, len(columns), every), columns[::every], rotation=degrees)
+    axes.set_yticks(range(0, len(rows), every), rows[::every])
+    axes.tick_params(length=0, labelsize=style.SMALL if len(rows) > 6 else style.NORMAL)
+    return figure, axes
+
+
+def _legend_marks(*, has_costs: bool) -> list[Artist]:
+    """Return the marks of dangerous errors and, by their costs or as released, of the others."""
+    dangerous = Line2D(
+        [], [], marker=(3, 0, 45), linestyle="", markersize=9, color=style.DANGEROUS
+    )
+    dangerous.set_label("dangerous error (bold)")
+    if has_costs:
+        strongest = to_rgba(style.DANGEROUS, STRONGEST)
+        return [dangerous, Patch(facecolor=strongest, label="stronger: costs more in all")]
+    label = "released pair (tolerable)"
+    return [dangerous, Patch(fill=False, edgecolor=style.RELEASED, **FRAME, label=label)]
 
 
 def _draw_cells(
@@ -153,24 +169,28 @@ def _draw_cells(
     """Draw each cell's number and colour; frames around released errors, and corners of dangerous ones."""
     counts = confusion.double().cpu().numpy()
     size, columns = counts.shape
-    amounts = counts if costs is None else counts * costs.double().cpu().numpy()
-    is_error = ~np.eye(size, columns, dtype=bool)
-    is_released = np.zeros_like(is_error)
-    is_dangerous = np.zeros_like(is_error)
-    if released is not None:
-        is_released = is_error & released.cpu().numpy()
-        is_dangerous = is_error & ~is_released
-    is_error[:, size:] = is_dangerous[:, size:]  # coarse answers and referrals
-    is_framed = is_released & is_error
+    amounts = counts
     if costs is not None:
-        is_framed[:] = False
+        amounts = counts * costs.double().cpu().numpy()
+    is_wrong = ~np.eye(size, columns, dtype=bool)
+    is_dangerous = np.zeros_like(is_wrong)
+    if released is not None:
+        is_dangerous = is_wrong & ~released.cpu().numpy()
+    # Of the columns beyond the classes, coarse answers and referrals, only dangerous cells are errors.
+    is_error = is_wrong.copy()
+    is_error[:, size:] = is_dangerous[:, size:]
+    is_framed = np.zeros_like(is_wrong)
+    if released is not None and costs is None:
+        is_framed = is_error & ~is_dangerous
     is_marked = is_dangerous & (counts > 0)
     colours = np.where(is_error, style.DANGEROUS, style.BLUE)
     colours[is_framed] = style.RELEASED
     colours[:, size:] = style.DARK_GREY
-    largest = (amounts * is_error)[:, :size].max() or 1
+    wrong_classes = (amounts * is_error)[:, :size]
+    largest = wrong_classes.max() if wrong_classes.any() else 1.0
     of_errors = FAINTEST + (STRONGEST - FAINTEST) * amounts / largest
-    opacity = np.where(is_error, of_errors, 0.22)
+    # Dangerous coarse answers may be more than the errors of any pair of classes.
+    opacity = np.where(is_error, of_errors.clip(max=STRONGEST), 0.22)
     is_filled = counts != 0
     faces = to_rgba_array(list(colours[is_filled]), opacity[is_filled])
     ground = Rectangle((-0.5, -0.5), columns, size, facecolor=style.GRID, alpha=0.5)

@@ -57,3 +57,11 @@ def test_without_a_concern_no_error_is_marked() -> None:
 def test_shapes_that_do_not_fit_are_refused() -> None:
     with Refused("row_and_column_each", "confusion and released", number=2):
         confusion_matrix(COUNTS, None, NAMES[:2], "title")
+
+
+def test_more_dangerous_coarse_answers_than_wrong_classes_are_drawn() -> None:
+    counts = torch.tensor([[9, 0, 50], [1, 9, 0]])
+    released = torch.tensor([[True, False, False], [False, True, True]])
+    columns = ["red", "green", "green or off"]
+    figure = confusion_matrix(counts, released, columns[:2], "", columns=columns)
+    assert places(figure, 2) == {(0, 2), (1, 0)}
