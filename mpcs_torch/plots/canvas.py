@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from textwrap import fill, wrap
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -41,17 +41,26 @@ ON_DARK = {
     GRID: "#2b2f36",
 }
 """The colour on a dark page, by the colour on a white page."""
+
+
+class Shades(NamedTuple):
+    """The colours of a page element."""
+
+    light: str
+    dark: str
+
+
 PAGE = {
-    "page": (WHITE, ON_DARK[WHITE]),
-    "raised": ("#f6f7f9", "#1e2127"),
-    "line": ("#dfe3e8", "#343942"),
-    "ink": (ON_DARK[WHITE], ON_DARK[BLACK]),
-    "soft": ("#565d68", "#a9b0bb"),
-    "accent": ("#0b5cad", "#7ab7ff"),
-    "danger": (RED, "#ff8088"),
-    "calm": ("#007a58", ON_DARK[GREEN]),
+    "page": Shades(WHITE, ON_DARK[WHITE]),
+    "raised": Shades("#f6f7f9", "#1e2127"),
+    "line": Shades("#dfe3e8", "#343942"),
+    "ink": Shades(ON_DARK[WHITE], ON_DARK[BLACK]),
+    "soft": Shades("#565d68", "#a9b0bb"),
+    "accent": Shades("#0b5cad", "#7ab7ff"),
+    "danger": Shades(RED, "#ff8088"),
+    "calm": Shades("#007a58", ON_DARK[GREEN]),
 }
-"""The light and the dark colour of each page element, by the element's name in stylesheets."""
+"""The colours of each page element, by the element's name in stylesheets."""
 
 SYSTEMS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK)
 """The colours of the systems (models or detectors) in a figure, in this order."""
@@ -81,13 +90,19 @@ def literal(name: str, most: int = MAX_NAME_LENGTH) -> str:
     if len(name) > most:
         start, end = name[: (most - 1) // 2], name[-(most // 2) :]
         name = f"{start}…{end}"
-    shown = name.replace("$", r"\$")  # matplotlib reads mathematics between two of these
-    return f" {shown}" if shown.startswith("_") else shown  # and shows no label with a _
+    # Between two dollars, matplotlib reads mathematics.
+    shown = name.replace("$", r"\$")
+    # Matplotlib leaves labels that begin with _ out of legends.
+    return f" {shown}" if shown.startswith("_") else shown
 
 
 def page_colours(*, is_dark: bool) -> str:
     """Return the light or the dark colours of a page as CSS declarations."""
-    return " ".join(f"--{name}: {shades[is_dark]};" for name, shades in PAGE.items())
+    declarations = list[str]()
+    for name, shades in PAGE.items():
+        colour = shades.dark if is_dark else shades.light
+        declarations.append(f"--{name}: {colour};")
+    return " ".join(declarations)
 
 
 def shown_number(value: float) -> str:
@@ -97,6 +112,7 @@ def shown_number(value: float) -> str:
 
 def lines(text: str, width: int = 46, most: int = 2) -> str:
     """Break ``text`` into at most ``most`` lines of ``width`` characters; cut the middle of a longer text."""
+    # A line ends at a space, so lines hold less than their width.
     return "\n".join(wrap(literal(text, most * width - 8), width))
 
 
@@ -113,6 +129,8 @@ POINT = 1 / 72
 """The size of a point in inches."""
 LETTER = 0.6
 """The width of a digit (and, approximately, of a letter), divided by the font size."""
+MAX_IN_COLUMN = 22
+"""The maximum number of characters of the labels of a legend with two columns."""
 
 
 def canvas(
@@ -174,8 +192,8 @@ def legend_below(
         _legend_inside(on, handles)
         return figure
     if columns is None:
-        are_short = all(len(str(handle.get_label())) <= 22 for handle in handles)
-        columns = 2 if are_short else 1
+        longest = max((len(str(handle.get_label())) for handle in handles), default=0)
+        columns = 2 if longest <= MAX_IN_COLUMN else 1
     rows = ceil(len(handles) / columns)
     # With less, labels would lie over the legend.
     figure.set_figheight(figure.get_figheight() + 0.21 * rows + 0.1)

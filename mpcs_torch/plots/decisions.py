@@ -56,7 +56,8 @@ def risk_coverage_figure(
         3.6, title, on=on, xlabel="coverage: decided samples, %", ylabel=ylabel
     )
     for name, (coverage, risk), colour in coloured(curves):
-        is_curve = coverage.shape == risk.shape and coverage.ndim == 1 and len(coverage)
+        has_points = coverage.ndim == 1 and len(coverage) > 0
+        is_curve = has_points and coverage.shape == risk.shape
         shapes = [tuple(coverage.shape), tuple(risk.shape)]
         require(is_curve, "curve_shapes", "curves", shapes, name=name)
         x, y = 100 * np.array(thinned(coverage, risk))
@@ -70,7 +71,9 @@ def _first_shown(curves: Iterable[tuple[Tensor, Tensor]]) -> float:
     """Return the lowest coverage to draw, in percent: a little below the first error of any curve."""
     with_errors = [coverage[risk > 0] for coverage, risk in curves]
     first = min([float(part.min()) for part in with_errors if len(part)], default=0.0)
-    return max(0.0, 100 * (first - 0.15 * (1 - first)) - 1)
+    # The first error is at 13 % of the width (0.15 / 1.15); one point more, for an error at 100 %.
+    start = first - 0.15 * (1 - first)
+    return max(0.0, 100 * start - 1)
 
 
 def decision_curve_figure(
@@ -110,10 +113,10 @@ def decision_curve_figure(
     axes.axhline(0, color=style.BLACK, linewidth=1.2, label="act on none")
     if implied is not None:
         low, high = (100 * np.array(implied)).tolist()
-        ends = f"{low:.3g} to {high:.3g}"
-        if f"{low:.3g}" == f"{high:.3g}":
-            ends = f"{low:.3g}"
-        label = f"costs imply {ends} %"
+        from_text, to_text = f"{low:.3g}", f"{high:.3g}"
+        label = f"costs imply {from_text} to {to_text} %"
+        if from_text == to_text:  # as shown, a single threshold
+            label = f"costs imply {from_text} %"
         axes.axvspan(low, high, color=style.AMBER, alpha=0.3, label=label)
     # Acting on all may cost far more than it helps: it must not set the scale, above or below.
     top = max(1.05 * highest, 0.01)

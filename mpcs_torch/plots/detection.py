@@ -124,7 +124,9 @@ def det_curves(
         pairs = [(cost.p_fa.item(), cost.p_miss.item()) for cost in costs]
         minima[f"minimum cost, {point.label()}"] = pairs
     marked = {**minima, **(marks or {})}
-    worst = np.array(list(marked.values())).max(initial=0.0)  # the highest rate to mark
+    markers = dict(zip(marked, cycle(style.MARKERS), strict=False))
+    # Of all marks, detectors and both rates.
+    highest_mark = np.array(list(marked.values())).max(initial=0.0)
     figure, axes = canvas(
         4.6,
         title,
@@ -133,9 +135,11 @@ def det_curves(
         ylabel="miss rate, %",
         aspect="equal",
     )
-    highest = min(0.99, max(0.6, worst + (1 - worst) / 3))
+    # A third of the way from the highest mark to 1, so that the mark is inside.
+    highest = min(0.99, max(0.6, highest_mark + (1 - highest_mark) / 3))
     _set_probit_axes(axes, list(systems.values()), highest)
-    ends = np.array([axes.get_xlim(), axes.get_ylim()])
+    lowest_x, highest_x = axes.get_xlim()
+    lowest_y, highest_y = axes.get_ylim()
     for number, (name, rates, colour) in enumerate(coloured(systems)):
         equal = error_crossing(convex_hull(counts[number]).rates()).rate.item()
         p_fas = rates.p_fa.clamp(INSIDE, 1 - INSIDE)
@@ -146,15 +150,17 @@ def det_curves(
         axes.plot(x, y, color=colour, linewidth=1.5, label=label)
         equal = max(equal, INSIDE)
         axes.plot(equal, equal, "+", color=colour, markersize=9)
-        for label, marker in zip(marked, cycle(style.MARKERS), strict=False):
-            point_of_system = marked[label][number]
-            if confidence is not None and label in minima:
+        for mark, marker in markers.items():
+            point_of_system = marked[mark][number]
+            if confidence is not None and mark in minima:
                 _draw_interval(axes, rates, point_of_system, colour, confidence)
             # A point outside the axes is drawn on their edge.
-            at_x, at_y = np.clip(point_of_system, ends[:, 0], ends[:, 1])
+            p_fa, p_miss = point_of_system
+            at_x = np.clip(p_fa, lowest_x, highest_x)
+            at_y = np.clip(p_miss, lowest_y, highest_y)
             axes.plot(at_x, at_y, marker, color=colour, markersize=4, clip_on=False)
-    for label, marker in zip(marked, cycle(style.MARKERS), strict=False):
-        axes.plot([], [], marker, color=style.DARK_GREY, markersize=6, label=label)
+    for mark, marker in markers.items():
+        axes.plot([], [], marker, color=style.DARK_GREY, markersize=6, label=mark)
     label = "equal error rate (convex hull)"
     axes.plot([], [], "+", color=style.DARK_GREY, markersize=9, label=label)
     axes.plot([], [], ":", color=style.GREY, linewidth=0.9, label=f"{MIN_ERRORS} errors")
@@ -163,33 +169,45 @@ def det_curves(
 
 def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float) -> None:
     """Scale axes by probits up to ``highest``, and draw lines at `MIN_ERRORS` errors."""
-    sides = {
-        "x": [int(rates.nontargets) for rates in systems],
-        "y": [int(rates.targets) for rates in systems],
-    }
-    for (side, trials), inches in zip(sides.items(), axes_size(axes), strict=True):
-        lowest = min(0.02, 3 / max(trials))
-        # The limits come before the scale, on which 0 is infinite.
-        axes.set(**{f"{side}lim": (lowest, highest)})
-        axes.set(**{f"{side}scale": FuncScale(None, (ndtri, ndtr))})
-        by_probit = inches / (ndtri(highest) - ndtri(lowest))
-        ticks: list[float] = []
-        for tick in reversed(TICKS):
-            is_apart = (
-                not ticks or by_probit * (ndtri(ticks[0]) - ndtri(tick)) > BETWEEN_TICKS
-            )
-            if lowest <= tick <= highest and is_apart:
-                ticks.insert(0, tick)
-        names = [f"{100 * tick:g}" for tick in ticks]
-        axes.set(**{f"{side}ticks": ticks, f"{side}ticklabels": names})
-        few_errors = MIN_ERRORS / min(trials)
-        if few_errors < highest:
-            draw = axes.axvline if side == "x" else axes.axhline
-            draw(few_errors, color=style.GREY, linewidth=0.9, linestyle=":")
+    nontargets = [int(rates.nontargets) for rates in systems]
+    targets = [int(rates.targets) for rates in systems]
+    width, height = axes_size(axes)
+    lowest_fa = min(0.02, 3 / max(nontargets))
+    lowest_miss = min(0.02, 3 / max(targets))
+    # The limits come before the scales, on which 0 is infinite.
+    axes.set(xlim=(lowest_fa, highest), ylim=(lowest_miss, highest))
+    axes.set_xscale(FuncScale(None, (ndtri, ndtr)))
+    axes.set_yscale(FuncScale(None, (ndtri, ndtr)))
+    ticks_of_fa = _probit_ticks(lowest_fa, highest, width)
+    ticks_of_miss = _probit_ticks(lowest_miss, highest, height)
+    axes.set_xticks(ticks_of_fa, [f"{100 * tick:g}" for tick in ticks_of_fa])
+    axes.set_yticks(ticks_of_miss, [f"{100 * tick:g}" for tick in ticks_of_miss])
+    line: dict[str, Any] = {"color": style.GREY, "linewidth": 0.9, "linestyle": ":"}
+    few_false_alarms = MIN_ERRORS / min(nontargets)
+    if few_false_alarms < highest:
+        axes.axvline(few_false_alarms, **line)
+    few_misses = MIN_ERRORS / min(targets)
+    if few_misses < highest:
+        axes.axhline(few_misses, **line)
     axes.tick_params(labelsize=8)
     ends = [INSIDE, 1 - INSIDE]
     axes.plot(ends, ends, color=style.LIGHT_GREY, linewidth=0.8)
     grid(axes)
+
+
+def _probit_ticks(lowest: float, highest: float, inches: float) -> list[float]:
+    """Return the `TICKS` for an axis of so many ``inches``: from the highest down, without those that are too close."""
+    inches_per_probit = inches / (ndtri(highest) - ndtri(lowest))
+    ticks = list[float]()
+    for tick in reversed(TICKS):
+        if not lowest <= tick <= highest:
+            continue
+        if ticks:
+            gap = inches_per_probit * (ndtri(ticks[-1]) - ndtri(tick))
+            if gap <= BETWEEN_TICKS:
+                continue
+        ticks.append(tick)
+    return ticks[::-1]
 
 
 def _draw_interval(
@@ -321,6 +339,7 @@ def score_histograms(rates: ErrorRates, title: str) -> Figure:
         high = low + max(BINS, abs(low))
     inside = scores.clamp(low, high).tolist()
     figure, axes = canvas(3.0, title, xlabel="score", ylabel="density")
+    # Of thresholds in ascending order, false alarms fall and misses rise: differences are numbers of scores.
     kinds = (
         ("non-targets", -counts.false_alarms, style.NONTARGETS),
         ("targets", counts.misses, style.TARGETS),

@@ -73,32 +73,44 @@ def result_figure(
     cells = figure.subplots(
         bands * len(heights), columns, squeeze=False, height_ratios=heights * bands
     )
+    bands_with_names = set[int]()
     for place, panel in enumerate(panels):
         band, column = divmod(place, columns)
-        above, *below = cells[band * len(heights) : (band + 1) * len(heights), column]
-        rows = list(panel.values.values())
-        for number, (model, _, colour) in enumerate(coloured(dict.fromkeys(models))):
-            shift = 0.2 * (number - (len(models) - 1) / 2) * min(1, 3 / len(models))
-            marker = style.MARKERS[number % len(style.MARKERS)]
-            effects = [row[number] for row in rows]
-            _draw_effects(above, effects, colour, shift, marker, literal(model))
-        overall = dict(zip(models, panel.overall, strict=False))  # may be empty
-        for _, value, colour in coloured(overall):
-            above.axvline(value, color=colour, linewidth=1, linestyle="--")
-        title = literal(panel.name, style.MAX_IN_SENTENCE)
-        _name_rows(above, panel.values, title, is_labelled=column == 0)
+        top = band * len(heights)
+        _draw_values(cells[top, column], panel, models, is_labelled=column == 0)
         if panel.differences:
-            _draw_effects(below[0], list(panel.differences.values()), style.BLACK)
-            below[0].axvline(0, color=style.GREY, linewidth=0.8)
-            beside = panels[place - column : place]
-            is_first = not any(other.differences for other in beside)
-            _name_rows(below[0], panel.differences, "difference", is_labelled=is_first)
+            below = cells[top + 1, column]
+            _draw_effects(below, list(panel.differences.values()), style.BLACK)
+            below.axvline(0, color=style.GREY, linewidth=0.8)
+            # The first panel of a band that has differences names their rows for the others.
+            is_first = band not in bands_with_names
+            bands_with_names.add(band)
+            _name_rows(below, panel.differences, "difference", is_labelled=is_first)
     if subject:
         cells[0, 0].set_ylabel(literal(subject, style.MAX_BESIDE))
     for axes in cells.flat:
         if not axes.has_data():
             axes.remove()
     return legend_below(figure) if len(models) > 1 else figure
+
+
+def _draw_values(
+    axes: Axes, panel: Panel, models: Sequence[str], *, is_labelled: bool
+) -> None:
+    """Draw the values of each model, a little apart from those of the others, and its dashed line over all rows."""
+    apart = 0.2 * min(1, 3 / len(models))  # of the height of a row
+    middle = (len(models) - 1) / 2
+    rows = list(panel.values.values())
+    for number, (model, _, colour) in enumerate(coloured(dict.fromkeys(models))):
+        shift = apart * (number - middle)
+        marker = style.MARKERS[number % len(style.MARKERS)]
+        effects = [row[number] for row in rows]
+        _draw_effects(axes, effects, colour, shift, marker, literal(model))
+    overall = dict(zip(models, panel.overall, strict=False))  # may be empty
+    for _, value, colour in coloured(overall):
+        axes.axvline(value, color=colour, linewidth=1, linestyle="--")
+    title = literal(panel.name, style.MAX_IN_SENTENCE)
+    _name_rows(axes, panel.values, title, is_labelled=is_labelled)
 
 
 def _draw_effects(
@@ -126,8 +138,11 @@ def _draw_effects(
 def _name_rows(
     axes: Axes, rows: Mapping[str, object], title: str, *, is_labelled: bool
 ) -> None:
-    names = [literal(row, style.MAX_BESIDE) for row in rows] if is_labelled else []
-    axes.set_yticks(range(len(rows)) if is_labelled else [], names)
+    if is_labelled:
+        names = [literal(row, style.MAX_BESIDE) for row in rows]
+        axes.set_yticks(range(len(rows)), names)
+    else:
+        axes.set_yticks([], [])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_title(title, fontsize=style.NORMAL)
     axes.tick_params(labelsize=style.SMALL)
