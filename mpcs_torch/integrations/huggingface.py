@@ -38,6 +38,8 @@ from mpcs_torch.metrics.find_entry import entry_of_metric
 
 __all__ = ["SelectCheckpoint", "compute_metrics", "loss_function"]
 
+EVALUATED = "eval_"
+"""The prefix that the Trainer gives to the names of metrics of an evaluation."""
 IGNORED = -100
 """The label that the Trainer ignores, and that its collators use for padding."""
 
@@ -80,7 +82,7 @@ def compute_metrics(
     def compute(
         prediction: EvalPrediction, compute_result: bool = True
     ) -> dict[str, float]:
-        # After an error, the evaluation is over, too: metrics are reset for the next one.
+        # An error ends the evaluation, too; otherwise ``compute_result`` says whether it is over.
         is_over = True
         try:
             # One update, so that values do not depend on whether the Trainer has concatenated the batches.
@@ -220,23 +222,27 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         self._is_training = True
         self._recorded_step = -1
         self._evaluated = {}
-        first = self._first_selector or self.selector
-        self._first_selector = first
-        folder = first.folder
+        if not begins_again:
+            self._restarts = 0
+        elif self._has_recorded:
+            self._restarts += 1
+        if self._first_selector is None:
+            self._first_selector = self.selector
+        folder = self._folder_of_training(self._first_selector.folder, state)
+        if folder != self.selector.folder:
+            self.use(self._first_selector.renewed(folder))
+        self.begin_training(is_new=state.global_step == 0 and not begins_again)
+
+    def _folder_of_training(self, folder: Path, state: TrainerState) -> Path:
+        """Return ``folder``, or its subfolder for the trial of a search and for a training that begins again."""
         if state.is_hyper_param_search:
             name = state.trial_name or ""
             if Path(name).name != name or not name:
                 raise InvalidValueError("trial_name", "hp_name", name)
             folder /= name
-        if not begins_again:
-            self._restarts = 0
-        elif self._has_recorded:
-            self._restarts += 1
         if self._restarts:
             folder /= f"restart-{self._restarts}"
-        if folder != self.selector.folder:
-            self.use(first.renewed(folder))
-        self.begin_training(is_new=state.global_step == 0 and not begins_again)
+        return folder
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
         """Stop recording evaluations, because later ones may be on a test set."""
@@ -256,11 +262,11 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         **_: Any,
     ) -> None:
         """Defer a checkpoint that the Trainer would save at the end of an epoch until after the evaluation."""
-        ends = control.should_training_stop or float(state.epoch or 0).is_integer()
-        self._is_save_deferred = (
-            args.eval_strategy == "epoch" and ends and control.should_save
-        )
-        control.should_save = control.should_save and not self._is_save_deferred
+        is_last = control.should_training_stop or float(state.epoch or 0).is_integer()
+        is_followed = args.eval_strategy == "epoch" and is_last
+        self._is_save_deferred = is_followed and control.should_save
+        if self._is_save_deferred:
+            control.should_save = False
 
     def on_epoch_end(
         self,
@@ -270,7 +276,8 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         **_: Any,
     ) -> None:
         """Request the deferred checkpoint."""
-        control.should_save = control.should_save or self._is_save_deferred
+        if self._is_save_deferred:
+            control.should_save = True
 
     def on_evaluate(
         self,
@@ -285,10 +292,10 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         if state.global_step in (0, self._recorded_step):  # 0: eval_on_start
             return
         metrics: Mapping[str, float] = kwargs["metrics"]
-        if not any(name.startswith("eval_") for name in metrics):
+        if not any(name.startswith(EVALUATED) for name in metrics):
             return  # the user's own evaluation, of the training set for example
         without_prefix = {
-            name.removeprefix("eval_"): value for name, value in metrics.items()
+            name.removeprefix(EVALUATED): value for name, value in metrics.items()
         }
         self._evaluated = {**self._evaluated, **metrics, **without_prefix}
         if any(name not in self._evaluated for name in self.selector.rule.metrics):

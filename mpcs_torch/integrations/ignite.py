@@ -110,7 +110,8 @@ class TorchMetric(IgniteMetric):
         for path, part in self._parts().items():
             counts[path] = part.update_count
             for name, state in part.metric_state.items():
-                states[f"{path}.{name}".lstrip(".")] = state  # the path may be empty
+                key = f"{path}.{name}" if path else name  # a single metric has no path
+                states[key] = state
         return OrderedDict(
             states=deepcopy(dict(states)), update_counts=counts, kinds=self._kinds()
         )
@@ -184,9 +185,12 @@ class SelectCheckpoint(CheckpointCallback):
 
     def __call__(self, evaluator: Engine) -> None:
         """Update the selector with the epoch of the trainer and the metrics of the evaluator."""
-        if self._is_training and self.record(
+        if not self._is_training:
+            return
+        should_stop = self.record(
             self.state, epoch=self.trainer.state.epoch, values=evaluator.state.metrics
-        ):
+        )
+        if should_stop:
             self.trainer.terminate()
 
     def _begin(self) -> None:

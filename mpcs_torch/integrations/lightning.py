@@ -158,9 +158,7 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
         if trainer.fit_loop.resumed_on_epoch_end and self._makes_up_for_steps(trainer):
             progress = trainer.fit_loop.epoch_progress.current
             progress.completed -= 1
-            trainer.fit_loop.epoch_loop.update_lr_schedulers(
-                "epoch", update_plateau_schedulers=True
-            )
+            _step_schedulers(trainer)
             progress.completed += 1
 
     def on_train_epoch_start(self, trainer: "Trainer", *_: Any) -> None:
@@ -170,7 +168,7 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
     def on_validation_start(self, trainer: "Trainer", *_: Any) -> None:
         """Remember the values that were logged before this validation, unless the whole epoch is recorded."""
         if not self._records_after_training(trainer):
-            self.on_train_epoch_start(trainer)
+            self._values_before = dict(trainer.callback_metrics)
 
     def on_validation_end(self, trainer: "Trainer", *_: Any) -> None:
         """Update the selector with the values logged in this validation during `Trainer.fit`."""
@@ -187,9 +185,7 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
             and trainer.fit_loop.epoch_loop._num_ready_batches_reached()
         )
         if is_resumed and self._makes_up_for_steps(trainer):
-            trainer.fit_loop.epoch_loop.update_lr_schedulers(
-                "epoch", update_plateau_schedulers=True
-            )
+            _step_schedulers(trainer)
 
     def on_train_end(self, trainer: "Trainer", *_: Any) -> None:
         """Warn if no epoch was recorded."""
@@ -228,3 +224,10 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
         if trainer.is_global_zero and self.selector.epochs[-1].file is not None:
             for logger in trainer.loggers:
                 logger.after_save_checkpoint(proxy(self))
+
+
+def _step_schedulers(trainer: "Trainer") -> None:
+    """Step the schedulers as at the end of an epoch."""
+    trainer.fit_loop.epoch_loop.update_lr_schedulers(
+        "epoch", update_plateau_schedulers=True
+    )

@@ -34,6 +34,8 @@ __all__ = [
 
 INPUTS = ("decisions", "probabilities", "log_probabilities")
 """The kinds of input that a scorer can pass to a metric."""
+FILLED_IN = ("num_classes", "concern", "from_logits", "normalized")
+"""Settings of metrics that a scorer does not take: they come from the concern and from the kind of input."""
 
 
 def concern_scorer(
@@ -78,11 +80,8 @@ def concern_scorer(
         array([-0.1, -0.1, -0.1, -0.1, -0.1])
     """
     classes = concern_classes(concern)
-    try:
-        place = class_index(refer_value, classes, "refer_value")
-    except InvalidValueError:
-        pass  # the value is no label, as it should be
-    else:
+    place = _index_or_none(_as_label(refer_value, classes), classes)
+    if place is not None:
         raise InvalidValueError(
             "no_label", "refer_value", refer_value, label=classes[place]
         )
@@ -95,12 +94,7 @@ def concern_scorer(
     if entry.takes not in INPUTS or entry.of_class:
         kind = "one class" if entry.of_class else entry.takes
         raise InvalidValueError("scorer_input", "metric", entry.name, kind=kind)
-    allowed = entry.accepted_settings - {
-        "num_classes",
-        "concern",
-        "from_logits",
-        "normalized",
-    }
+    allowed = entry.accepted_settings - set(FILLED_IN)
     unknown = settings.keys() - allowed
     if unknown:
         raise InvalidValueError(
@@ -133,28 +127,31 @@ class _Score:
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
         """Return the value; ``y_pred`` has decisions (N,), or probabilities (N, C) in the concern's class order."""
-        names = self.concern.classes
-        if self.entry.takes == "decisions":
-            preds = class_indices(
-                y_pred, names, "labels of y_pred", refer_value=self.refer_value
-            )
-        elif np.ndim(y_pred) != 2 or np.shape(y_pred)[1] != len(names):
-            raise InvalidValueError(
-                "takes_probabilities", self.__name__, np.asarray(y_pred), classes=len(names)
-            )
-        else:
-            preds = torch.as_tensor(np.asarray(y_pred, dtype=np.float64))
-            if self.entry.takes == "log_probabilities":
-                preds = preds.log()
         metric = self.metric
         if isinstance(metric, Metric):
             metric = metric.clone()
             metric.reset()
-        arguments = [preds, class_indices(y_true, names, "labels of y_true")]
+        preds = self._preds(y_pred)
+        target = class_indices(y_true, self.concern.classes, "labels of y_true")
+        arguments = [preds, target]
         if sample_weight is not None:
             weight = np.asarray(sample_weight, dtype=np.float64)
             arguments.append(torch.as_tensor(weight))
         return self.entry.number(metric(*arguments))
+
+    def _preds(self, y_pred: Any) -> Tensor:
+        """Return ``y_pred`` as the metric takes it: class indices, probabilities or log-probabilities."""
+        names = self.concern.classes
+        if self.entry.takes == "decisions":
+            return class_indices(
+                y_pred, names, "labels of y_pred", refer_value=self.refer_value
+            )
+        if np.ndim(y_pred) != 2 or np.shape(y_pred)[1] != len(names):
+            raise InvalidValueError(
+                "takes_probabilities", self.__name__, np.asarray(y_pred), classes=len(names)
+            )
+        probs = torch.as_tensor(np.asarray(y_pred, dtype=np.float64))
+        return probs.log() if self.entry.takes == "log_probabilities" else probs
 
 
 class ConcernScorer(_Scorer):  # type: ignore[misc]
@@ -265,18 +262,32 @@ def ordered_probabilities(
 
 def class_index(label: Any, class_names: Sequence[str], argument: str) -> int:
     """Return the index of ``label``, a class name or an index; raise a ValueError for any other value."""
+    label = _as_label(label, class_names)
+    place = _index_or_none(label, class_names)
+    if place is None:
+        raise InvalidValueError(
+            "classes_of_concern", argument, label, classes=list(class_names)
+        )
+    return place
+
+
+def _as_label(label: Any, class_names: Sequence[str]) -> Any:
+    """Return a label as Python writes it: 2 for 2.0 and for NumPy's 2, and 1 for True unless a class is "True"."""
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, bool) and not {"False", "True"}.intersection(class_names):
         label = int(label)
     if isinstance(label, float) and label.is_integer():
         label = int(label)
+    return label
+
+
+def _index_or_none(label: Any, class_names: Sequence[str]) -> int | None:
+    """Return the index of ``label``, as `_as_label` returns it; None if it is no class."""
     texts = list(class_names)
     are_integers = all(name.removeprefix("-").isdecimal() for name in class_names)
     if type(label) is int and not are_integers:  # then the label is an index
         texts = [str(place) for place in range(len(class_names))]
     if isinstance(label, str | int) and str(label) in texts:
         return texts.index(str(label))
-    raise InvalidValueError(
-        "classes_of_concern", argument, label, classes=list(class_names)
-    )
+    return None

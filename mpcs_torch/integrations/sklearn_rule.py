@@ -93,6 +93,8 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     estimator_: Any
     rule_: DecisionRule
     refer_value_: str | float
+    _place: NDArray[np.int64]
+    """The index in the concern of each of ``classes_``, (C,)."""
 
     def __init__(
         self,
@@ -144,7 +146,7 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if clusters is not None:
             cluster_codes = group_codes("clusters", clusters, len(y)).codes.numpy()
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        train, places = self._split(y, cluster_codes, seed)
+        train, rows = self._split(y, cluster_codes, seed)
         self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train])
         self.rule_ = DecisionRule(
             concern, self.limits, calibration=self.calibration, seed=seed
@@ -155,10 +157,10 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 by_column[limit.by] = np.asarray(groups[limit.by], dtype=object)
         check_consistent_length(y, *by_column.values())
         self.rule_.fit(
-            self._logits(_safe_indexing(X, places)),
-            torch.from_numpy(self._place[codes[places]]),
-            clusters=None if cluster_codes is None else cluster_codes[places].tolist(),
-            groups={column: names[places].tolist() for column, names in by_column.items()},
+            self._logits(_safe_indexing(X, rows)),
+            torch.from_numpy(self._place[codes[rows]]),
+            clusters=None if cluster_codes is None else cluster_codes[rows].tolist(),
+            groups={column: names[rows].tolist() for column, names in by_column.items()},
         )
         return self
 
@@ -198,8 +200,9 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             require(not absent, "every_class", "y", absent=absent)
         is_text = isinstance(labels[0], str)
         require(is_text or not concern.answers, "no_answers", "concern")
-        default = "refer" if is_text else min(-1, labels[0] - 1)
-        refer_value = default if self.refer_value is None else self.refer_value
+        refer_value = self.refer_value
+        if refer_value is None:
+            refer_value = "refer" if is_text else min(-1, labels[0] - 1)
         if isinstance(refer_value, str) != is_text or refer_value in labels:
             kind = "text" if is_text else "a number"
             raise InvalidValueError("not_a_label", "refer_value", refer_value, kind=kind)
@@ -220,11 +223,7 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def _logits(self, X: Any) -> Tensor:  # noqa: N803
         """Return the log-probabilities of the classifier in the class order of the concern: (N, C), float64."""
-        names = (
-            [str(label) for label in self.classes_.tolist()]
-            if self.concern is None
-            else self.concern.classes
-        )
+        names = self.rule_.concern.classes
         probabilities = ordered_probabilities(
             self.estimator_.predict_proba(X), self.estimator_.classes_, names
         )
