@@ -99,7 +99,7 @@ class PriorEstimate(NamedTuple):
             return f"the samples of a class do not look the same as in validation (p = {self.p_value:.2g})"
         if len(self.told_apart) == len(self.priors):  # no class was merged with another
             return ""
-        singles = _single_shares(self.priors, self.low, self.high)
+        singles = class_shares(self.priors, self.low, self.high)
         wide = [
             f"{name} {share}"
             for name, share in zip(names, singles, strict=True)
@@ -115,7 +115,7 @@ class PriorEstimate(NamedTuple):
         return f"intervals are wider than their estimates: {', '.join(wide)}; these samples {usable}"
 
 
-def _single_shares(priors: Tensor, low: Tensor, high: Tensor) -> list[ClassPrior]:
+def class_shares(priors: Tensor, low: Tensor, high: Tensor) -> list[ClassPrior]:
     """Return the share of each class, from estimates (C,) and the ends (C,) of their intervals."""
     columns = torch.stack([priors, low, high], dim=1)
     return [ClassPrior(*row) for row in columns.tolist()]
@@ -226,7 +226,7 @@ def estimate_priors(
             LabelShiftWarning,
             stacklevel=2,
         )
-    singles = _single_shares(priors, low, high)
+    singles = class_shares(priors, low, high)
     partition = mixture.usable_partition(singles, confidence)
     return PriorEstimate(
         priors, low, high, joint_low, joint_high, shares, p_value, groups, partition

@@ -58,8 +58,9 @@ class CommandLine:
     """The printed sentences on how files were read, such as which column has the labels."""
 
     def begin(self, arguments: Sequence[str]) -> None:
-        """Store ``arguments``, and reset all other fields to their defaults."""
-        self.__dict__.update(vars(CommandLine(tuple(arguments))))
+        """Store ``arguments``, and reset all other fields to their defaults: other modules hold this object."""
+        for name, value in vars(CommandLine(tuple(arguments))).items():
+            setattr(self, name, value)
 
     def __str__(self) -> str:
         return printable(shlex.join(["mpcs", *self.arguments]))
@@ -217,7 +218,7 @@ def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
 
         def advance(epoch: "MeasuredEpoch", run: "TrainingRun") -> None:  # noqa: ARG001  # a Hook
             preferred: Sequence[str] = ("accuracy", "mpcs")
-            columns = [name for name in preferred if name in epoch.values]
+            columns = [column for column in preferred if column in epoch.values]
             if not columns:
                 columns = list(epoch.values)[:2]
             values = "  ".join(f"{column} {epoch.values[column]:.4f}" for column in columns)
@@ -265,21 +266,31 @@ def shown_progress(
     elif not sys.stderr.isatty():
         yield _lines(shown_name(name), total)
     else:
-        from rich import progress as bars  # slow to import
-        from rich.console import Console
+        with _bar(shown_name(name, 32), total, texts) as update:  # fits a narrow terminal
+            yield update
 
-        described = bars.TextColumn("{task.description}", markup=False)
-        columns = [bars.TextColumn(text, markup=False) for text in texts]
-        left = bars.TimeRemainingColumn(elapsed_when_finished=True)
-        around: list[bars.ProgressColumn] = [bars.BarColumn(), *columns, left]
-        if total is None:
-            around = [*columns, bars.TimeElapsedColumn()]
-        with bars.Progress(described, *around, console=Console(stderr=True)) as progress:
-            short = shown_name(name, 32)  # fits a narrow terminal
-            task = progress.add_task(short, total=total, values="")
-            yield partial(progress.update, task)
-            # ``total`` may have been an estimate.
-            progress.update(task, total=progress.tasks[0].completed)
+
+@contextmanager
+def _bar(
+    name: str, total: int | None, texts: Sequence[str]
+) -> Iterator[Callable[..., None]]:
+    """Show a line of rich that is redrawn, and yield a function that updates it."""
+    from rich import progress as bars  # slow to import
+    from rich.console import Console
+
+    columns: list[bars.ProgressColumn] = [
+        bars.TextColumn(text, markup=False) for text in ("{task.description}", *texts)
+    ]
+    if total is None:
+        columns.append(bars.TimeElapsedColumn())
+    else:
+        columns.insert(1, bars.BarColumn())
+        columns.append(bars.TimeRemainingColumn(elapsed_when_finished=True))
+    with bars.Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(name, total=total, values="")
+        yield partial(progress.update, task)
+        # ``total`` may have been an estimate.
+        progress.update(task, total=progress.tasks[0].completed)
 
 
 def _lines(name: str, total: int | None) -> Callable[..., None]:

@@ -83,7 +83,7 @@ def reproduce_one(
         parts.append(
             "Not compared epoch by epoch: no record was published, or its data were split without a seed."
         )
-    if name == "case-study":
+    if name == published_values.CASE_STUDY:
         parts += [experiments.picks_table(run), *experiments.figure_5_comparison(run)]
     show(*parts)
     note(
@@ -133,11 +133,10 @@ def reproduce_figure_6(data_root: Path, out: Path, *, seeds: int) -> dict[str, A
     note(f"\nwrote {out / 'figure6.png'} and figure6.svg")
     by_seed = []
     if seeds:
-        configs = list[RunConfig]()
-        for seed in range(seeds):
-            configs += experiments.comparison_configs(seed)  # plain, then with MPCS
+        pairs = [experiments.comparison_configs(seed) for seed in range(seeds)]
+        configs = [config for config, _ in pairs] + [config for _, config in pairs]
         runs = finish_all("figure6, seeds", configs, data_root, out / "seeds")
-        for of_plain, of_mpcs in zip(runs[::2], runs[1::2], strict=True):
+        for of_plain, of_mpcs in zip(runs[:seeds], runs[seeds:], strict=True):
             by_seed.append(experiments.ratios(of_plain, of_mpcs))
         show(
             f"\n{heading(f'figure6: seeds 0 to {seeds - 1}')}",

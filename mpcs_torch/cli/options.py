@@ -105,19 +105,18 @@ def _with_local_paths(parameter: Parameter) -> Parameter:
 
 def _column(
     text: str,
-    kind: Any = str,
     *names: str,
+    kind: Any = str,
     metavar: str = "COLUMN",
-    default: str | None = None,
+    default: str | bool = True,
 ) -> Any:
-    return Annotated[
-        kind | None,
-        typer.Option(*names, metavar=metavar, help=text, show_default=default or True),
-    ]
+    """Return an option of ``names``, by default that of its key, whose help says the text ``default``, if any."""
+    option = typer.Option(*names, metavar=metavar, help=text, show_default=default)
+    return Annotated[kind | None, option]
 
 
-def _flag(names: str, text: str) -> Any:
-    return Annotated[bool, typer.Option(*names.split(), help=text)]
+def _flag(text: str, *names: str) -> Any:
+    return Annotated[bool, typer.Option(*names, help=text)]
 
 
 _SCORES = "Columns of scores in the order of the classes, with commas between; prob_* is all that begin so."
@@ -137,7 +136,6 @@ READING: Mapping[str, Any] = {
     "label_column": _column("Column of the labels.", default="by its name"),
     "score_columns": _column(
         _SCORES,
-        str,
         "--score-columns",
         "--score-column",
         metavar="COLUMNS",
@@ -153,7 +151,9 @@ READING: Mapping[str, Any] = {
         typer.Option("--labels", "--trials", exists=True, dir_okay=False, help=_LABELS),
     ],
     "missing": Annotated[Missing, typer.Option(help=_MISSING)],
-    "by": _column("Measure each group of rows of this column, too; repeatable.", list[str]),
+    "by": _column(
+        "Measure each group of rows of this column, too; repeatable.", kind=list[str]
+    ),
     "cluster": _column(_CLUSTER),
     "crossed": _column(_CROSSED),
     "weight": _column(
@@ -170,7 +170,7 @@ READING: Mapping[str, Any] = {
         "What is decided about, such as a patient: its rows become one row before anything is measured."
     ),
     "combine": _column(
-        _COMBINE, Literal["mean", "worst"], metavar="mean|worst", default="mean"
+        _COMBINE, kind=Literal["mean", "worst"], metavar="mean|worst", default="mean"
     ),
     "cost_columns": _column(
         "Columns of what each decision costs in each row, in the order of the classes, with commas between; or by true "
@@ -178,17 +178,17 @@ READING: Mapping[str, Any] = {
         metavar="COLUMNS",
     ),
     "costs_if_wrong": _flag(
-        "--costs-if-wrong",
         "--cost-columns have what deciding for each class costs if wrong.",
+        "--costs-if-wrong",
     ),
     "models": _column(_MODELS, metavar="NAMES"),
-    "from_logits": _flag("--logits", "The scores are logits, not probabilities."),
+    "from_logits": _flag("The scores are logits, not probabilities.", "--logits"),
     "target_label": _column(
         "The label of targets; others are non-targets.",
         metavar="LABEL",
         default="by its word",
     ),
-    "lower_is_target": _flag("--lower-is-target", "Low scores are those of targets."),
+    "lower_is_target": _flag("Low scores are those of targets.", "--lower-is-target"),
 }
 """Options for reading files, by the names of the fields of `ReadOptions`."""
 OF_ALL = ("label_column", "score_columns", "id_column", "labels", "missing")
@@ -204,14 +204,14 @@ Code = StrEnum("Code", {code: code for code in WARNINGS})  # type: ignore[misc] 
 """The codes of warnings, which docs/how-to/misleading-evaluations.md explains."""
 PRINTING: Mapping[str, Any] = {
     "everything": _flag(
-        "--all", "Show all metrics by family, and tables of more than 20 classes."
+        "Show all metrics by family, and tables of more than 20 classes.", "--all"
     ),
-    "overwrite": _flag("--overwrite", "Replace existing files or runs."),
+    "overwrite": _flag("Replace existing files or runs.", "--overwrite"),
     "mute": Annotated[list[Code] | None, typer.Option(help=_MUTE)],
     "json": _flag(
-        "--json", "Print JSON instead of a table, with null for NaN and infinity."
+        "Print JSON instead of a table, with null for NaN and infinity.", "--json"
     ),
-    "quiet": _flag("--quiet -q", "Print results, warnings and errors, no progress."),
+    "quiet": _flag("Print results, warnings and errors, no progress.", "--quiet", "-q"),
 }
 """Options for printing and for replacing files, by the names of the fields of `COMMAND_LINE`."""
 FLAGS = (
@@ -278,8 +278,7 @@ def shared(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
                 value = values.pop(name)
                 if value:
                     setattr(COMMAND_LINE, name, value)
-            or_else = " or pass --overwrite" if "overwrite" in names else ""
-            _check_files(values, infos, or_else=or_else)
+            _check_files(values, infos, has_overwrite="overwrite" in names)
             read = {name: values.pop(name) for name in READING if name in names}
             if read:
                 values["reading"] = _read_options(read)
@@ -311,8 +310,7 @@ def _read_options(texts: Mapping[str, Any]) -> ReadOptions:
     read = {name: value for name, value in texts.items() if value is not None}
     for name in LISTS:
         if name in read:
-            entries = next(csv.reader([read[name]]), ())
-            read[name] = tuple(entry.strip() for entry in entries)
+            read[name] = _entries(read[name])
     if "prevalence" in read:
         form = "a share for each class, such as ill=0.01,healthy=0.99"
         read["prevalence"] = named_numbers(read["prevalence"], "--prevalence", form)
@@ -322,6 +320,13 @@ def _read_options(texts: Mapping[str, Any]) -> ReadOptions:
         demand(is_met, "needs_too", option_name(name), other=option_name(needed))
     read["by"] = tuple(read.get("by", ()))
     return ReadOptions(**read)
+
+
+def _entries(text: str) -> tuple[str, ...]:
+    """Return the entries of one of the `LISTS`; an empty text has none."""
+    for entries in csv.reader([text]):
+        return tuple(entry.strip() for entry in entries)
+    return ()
 
 
 def named_numbers(entries: Sequence[str], option: str, form: str) -> dict[str, float]:
@@ -351,12 +356,14 @@ def given_options(reading: ReadOptions) -> dict[str, object]:
 
 
 def option_name(name: str) -> str:
-    """Return the command-line option for a field ``name``, such as ``--logits`` for ``from_logits``."""
-    return f"--{name.removeprefix('from_').replace('_', '-')}"
+    """Return the command-line option for a field ``name``, such as ``--id-column`` for ``id_column``."""
+    if name == "from_logits":
+        return "--logits"
+    return f"--{name.replace('_', '-')}"
 
 
 def _check_files(
-    values: Mapping[str, Any], infos: Mapping[str, Any], *, or_else: str
+    values: Mapping[str, Any], infos: Mapping[str, Any], *, has_overwrite: bool
 ) -> None:
     """Check each output by `check_out`; refuse one that is read, or that another option writes."""
     files = {
@@ -366,15 +373,19 @@ def _check_files(
     }
     read = list[Path]()
     for name, value in files.items():
-        if infos[name].exists:
-            read += value if isinstance(value, list) else [value]
+        if not infos[name].exists:
+            continue
+        if isinstance(value, list):
+            read += value
+        else:
+            read.append(value)
     written = list[Path]()
     for name, path in files.items():
         info = infos[name]
         if info.exists:
             continue
         option = str(info.metavar) if isinstance(info, ArgumentInfo) else option_name(name)
-        check_out(path, option, may_exist=info.writable, or_else=or_else)
+        check_out(path, option, may_exist=info.writable, has_overwrite=has_overwrite)
         is_read = path.exists() and any(path.samefile(other) for other in read)
         shown = printable(str(path))
         demand(not is_read, "no_input", option, path=shown)
@@ -388,14 +399,18 @@ def check_out(
     option: str = "--out",
     *,
     may_exist: bool = False,
-    or_else: str = " or pass --overwrite",
+    has_overwrite: bool = True,
 ) -> None:
-    """Raise an error if ``path`` has no folder, or if it exists, and neither --overwrite nor ``may_exist`` is set."""
+    """Raise an error if ``path`` has no folder, or if it exists, and neither --overwrite nor ``may_exist`` is set.
+
+    ``has_overwrite`` tells whether the verb has the option --overwrite, which the message then names.
+    """
     shown, folder = printable(str(path)), printable(str(path.parent))
     demand(path.parent.is_dir(), "folder_is_there", option, path=shown, folder=folder)
     with refused_values(option=option):
         output_path(path)
     is_free = COMMAND_LINE.overwrite or may_exist or not path.exists()
+    or_else = " or pass --overwrite" if has_overwrite else ""
     demand(is_free, "new_file", option, path=shown, or_else=or_else)
 
 
@@ -417,9 +432,4 @@ def refused_values(about: str = "", *, option: str | None = None) -> Iterator[No
     try:
         yield
     except ValueError as error:
-        problems = list[str]()
-        if hasattr(error, "errors"):  # of pydantic
-            for detail in error.errors():
-                problems.append(": ".join([*map(str, detail["loc"]), detail["msg"]]))
-        message = "; ".join(problems) or error
-        raise typer.BadParameter(f"{about}{message}", param_hint=option) from None
+        raise typer.BadParameter(f"{about}{error}", param_hint=option) from None

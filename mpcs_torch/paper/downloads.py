@@ -84,17 +84,24 @@ def checksum(data: "DataSplits") -> str:
     return digest.hexdigest()
 
 
+def _loader_and_set(name: str) -> tuple[str, str]:
+    """Return the name of the loader of a data set, and of the UCR set that it loads, empty for other loaders."""
+    loader, _, ucr_set = name.partition("/")
+    return loader, ucr_set
+
+
 def _folder(name: str, root: Path) -> Path:
-    kind, _, ucr_set = name.partition("/")
-    return root / kind.upper() / ucr_set
+    loader, ucr_set = _loader_and_set(name)
+    return root / loader.upper() / ucr_set
 
 
 def _check_values(name: str, root: Path) -> str:
+    """Load a data set; return that it is there, or raise a `DataError` if it is not readable or not the published."""
     from mpcs_torch.trainer.data import DATASETS
 
-    kind, _, ucr_set = name.partition("/")
+    loader, ucr_set = _loader_and_set(name)
     arguments = {"set": ucr_set} if ucr_set else {}
-    data = DATASETS[kind](root, **arguments)
+    data = DATASETS[loader](root, **arguments)
     if name not in CHECKSUMS:
         return "there, readable"
     if checksum(data) != CHECKSUMS[name]:
@@ -131,7 +138,7 @@ def _fetch(
 def _get_ucr(name: str, root: Path) -> None:
     import pooch
 
-    ucr_set = name.removeprefix("ucr/")
+    _, ucr_set = _loader_and_set(name)
     (root / "UCR").mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=root / "UCR", prefix=".") as scratch:
         files = [f"{ucr_set}_{part}.ts" for part in ("TRAIN", "TEST")]

@@ -24,9 +24,10 @@ EXPERIMENTS = (
     "exp10",
     "case-study",
 )
-QUICK = tuple(
-    name for name in EXPERIMENTS if name not in ("exp03", "exp05", "exp10", "case-study")
-)
+CASE_STUDY = "case-study"
+"""The experiment whose picks and confusion matrices Fig. 5 shows."""
+_ON_MNIST = ("exp03", "exp05", "exp10", CASE_STUDY)
+QUICK = tuple(name for name in EXPERIMENTS if name not in _ON_MNIST)
 """The experiments that take seconds: all except the experiments on MNIST."""
 BENCHMARKS = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy")
 """The metrics that the paper compares with MPCS, in the order of its tables."""
@@ -34,7 +35,7 @@ TIMED = (*BENCHMARKS, "mpcs")
 """The metrics in Table III, whose computing time is measured."""
 RECORD_FILES = {
     **{name: f"{name}.csv" for name in ("exp03", "exp05", "exp07", "exp09")},
-    "case-study": "compare1.csv",
+    CASE_STUDY: "compare1.csv",
 }
 """The file of published metrics of each epoch, by experiment; only experiments that can be repeated exactly."""
 
@@ -83,22 +84,26 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
     The column mpcs of ``published`` is compared with the column mpcs_count of ``records``, counted as in the paper.
     """
     differences: dict[int, str] = {}
-    for place, (ours, theirs) in enumerate(zip(records, published, strict=False)):
+    for index, (ours, theirs) in enumerate(zip(records, published, strict=False)):
         unequal = []
         for column, value in theirs.items():
             name = "mpcs_count" if column == "mpcs" else column
-            place_of_column = "columns of published records"
-            require(name in ours, "one_of", place_of_column, column, choices=list(ours))
+            columns = "columns of published records"
+            require(name in ours, "one_of", columns, column, choices=list(ours))
             # z removes the sign of a zero.
             mine, printed = f"{ours[name]:z.4f}", f"{value:z.4f}"
             if mine != printed:
                 unequal.append(f"{column} {mine} for {printed}")
         if unequal:
-            differences[place] = f"epoch {theirs['epoch']:.0f}, {', '.join(unequal)}"
+            differences[index] = f"epoch {theirs['epoch']:.0f}, {', '.join(unequal)}"
     compared = min(len(records), len(published))
-    first = min(differences, default=compared)
-    agreeing = compared - len(differences)
-    return Agreement(len(published), agreeing, first, differences.get(first))
+    first_unequal = min(differences, default=compared)  # so many epochs before it are equal
+    return Agreement(
+        epochs=len(published),
+        agreeing=compared - len(differences),
+        from_first=first_unequal,
+        first_difference=differences.get(first_unequal),
+    )
 
 
 @dataclass(frozen=True)
@@ -174,7 +179,7 @@ def table_2(
             cells = [f"{ours} ({printed:.3f})" for ours, printed in numbers]
         spread = ""
         if name in seeds:
-            accuracy = seeds[name][0]
+            accuracy = seeds[name][BENCHMARKS.index("accuracy")]
             interval = f"{accuracy.mean:.3f} [{accuracy.low:.3f}, {accuracy.high:.3f}]"
             spread = f"{interval}, runs {accuracy.lowest:.3f} to {accuracy.highest:.3f}"
         rows.append([name, *cells, spread])
@@ -226,4 +231,6 @@ def table_3(costs: Mapping[str, MetricCosts]) -> Table:
 
 
 def _milliseconds(value: float) -> str:
-    return f"{value:.3g} ms" if value < 1000 else f"{value:.0f} ms"
+    if value < 1000:
+        return f"{value:.3g} ms"
+    return f"{value:.0f} ms"

@@ -145,7 +145,7 @@ def priors(
     Args:
         unlabelled: Predictions of the deployment.
     """
-    from mpcs_torch.calibration.priors import ClassPrior
+    from mpcs_torch.calibration.priors import class_shares
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.calibration_files import (
         estimate_file_priors,
@@ -165,12 +165,12 @@ def priors(
         estimate = estimate_file_priors(known, other, class_groups, advance)
     plain = plain_priors(estimate, known.class_names)
     rows = list[list[str]]()
+    alone = class_shares(estimate.priors, estimate.low, estimate.high)
+    together = class_shares(estimate.priors, estimate.joint_low, estimate.joint_high)
+    in_validation = estimate.validation_priors.tolist()
     for place, name in enumerate(known.class_names):
-        prior = plain["priors"][place]
-        alone = ClassPrior(prior, plain["low"][place], plain["high"][place])
-        joint = ClassPrior(prior, plain["joint_low"][place], plain["joint_high"][place])
-        in_validation = f"{plain['validation_priors'][place]:.3g}"
-        rows.append([name, in_validation, str(alone), joint.interval])
+        intervals = [str(alone[place]), together[place].interval]
+        rows.append([name, f"{in_validation[place]:.3g}", *intervals])
     for name, share in estimate.class_groups.items():
         rows.append([name, "", str(share), ""])
     conclusion = f"No change beyond class frequencies is seen (p = {estimate.p_value:.2g})."

@@ -1,7 +1,6 @@
 """``mpcs decide``: fit a decision rule to validation predictions, and decide or refer by it."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -185,10 +184,12 @@ def plan(
     with options.refused_values():
         asked = Limit.parse(limit)
         sizes: Any = _numbers(cluster_size, "--cluster-size")
-        plan_for = partial(
-            plan_limit, asked, chance=chance, share=share, cluster_size=sizes, shared=shared
-        )
-        plans = {rate: plan_for(rate) for rate in expected}
+        plans = {
+            rate: plan_limit(
+                asked, rate, chance=chance, share=share, cluster_size=sizes, shared=shared
+            )
+            for rate in expected
+        }
     plain = list[dict[str, Any]]()
     rows = list[dict[str, str]]()
     sentences = list[str]()
@@ -214,8 +215,10 @@ def _guarantee(rule: "DecisionRule", cluster: str | None) -> str:
     if cluster is not None:
         per_cluster = [limit.per == "cluster" for limit in rule.limits]
         of = "new clusters" if any(per_cluster) else "the samples of new clusters"
-        largest = "" if all(per_cluster) else ", none larger than the largest"
-        like = f"{of} ({cluster}) like these{largest}"
+        like = f"{of} ({cluster}) like these"
+        # A limit per cluster holds for any size, one per sample only up to the largest of the fit.
+        if not all(per_cluster):
+            like += ", none larger than the largest"
     limits = "; ".join(map(str, rule.limits))
     sentences = [f"Guaranteed for {like}: {limits}."]
     if rule.report is not None and not rule.report.is_clustered:
@@ -239,7 +242,9 @@ def _priors(text: str, class_names: Sequence[str]) -> list[float]:
     from mpcs_torch.evaluation.calibration_files import load_priors
 
     path = options.path_of(text, "--priors")
-    return load_priors(path, class_names) if path.is_file() else _numbers(text)
+    if path.is_file():
+        return load_priors(path, class_names)
+    return _numbers(text)
 
 
 def _numbers(text: str, option: str = "--priors") -> list[float]:

@@ -1,10 +1,10 @@
 """``mpcs monitor``: watch the decisions of a deployment by its logs."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -91,11 +91,11 @@ def monitor(
         "least_chance": least_chance,
         "cluster_size": cluster_size,
     }
-    rows_before = labelled_before = referred_before = 0
+    before = _Counts(0, 0, 0)
 
     def begin() -> Watch:
         """Return the watch in the file ``state``, or a new one; it is called when the file is locked."""
-        nonlocal rows_before, labelled_before, referred_before
+        nonlocal before
         if state.exists():
             options.refuse_given(
                 {"limit": limit, "groups": groups, **numbers},
@@ -106,8 +106,10 @@ def monitor(
             if not holds(rule, watch.settings.rule):
                 raise InvalidValueError("rule_of_state", f"{rule}:")
             if acknowledge:
+                names = acknowledge
+                if names == [ALL]:
+                    names = []  # the watch takes no name for all alarms
                 with options.refused_values(option="--acknowledge"):
-                    names = [] if acknowledge == [ALL] else acknowledge
                     cleared = watch.acknowledge(*names)
                 note(*(f"acknowledged: {page.alarm_sentence(alarm)}" for alarm in cleared))
         else:
@@ -118,9 +120,7 @@ def monitor(
             )
             settings = {name: value for name, value in numbers.items() if value is not None}
             watch = _begin(rule, loaded, logs, limit, groups or (), settings)
-        rows_before = watch.rows
-        labelled_before = watch.labelled
-        referred_before = watch.referred
+        before = _Counts(watch.rows, watch.labelled, watch.referred)
         return watch
 
     with row_counter("read", logs) as advance:
@@ -129,33 +129,12 @@ def monitor(
     if html is not None:
         page.write_monitor_report(watch, html, estimates, command=str(COMMAND_LINE))
     tables = {kind: page.monitor_table(watch, kind) for kind in watch.monitors}
-    plain = {
-        "rows": watch.rows,
-        "labelled": watch.labelled,
-        "referred": watch.referred,
-        "alarms": [alarm._asdict() for alarm in watch.alarms],
-        "acknowledged": [alarm._asdict() for alarm in watch.acknowledged],
-        **{
-            kind: [mean._asdict() for mean in watched.shown_means()]
-            for kind, watched in watch.monitors.items()
-        },
-        "cautions": watch.cautions(),
-        "estimated": [estimate._asdict() for estimate in estimates],
-    }
-    rows = watch.rows - rows_before
-    labelled = watch.labelled - labelled_before
-    news = f"{rows} new rows, {labelled} of them with a label."
-    if rows:
-        share = in_percent((watch.referred - referred_before) / rows)
-        news += f" {share} of them are referrals"
-        if rows_before:
-            share_of_all = in_percent(watch.referred / watch.rows)
-            news += f", {share_of_all} of all {watch.rows} rows"
-        news += "."
+    plain = _plain(watch)
+    plain["estimated"] = [estimate._asdict() for estimate in estimates]
     parts: list[Table | str] = ["\n".join(page.risk_verdict(watch)), *tables.values()]
     if estimates:
         parts.append("\n".join(estimate_lines(estimates)))
-    print_result(plain, *parts, f"{news}\n{page.assumptions(watch)}")
+    print_result(plain, *parts, f"{_news(watch, before)}\n{page.assumptions(watch)}")
     for alarm in raised:
         say(f"mpcs: new: {page.alarm_sentence(alarm)}", err=True)
     if html is not None:
@@ -166,17 +145,55 @@ def monitor(
         raise typer.Exit(ExitStatus.NO_PROMISE)
 
 
+class _Counts(NamedTuple):
+    """The numbers of rows of a watch, of rows with a label, and of referrals."""
+
+    rows: int
+    labelled: int
+    referred: int
+
+
+def _plain(watch: "Watch") -> dict[str, Any]:
+    """Return the content of --json, without estimates."""
+    plain: dict[str, Any] = {
+        "rows": watch.rows,
+        "labelled": watch.labelled,
+        "referred": watch.referred,
+        "alarms": [alarm._asdict() for alarm in watch.alarms],
+        "acknowledged": [alarm._asdict() for alarm in watch.acknowledged],
+    }
+    for kind, watched in watch.monitors.items():
+        plain[kind] = [mean._asdict() for mean in watched.shown_means()]
+    plain["cautions"] = watch.cautions()
+    return plain
+
+
+def _news(watch: "Watch", before: _Counts) -> str:
+    """Return sentences on the rows that were read since ``before``."""
+    rows = watch.rows - before.rows
+    labelled = watch.labelled - before.labelled
+    news = f"{rows} new rows, {labelled} of them with a label."
+    if not rows:
+        return news
+    share = in_percent((watch.referred - before.referred) / rows)
+    of_all = ""
+    if before.rows:
+        of_all = f", {in_percent(watch.referred / watch.rows)} of all {watch.rows} rows"
+    return f"{news} {share} of them are referrals{of_all}."
+
+
 def _begin(
     rule: Path,
     loaded: "DecisionRule",
     logs: list[Path],
     limit_texts: list[str] | None,
     groups: Sequence[str],
-    numbers: Any,
+    numbers: Mapping[str, Any],
 ) -> "Watch":
     """Return a new watch: its limits are ``limit_texts``, or by default those of ``loaded``.
 
     ``groups`` has texts COLUMN=A,B. A column of a limit that they lack gets the groups that occur in ``logs``.
+    ``numbers`` are the other settings that were given.
     """
     from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
     from mpcs_torch.learning import Limit
@@ -201,11 +218,11 @@ def _begin(
             names_in_logs.update(names_of_groups(log, column))
         named[column] = sorted(names_in_logs)
         options.demand(named[column], "groups_named", "--limit", column=column)
-    numbers |= {"has_row_costs": loaded.has_row_costs}
     settings = Settings(
         sha256(rule.read_bytes()).hexdigest(),
         [str(one) for one in limits],
         named,
+        has_row_costs=loaded.has_row_costs,
         **numbers,
     )
     is_clustered = loaded.report is not None and loaded.report.is_clustered
