@@ -130,48 +130,18 @@ class CheckpointSelector:
         resume: bool = False,
         flush: bool = True,
     ) -> None:
-        counts = {
-            "top_k": top_k,
-            "keep_every": keep_every,
-            "keep_at_most": keep_at_most,
-            "patience": patience,
-        }
-        for name, value in counts.items():
-            require(value is None or isinstance(value, int), "whole", name, value)
-        require(top_k >= 1, "at_least", "top_k", top_k, minimum=1)
-        require(keep_every >= 0, "at_least", "keep_every", keep_every, minimum=0)
-        require(
-            keep_at_most is None or keep_at_most >= top_k,
-            "at_least",
-            "keep_at_most",
-            keep_at_most,
-            minimum=top_k,
-        )
-        require(
-            patience is None or patience >= 1, "at_least", "patience", patience, minimum=1
-        )
-        require(
-            not isinstance(keep_best_by, str), "list_of_names", "keep_best_by", keep_best_by
-        )
-        require(0 <= min_delta < inf, "finite_at_least", "min_delta", min_delta, minimum=0)
-        require(
-            not min_delta or patience is not None, "needs_patience", "min_delta", min_delta
-        )
-        reserved = [name for name in ARGUMENTS_OF_UPDATE if name in rule.metrics]
-        if reserved:
-            raise InvalidValueError("reserved_metric", "rule", name=reserved[0])
-        unknown = [name for name in keep_best_by if name not in rule.directions]
-        if unknown:
-            raise InvalidValueError("directed_metrics", "keep_best_by", unknown[0])
-        self.folder = local_path(folder, "folder").absolute()
         self.rule = rule
         self.top_k = top_k
         self.keep_last = keep_last
         self.keep_every = keep_every
-        self.keep_best_by = tuple(keep_best_by)
+        self.keep_best_by = keep_best_by
         self.keep_at_most = keep_at_most
         self.patience = patience
+        self.min_delta = min_delta
+        self._check_settings()
+        self.keep_best_by = tuple(keep_best_by)
         self.min_delta = float(min_delta)
+        self.folder = local_path(folder, "folder").absolute()
         self.weights_only = weights_only
         self.flush = flush
         self._epochs: list[SavedEpoch] = []
@@ -203,6 +173,30 @@ class CheckpointSelector:
         if resume:
             self._continue_from_disk()
 
+    def _check_settings(self) -> None:
+        for name in ("top_k", "keep_every", "keep_at_most", "patience"):
+            value = getattr(self, name)
+            require(value is None or isinstance(value, int), "whole", name, value)
+        minima = {"top_k": 1, "keep_every": 0}
+        if self.keep_at_most is not None:
+            minima["keep_at_most"] = self.top_k
+        if self.patience is not None:
+            minima["patience"] = 1
+        for name, minimum in minima.items():
+            value = getattr(self, name)
+            require(value >= minimum, "at_least", name, value, minimum=minimum)
+        names, delta = self.keep_best_by, self.min_delta
+        require(not isinstance(names, str), "list_of_names", "keep_best_by", names)
+        require(0 <= delta < inf, "finite_at_least", "min_delta", delta, minimum=0)
+        is_used = delta == 0 or self.patience is not None
+        require(is_used, "needs_patience", "min_delta", delta)
+        for name in ARGUMENTS_OF_UPDATE:
+            if name in self.rule.metrics:
+                raise InvalidValueError("reserved_metric", "rule", name=name)
+        for name in names:
+            if name not in self.rule.directions:
+                raise InvalidValueError("directed_metrics", "keep_best_by", name)
+
     @classmethod
     def open(cls, folder: str | Path, **settings: Any) -> Self:
         """Create a selector on the folder of an earlier run, with the rule and settings in its ``manifest.json``.
@@ -227,10 +221,10 @@ class CheckpointSelector:
             return cls(folder, SelectionRule(**saved.rule), **arguments)
         except (TypeError, ValueError, AttributeError) as error:
             # A value that breaks a rule is the manifest's fault, unless the caller passed it.
-            is_of_manifest = (
-                isinstance(error, InvalidValueError) and error.argument not in settings
-            )
-            if isinstance(error, MpcsError) and not is_of_manifest:
+            is_of_caller = isinstance(error, MpcsError)
+            if isinstance(error, InvalidValueError):
+                is_of_caller = error.argument in settings
+            if is_of_caller:
                 raise
             raise InvalidValueError(
                 "rule_of_selector", str(path), cause=shown(str(error))
@@ -238,10 +232,11 @@ class CheckpointSelector:
 
     def renewed(self, folder: str | Path) -> Self:
         """Create a selector with the same rule and settings on another folder, which must be empty."""
-        settings = {
-            name: getattr(self, name) for name in (*SETTINGS, "weights_only", "flush")
+        unrecorded: dict[str, Any] = {
+            "weights_only": self.weights_only,
+            "flush": self.flush,
         }
-        return type(self)(folder, self.rule, **settings)
+        return type(self)(folder, self.rule, **self._settings(), **unrecorded)
 
     def __repr__(self) -> str:
         best = "none" if self.best is None else f"epoch {self.best.number}"
@@ -333,15 +328,15 @@ class CheckpointSelector:
         stamp = self._last_stamp
         place = len(self._epochs)
         keepers = [keeper.add(entry) for keeper in self._keepers]
-        keep = set[int]()
+        wanted = set[int]()  # indices of epochs, besides those by ``keep_every``
         for keeper in keepers:
-            keep |= keeper.places_kept
+            wanted |= keeper.places_kept
         if self.keep_last:
-            keep.add(place)
-        is_kept = place in keep or self._is_nth(entry)
+            wanted.add(place)
+        is_kept = place in wanted or self._is_nth(entry)
         dropped = [
             other
-            for other in sorted(self._kept - keep)
+            for other in sorted(self._kept - wanted)
             if not self._is_nth(self._epochs[other])
         ]
         files = [str(self._epochs[other].file) for other in dropped]

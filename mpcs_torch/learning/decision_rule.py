@@ -43,7 +43,13 @@ from mpcs_torch.learning.rule_fit import (
     class_frequencies,
     split_rows,
 )
-from mpcs_torch.learning.rule_limit import PER_CLUSTER, Limit, RuleReport, report_on
+from mpcs_torch.learning.rule_limit import (
+    PER_CLUSTER,
+    Limit,
+    RuleReport,
+    as_limits,
+    report_on,
+)
 from mpcs_torch.tables import in_percent
 
 KIND = "mpcs_torch decision rule 3"
@@ -164,7 +170,7 @@ class DecisionRule(nn.Module):
             raise InvalidValueError("spec", "concern", concern)
         classes = len(concern.classes)
         check_choice("calibration", calibration, CalibrationMethod)
-        self.limits = tuple(limits) if isinstance(limits, list | tuple) else (limits,)
+        self.limits = as_limits(limits)
         for limit in self.limits:
             require(isinstance(limit, Limit), "limit_type", "limits", limit)
         if priors is not None:
@@ -244,14 +250,20 @@ class DecisionRule(nn.Module):
             require((costs is not None) == self.has_row_costs, "costs_as_fitted", "costs")
         flat = None if costs is None else flat_costs(costs, shape).to(preds.device).float()
         assessed = self._assess(by_class(preds, classes), flat, prod(shape[2:]))
-        *of_positions, _ = assessed  # all fields but the costs
         without_classes = shape[:1] + shape[2:]
-        fields = [values.reshape(without_classes) for values in of_positions]
-        return Assessment(*fields)._replace(costs=costs)
+        return Assessment(
+            assessed.decision.reshape(without_classes),
+            assessed.best.reshape(without_classes),
+            assessed.risk.reshape(without_classes),
+            assessed.cost.reshape(without_classes),
+            assessed.reason.reshape(without_classes),
+            costs,
+        )
 
     def _assess(self, preds: Tensor, costs: Tensor | None, positions: int) -> Assessment:
         """Return the `Assessment` of M logits (M, C); each sample has so many successive ``positions`` among them."""
-        (answers, is_worth), probs, expected = self._weigh(preds, costs, positions)
+        choices, probs, expected = self._weigh(preds, costs, positions)
+        answers, is_worth = choices
         # The best class is among the answers, and coarse answers have higher indices than classes.
         best = answers.amin(dim=1, keepdim=True)
         is_best = answers == best
@@ -386,16 +398,7 @@ class DecisionRule(nn.Module):
             of_costs = [str(limit) for limit in self.limits if limit.errors == "cost"]
             require(not of_costs, "no_limit_of_costs", "limits", of_costs)
             check_row_costs(flat[labelled], target)
-        columns = {limit.by for limit in self.limits if limit.by is not None}
-        by_sample = codes_by_column(groups, number)
-        if not columns <= set(by_sample):
-            raise InvalidValueError(
-                "columns_of_limits", "groups", list(by_sample), columns=sorted(columns)
-            )
-        codes = {
-            column: Groups(by_name.names, by_name.codes[sample])
-            for column, by_name in by_sample.items()
-        }
+        codes = self._groups_by_column(groups, number, sample)
         cluster_codes = None
         if clusters is not None:
             codes_of_rows = group_codes("clusters", clusters, number).codes[sample]
@@ -425,6 +428,24 @@ class DecisionRule(nn.Module):
         self._warn_of_referrals()
         return self
 
+    def _groups_by_column(
+        self,
+        groups: Mapping[str, Sequence[object] | Tensor] | None,
+        number: int,
+        sample: Tensor,
+    ) -> dict[str, Groups]:
+        """Return the groups of each position by column; ``groups`` are those of a ``number`` of samples."""
+        columns = {limit.by for limit in self.limits if limit.by is not None}
+        by_sample = codes_by_column(groups, number)
+        if not columns <= set(by_sample):
+            raise InvalidValueError(
+                "columns_of_limits", "groups", list(by_sample), columns=sorted(columns)
+            )
+        return {
+            column: Groups(by_name.names, by_name.codes[sample])
+            for column, by_name in by_sample.items()
+        }
+
     def _fit(self, samples: FitSamples) -> None:
         preds, labelled, target, _, clusters, weights, costs, positions = samples
         if clusters is None and weights is not None:
@@ -445,7 +466,8 @@ class DecisionRule(nn.Module):
             frequencies = class_frequencies(target[calibration_rows], self.concern.classes)
             self.prior_ratio.copy_(self.priors.to(preds) / frequencies.to(preds))
         if self.limits:
-            (answers, is_worth), probs, _ = self._weigh(preds, costs, positions)
+            choices, probs, _ = self._weigh(preds, costs, positions)
+            answers, is_worth = choices
             risks = list[Tensor]()
             for losses in self.losses:
                 of_answers = self._expected(probs, losses, answers)

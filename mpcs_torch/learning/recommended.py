@@ -31,7 +31,7 @@ from mpcs_torch.learning.factor_choice import (
 )
 from mpcs_torch.learning.loss_modules import SoftmaxMarginLoss
 from mpcs_torch.learning.rule_fit import check_row_costs, checked_logits, split_rows
-from mpcs_torch.learning.rule_limit import Limit, values_of
+from mpcs_torch.learning.rule_limit import Limit, as_limits, values_of
 from mpcs_torch.tables import Table
 
 MAX_ACCURACY_LOSS = 0.005
@@ -60,8 +60,11 @@ class Change(NamedTuple):
 
     def text(self, unit: float, digits: int) -> str:
         """Return the change and its interval in units of 1 / ``unit``, as text."""
-        value, low, high = [f"{unit * each:+.{digits}f}" for each in self]
-        return f"{value} [{low}, {high}]"
+
+        def in_unit(number: float) -> str:
+            return f"{unit * number:+.{digits}f}"
+
+        return f"{in_unit(self.value)} [{in_unit(self.low)}, {in_unit(self.high)}]"
 
 
 class Step(NamedTuple):
@@ -240,9 +243,9 @@ class Recipe:
             name: best_calibration(mean[rows], of_choice.target, harm)
             for name, mean in means.items()
         }
-        name, factor = self._chosen(suited, of_choice)
+        name, factor = self._chosen(suited, of_choice, harm, factors)
         concern = self.concern
-        if factor not in (None, self._factor_of_concern):
+        if factor is not None and factor != self._factor_of_concern:
             concern = with_factor(concern, factor)
         rule = DecisionRule(concern, self.limits, calibration=suited[name].method)
         rule.fit(means[name], samples.target, clusters=clusters, groups=groups, costs=flat)
@@ -295,10 +298,13 @@ class Recipe:
         return harm_matrix(self.concern), tuple(factors)
 
     def _chosen(
-        self, suited: Mapping[str, Calibrated], samples: "_Samples"
+        self,
+        suited: Mapping[str, Calibrated],
+        samples: "_Samples",
+        harm: Tensor,
+        factors: Sequence[float],
     ) -> tuple[str, float | None]:
         """Return the name of the best loss that has an admissible factor, and this factor, if there are several."""
-        harm, factors = self._goal(samples.costs)
         before = decide(suited[PLAIN].probs, harm, factors[0])
         for name in sorted(suited, key=lambda name: suited[name].score):
             factor = choose_factor(
@@ -310,8 +316,11 @@ class Recipe:
                 before=before,
                 clusters=samples.clusters,
             )
-            if factor is not None:
-                return name, factor if len(factors) > 1 else None
+            if factor is None:
+                continue
+            if len(factors) == 1:
+                return name, None
+            return name, factor
         raise AssertionError("the first factor is always admissible for the plain models")
 
     def _decisions(
@@ -351,11 +360,12 @@ class _Samples(NamedTuple):
         before = None
         for name, decision in decisions.items():
             values = values_of(decision, self.target, concern, self.costs)
-            right, dangerous, cost, referred = values.mean(dim=1).tolist()
+            means = torch.stack(values).mean(dim=1)
+            right, dangerous, cost, referred = means.tolist()
             more_right = more_dangerous = None
             if before is not None:
-                more_right = self._change(values[0] - before[0])
-                more_dangerous = self._change(values[1] - before[1])
+                more_right = self._change(values.is_right - before.is_right)
+                more_dangerous = self._change(values.is_dangerous - before.is_dangerous)
             steps.append(
                 Step(name, right, dangerous, cost, referred, more_right, more_dangerous)
             )
@@ -425,10 +435,9 @@ def recommended(
         minimum=0,
         maximum=1,
     )
+    limits = as_limits(refer)
     if isinstance(refer, bool):
-        limits: tuple[Limit, ...] = (REFERRAL_LIMIT,) if refer else ()
-    else:
-        limits = tuple(refer) if isinstance(refer, list | tuple) else (refer,)  # type: ignore[assignment]  # may be wrong
+        limits = (REFERRAL_LIMIT,) if refer else ()
     are_limits = all(isinstance(limit, Limit) for limit in limits)
     require(are_limits, "limits_or_bool", "refer", refer)
     DecisionRule(concern, limits)  # raises an error if the limits do not fit the concern

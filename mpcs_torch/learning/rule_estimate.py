@@ -167,10 +167,12 @@ def estimated_and_measured(
     its price, if this is the same for all true classes. Estimates of coarse answers, which are sets of classes, are not
     known.
     """
-    low, high = decision_values(concern)[1:3, :, -1].aminmax(dim=1)
+    by_class = decision_values(concern)
+    of_referrals = torch.stack([by_class.is_dangerous[:, -1], by_class.cost[:, -1]])
+    low, high = of_referrals.aminmax(dim=1)
     of_referral = torch.where(low == high, low, nan).unsqueeze(1)
     estimated = of_best.where(decisions < len(concern.classes), nan)
-    measured = values_of(decisions, target.clamp(min=0), concern, costs)[1:3].where(
-        target >= 0, nan
-    )
+    values = values_of(decisions, target.clamp(min=0), concern, costs)
+    of_samples = torch.stack([values.is_dangerous, values.cost])
+    measured = of_samples.where(target >= 0, nan)
     return torch.where(decisions == REFERRED, of_referral, estimated), measured

@@ -161,9 +161,15 @@ class Limit:
         return ", ".join("->".join(pair) for pair in self.errors)
 
     @property
+    def decided_as(self) -> str | None:
+        """The name after "decided " in ``of``: only samples that are decided as such count. None without a name."""
+        word, space, name = self.of.partition(" ")
+        return name if space and word == DECIDED else None
+
+    @property
     def is_of_decided(self) -> bool:
         """Whether only decided samples count in the rate."""
-        return self.of == DECIDED or self.of.startswith(f"{DECIDED} ")
+        return self.of == DECIDED or self.decided_as is not None
 
     @property
     def is_of_true_class(self) -> bool:
@@ -189,11 +195,11 @@ class Limit:
             ValueError: If there is no such class or group of classes, or its name is ambiguous.
         """
         members = _labels_by_name(concern)
-        name = self.of.removeprefix(f"{DECIDED} ") if self.is_of_decided else self.of
-        if self.of in members and (self.of == ALL_SAMPLES or self.is_of_decided):
+        if self.of in members and not self.is_of_true_class:
             raise InvalidValueError("name_of_class", "of", self.of)
         if self.of in (ALL_SAMPLES, DECIDED):
             return None
+        name = self.of if self.decided_as is None else self.decided_as
         if name not in members:
             known = [ALL_SAMPLES, DECIDED, *members]
             raise InvalidValueError(
@@ -262,6 +268,13 @@ def _labels_by_name(concern: ConcernSpec) -> dict[str, tuple[int, ...]]:
     return labels | dict(concern.class_groups)
 
 
+def as_limits(limits: Any) -> tuple[Limit, ...]:
+    """Return one limit, or several, as a tuple; the caller checks the types."""
+    if isinstance(limits, list | tuple):
+        return tuple(limits)
+    return (limits,)
+
+
 class ClassErrors(NamedTuple):
     """The number of dangerous errors among the samples of a class."""
 
@@ -314,7 +327,9 @@ class RuleReport(NamedTuple):
 
     def table(self, concern: ConcernSpec) -> Table:
         """Return the report as a table with a row for each value."""
-        free = ", a referral at 0" if concern.refer is None and self.coverage < 1 else ""
+        price = ""
+        if concern.refer is None and self.coverage < 1:
+            price = ", a referral at 0"
         values = {
             "samples that calibrated": self.calibrated_by or None,
             "seed that drew them": self.seed,
@@ -322,7 +337,7 @@ class RuleReport(NamedTuple):
             "coverage": self.coverage,
             "coarse answers per sample": self.coarse or None,
             "dangerous errors per sample": self.dangerous_rate,
-            f"cost per sample{free}": self.cost,
+            f"cost per sample{price}": self.cost,
         }
         rows = []
         for name, value in values.items():
@@ -347,7 +362,7 @@ class RuleReport(NamedTuple):
         report = cls(**{**plain, "by_class": by_class})
         fields = report._asdict()
         del fields["by_class"]
-        if report.seed is None:
+        if report.seed is None:  # the only field that may be None
             del fields["seed"]
         values: list[object] = list(fields.values())
         for errors in by_class.values():
@@ -371,42 +386,55 @@ def report_on(
     With ``is_clustered``, error counts have no interval. ``weights`` (N,) weight the means over samples, but not the
     error counts of classes. ``costs``, (N, C, C) as in `DecisionRule.fit`, replace those of the concern.
     """
-    _, dangerous, cost, referred = values_of(decisions, target, concern, costs)
+    values = values_of(decisions, target, concern, costs)
     if weights is None:
         weights = torch.ones(len(target), dtype=torch.float64)
-    weights = weights.to(cost)
+    weights = weights.to(values.cost)
 
-    def mean(values: Tensor) -> float:
-        return (values @ weights / weights.sum()).item()
+    def mean(of_samples: Tensor) -> float:
+        return (of_samples @ weights / weights.sum()).item()
 
     return RuleReport(
         calibrated_by=0,
         judged_by=len(target),
-        coverage=mean(1 - referred),
-        dangerous_rate=mean(dangerous),
-        cost=mean(cost),
+        coverage=mean(1 - values.is_referral),
+        dangerous_rate=mean(values.is_dangerous),
+        cost=mean(values.cost),
         by_class=_errors_by_class(
-            target, dangerous == 1, concern, is_clustered=is_clustered
+            target, values.is_dangerous == 1, concern, is_clustered=is_clustered
         ),
         coarse=mean((decisions >= len(concern.classes)).double()),
     )
 
 
+class DecisionValues(NamedTuple):
+    """The values of decisions, float64: of each sample, (N,), or by true class and decision, (C, C + A + 1)."""
+
+    is_right: Tensor
+    """1 if the decision is correct, else 0."""
+    is_dangerous: Tensor
+    """1 if it is a dangerous error, else 0."""
+    cost: Tensor
+    is_referral: Tensor
+    """1 if it is a referral, else 0."""
+
+
 def values_of(
     decisions: Tensor, target: Tensor, concern: ConcernSpec, costs: Tensor | None = None
-) -> Tensor:
-    """Return the four values of `decision_values` for decisions (N,) and true classes (N,): (4, N), float64.
+) -> DecisionValues:
+    """Return the values of decisions (N,) for samples of the true classes ``target`` (N,).
 
     ``costs`` of rows by true class, (N, C, C), replace those of the concern, except of coarse answers and referrals.
     """
+    matrices = torch.stack(decision_values(concern)).to(target.device)
     # A referral is the last column, which -1 selects.
-    values = decision_values(concern).to(target.device)[:, target, decisions]
+    values = DecisionValues(*matrices[:, target, decisions])
     if costs is not None:
-        by_decision = costs_by_label(costs, target).to(values)
+        by_decision = costs_by_label(costs, target).to(values.cost)
         is_single = is_class(decisions, by_decision.shape[1])
         column = decisions.where(is_single, 0).unsqueeze(1)
         paid = by_decision.gather(1, column).squeeze(1)
-        values[2] = torch.where(is_single, paid, values[2])
+        values.cost.copy_(torch.where(is_single, paid, values.cost))
     return values
 
 
@@ -429,17 +457,20 @@ def _errors_by_class(
     return by_class
 
 
-def decision_values(concern: ConcernSpec) -> Tensor:
-    """Return four matrices: is a decision correct (0 or 1), is it a dangerous error, its cost, and is it a referral.
+def decision_values(concern: ConcernSpec) -> DecisionValues:
+    """Return the values of each decision for each true class: matrices (C, C + A + 1), float64.
 
-    The shape is (4, C, C + A + 1), float64. Rows are true classes. Columns are decisions: C classes, A coarse answers
-    and a referral, which costs 0 unless the concern says otherwise.
+    Rows are true classes. Columns are decisions: C classes, A coarse answers and a referral, which costs 0 unless the
+    concern says otherwise.
     """
     costs = concern.costs()
     if concern.refer is None:
         costs = torch.nn.functional.pad(costs, (0, 1))  # a column of 0 for referrals
     is_last = torch.arange(costs.shape[1]) == costs.shape[1] - 1
     is_dangerous = severity_matrix(concern, len(costs)) == DANGEROUS
-    is_right = torch.eye(*costs.shape)
-    is_referral = is_last.expand(costs.shape)
-    return torch.stack([is_right, is_dangerous, costs, is_referral]).double()
+    return DecisionValues(
+        is_right=torch.eye(*costs.shape).double(),
+        is_dangerous=is_dangerous.double(),
+        cost=costs.double(),
+        is_referral=is_last.expand(costs.shape).double(),
+    )

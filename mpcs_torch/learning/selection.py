@@ -39,6 +39,17 @@ class Epoch:
 E = TypeVar("E", bound=Epoch)
 
 
+class Rank(NamedTuple):
+    """A sort key of an epoch; the best epoch has the lowest."""
+
+    loss: float
+    """The loss of the metric that ranks the epochs."""
+    loss_of_ties: float
+    """The loss of the metric that orders epochs of equal ``loss``; 0 without such a metric."""
+    order: int
+    """The index of the epoch among all, negated if the last of equal epochs is best."""
+
+
 @dataclass(frozen=True)
 class SelectionRule:
     """Rank epochs by one metric, and leave out epochs that exceed limits on other metrics.
@@ -84,31 +95,35 @@ class SelectionRule:
             raise InvalidValueError(
                 "directions_of", "within", without=without, known=list(resolved)
             )
-        for kind in ("within", "at_most", "at_least"):
-            limits = {
-                name: number(f"{kind} of {name}", limit)
-                for name, limit in getattr(self, kind).items()
-            }
-            object.__setattr__(self, kind, limits)
-            if kind == "within":
-                # A distance of NaN is not >= 0, either.
-                invalid = {name: slack for name, slack in limits.items() if not slack >= 0}
-                require(not invalid, "distances", "within", invalid)
-            else:
-                has_nan = any(isnan(limit) for limit in limits.values())
-                require(not has_nan, "no_nan", kind, limits)
-                self._check_directions_of(kind, limits)
+        self._convert_limits("within")
+        # A distance of NaN is not >= 0, either.
+        invalid = {name: slack for name, slack in self.within.items() if not slack >= 0}
+        require(not invalid, "distances", "within", invalid)
+        for kind in ("at_most", "at_least"):
+            limits = self._convert_limits(kind)
+            has_nan = any(isnan(limit) for limit in limits.values())
+            require(not has_nan, "no_nan", kind, limits)
+            self._check_directions_of(kind, limits)
         if self.ties not in ("first", "last", *resolved):
             raise InvalidValueError(
                 "one_of", "ties", self.ties, choices=["first", "last", *resolved]
             )
 
+    def _convert_limits(self, kind: str) -> dict[str, float]:
+        """Convert the limits of a ``kind`` to floats, and return them by metric."""
+        limits = {
+            name: number(f"{kind} of {name}", limit)
+            for name, limit in getattr(self, kind).items()
+        }
+        object.__setattr__(self, kind, limits)
+        return limits
+
     def _check_directions_of(self, kind: str, limits: Mapping[str, float]) -> None:
         """Refuse a limit on the best side of a metric, and a name that is nearly that of a metric with a direction."""
-        direction, better, other = {
-            "at_most": ("min", "lower", "at_least"),
-            "at_least": ("max", "higher", "at_most"),
-        }[kind]
+        if kind == "at_most":
+            direction, better, other = "min", "lower", "at_least"
+        else:
+            direction, better, other = "max", "higher", "at_most"
         for name in limits:
             is_right = self.directions.get(name, direction) == direction
             require(
@@ -164,13 +179,13 @@ class SelectionRule:
         ]
         return [epochs[place] for _, place in sorted(within)]
 
-    def rank(self, epoch: Epoch, place: int) -> tuple[float, float, int]:
-        """Return a sort key of ``epoch``, the one with the index ``place``; the best epoch has the lowest key."""
+    def rank(self, epoch: Epoch, place: int) -> "Rank":
+        """Return the rank of ``epoch``, the one with the index ``place``."""
         tied = self.loss(epoch, self.ties) if self.ties in self.directions else 0.0
         if isnan(tied):  # which has no order
             tied = inf
         order = -place if self.ties == "last" else place
-        return self.loss(epoch, self.by), tied, order
+        return Rank(self.loss(epoch, self.by), tied, order)
 
     def alone(self, name: str) -> "SelectionRule":
         """Return the rule that ranks by the metric ``name`` alone, without limits."""
@@ -221,8 +236,7 @@ class Contender:
     epoch: Epoch
     place: int
     """The index of the epoch among all epochs."""
-    rank: tuple[float, float, int]
-    """The sort key of `SelectionRule.rank`."""
+    rank: Rank
     losses: tuple[float, ...]
     """The losses of the metrics in ``within``. The lower a loss, the longer the epoch stays within its limit."""
     outranked_by: int = 0
@@ -307,7 +321,7 @@ class Contenders:
         pick = added.pick
         loss = inf
         if pick is not None:
-            loss, _, _ = min(contender.rank for contender in added.contenders)
+            loss = min(contender.rank for contender in added.contenders).loss
         # If other limits have become stricter, the pick may be worse than before; then waiting begins anew, too.
         # Progress is another pick with another loss, unless it is better by less than min_delta; and an epoch that is
         # measured while none is within the limits.
@@ -328,7 +342,7 @@ class Contenders:
         """Return the contender nearest in loss to the next best, but not one of the ``places`` best."""
         ranked = sorted(contenders, key=lambda contender: contender.rank)
         others = ranked[self.places :]
-        gaps = [after.rank[0] - before.rank[0] for before, after in pairwise(others)]
+        gaps = [after.rank.loss - before.rank.loss for before, after in pairwise(others)]
         if not gaps:
             return ranked[-1]
         return others[gaps.index(min(gaps))]
@@ -367,7 +381,8 @@ def whole_number(name: str, value: Any) -> int:
     Bools and numbers above 2^53 in magnitude are refused, too.
     """
     result = number(name, value)
-    is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
+    dtype = str(getattr(value, "dtype", ""))  # "bool" in NumPy, "torch.bool" in PyTorch
+    is_bool = isinstance(value, bool) or dtype.endswith("bool")
     is_exact = result.is_integer() and abs(result) <= MAX_WHOLE
     require(is_exact and not is_bool, "whole", name, value)
     return int(result)
@@ -486,28 +501,35 @@ def _as_good_epochs(pick: _Pick) -> str:
     """Return the numbers of the epochs that may be as good, as text: ``1, 4 to 9 (7 epochs)``."""
     as_good = as_good_as(pick.candidates, pick.by, pick.epoch)
     numbers = sorted({epoch.number for epoch in as_good})
+    if not numbers:
+        return "none"
+    texts = list[str]()
+    for run in _consecutive(numbers):
+        if len(run) > 2:
+            texts.append(f"{run[0]} to {run[-1]}")
+        else:
+            texts += [str(number) for number in run]
+    unit = "epoch" if len(numbers) == 1 else "epochs"
+    return f"{', '.join(texts)} ({len(numbers)} {unit})"
+
+
+def _consecutive(numbers: Sequence[int]) -> list[list[int]]:
+    """Split ascending ``numbers`` into lists of consecutive numbers."""
     runs = list[list[int]]()
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
             runs[-1].append(number)
         else:
             runs.append([number])
-    texts = list[str]()
-    for run in runs:
-        if len(run) > 2:
-            texts.append(f"{run[0]} to {run[-1]}")
-        else:
-            texts += [str(number) for number in run]
-    if not numbers:
-        return "none"
-    unit = "epoch" if len(numbers) == 1 else "epochs"
-    return f"{', '.join(texts)} ({len(numbers)} {unit})"
+    return runs
 
 
 def warn_of_pick(epochs: int, by: str, where: str) -> list[EvaluationWarning]:
     """Return a warning that the picked epoch has optimistic values on the data ``where``; none if ``epochs`` is 1."""
+    if epochs <= 1:
+        return []
     message = f"the epoch was picked from {epochs} by {by} on {where}, so its values there are optimistic"
-    return [EvaluationWarning("E5", message)] if epochs > 1 else []
+    return [EvaluationWarning("E5", message)]
 
 
 def _direction(name: str, given: "Direction | Metric | type[Metric]") -> Direction:
