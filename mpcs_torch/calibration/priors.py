@@ -47,15 +47,21 @@ class ClassPrior(NamedTuple):
     high: float
 
     @property
+    def has_interval(self) -> bool:
+        """Whether there were enough samples for an interval."""
+        return self.low <= self.high  # comparisons with NaN are false
+
+    @property
     def width(self) -> float:
         """The width of the interval divided by the estimate; infinite without an interval."""
-        has_interval = self.low <= self.high  # comparisons with NaN are false
-        return (self.high - self.low) / self.prior if has_interval else inf
+        if not self.has_interval:
+            return inf
+        return (self.high - self.low) / self.prior
 
     @property
     def interval(self) -> str:
         """The interval as text, with two digits of its width; "too few samples" if there is no interval."""
-        if self.width == inf:
+        if not self.has_interval:
             return "too few samples"
         return f"{self._rounded(self.low)} to {self._rounded(self.high)}"
 
@@ -65,7 +71,7 @@ class ClassPrior(NamedTuple):
 
     def _rounded(self, value: float) -> str:
         """Return ``value`` with as many decimals as show two digits of the interval's width, from 1 to 6."""
-        width = self.high - self.low if self.width < inf else 1.0
+        width = self.high - self.low if self.has_interval else 1.0
         place = floor(log10(max(width, 1e-9)))  # -2 for a width of 0.01 to 0.099
         decimals = min(6, max(1, 1 - place))
         return f"{value:.{decimals}f}"
@@ -283,20 +289,20 @@ def _design(
         other="unlabelled_clusters",
     )
     strata = torch.cat([target, target.new_full((unlabelled,), classes)])
-    if clusters is None:
-        codes, twice = torch.arange(len(strata)), "twice"
-    else:
+    codes = torch.arange(len(strata))
+    if clusters is not None:
         names = [
             *row_names("clusters", clusters, known),
             *row_names("unlabelled_clusters", others, unlabelled),
         ]
-        codes, twice = group_codes("clusters", names, len(names)).codes, "in two clusters"
+        codes = group_codes("clusters", names, len(names)).codes
     codes = codes.to(target.device)
     # One number for each pair of a cluster and a stratum, so that a cluster counts once in each stratum that it has.
     pairs = (codes * (classes + 1) + strata).unique()  # type: ignore[no-untyped-call]
     clusters_of_strata = (pairs % (classes + 1)).bincount(minlength=classes + 1)
     rare = (clusters_of_strata[:-1] < 2).nonzero().flatten().tolist()
     if rare:
+        twice = "twice" if clusters is None else "in two clusters"
         raise InvalidValueError("each_class_twice", "target", twice=twice, classes=rare)
     unlabelled_clusters = int(clusters_of_strata[-1])
     require(
@@ -436,13 +442,12 @@ class _Mixture(NamedTuple):
         # (G, C): the mean squared error of the indicator of a group over the samples of a class.
         spread = design.means((known - is_inside).square()).T
         # (G, C): the same over all samples, if they were of that class; it stands for confusions that were not seen.
-        from_all = known.square().mean(dim=0).unsqueeze(1) + parts * (
-            1 - 2 * known.mean(dim=0).unsqueeze(1)
-        )
+        # For an indicator g and p, 0 or 1: the mean of (g - p)^2 is that of g^2, plus p (1 - 2 mean(g)).
+        means = known.mean(dim=0).unsqueeze(1)
+        from_all = known.square().mean(dim=0).unsqueeze(1) + parts * (1 - 2 * means)
         # (G, C): the variance of a row of A, in which UNSEEN pseudo-samples of each class are counted.
-        error = (spread * design.counts + UNSEEN * from_all) / (
-            design.counts * (design.counts - 1)
-        )
+        squares = spread * design.counts + UNSEEN * from_all
+        error = squares / (design.counts * (design.counts - 1))
         inside = _as_shares(self.priors * parts)  # (G, C): classes as shares of their group
         outside = _as_shares(self.priors * (1 - parts))  # (G, C): the others, of the rest
         square = 1 + (inside * spread).sum(dim=1)  # the mean squared indicator in the group
@@ -475,6 +480,7 @@ class _Mixture(NamedTuple):
         design_effect = torch.where(independent > 0, corrected / independent, 1.0)
         between = sums - squares  # of a cluster: the products of errors of unlike samples
         noise = (between - between.mean(dim=0)).square().sum(dim=0)  # 0 without clusters
+        # Satterthwaite's degrees of freedom: 2 variance^2 / the variance of its estimate.
         freedom = (2 * sums.sum(dim=0).square() / noise.clamp(min=1e-300)).clamp(max=1e9)
         quantiles = stdtrit(freedom.cpu().numpy(), (1 + confidence) / 2)
         quantile = torch.from_numpy(quantiles).to(design_effect)

@@ -141,11 +141,10 @@ def _search(
     slope = here.gradient @ step
     size = 1.0
     there = expand(point + step)
-    can_decrease = -slope > 1e-12 * (1 + here.value)  # else, rounding hides the decrease
+    if not -slope > 1e-12 * (1 + here.value):  # rounding hides the decrease
+        return point + step, there
     # A value of NaN, after a step that is far too long, is not <= either.
-    while (
-        can_decrease and not there.value <= here.value + 1e-4 * size * slope and size > 1e-9
-    ):
+    while size > 1e-9 and not there.value <= here.value + 1e-4 * size * slope:
         size /= 2
         there = expand(point + size * step)
     return point + size * step, there
