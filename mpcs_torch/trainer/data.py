@@ -72,9 +72,9 @@ def shuffled(split: Split, world: World = ALONE) -> Tensor:
     """
     order = torch.empty(len(split.labels), dtype=torch.int64)
     if world.is_first:
-        order.new_empty(
-            ()
-        ).random_()  # a DataLoader draws a seed for workers even if it has none
+        # A DataLoader draws a seed for workers even if it has none.
+        seed = order.new_empty(())
+        seed.random_()
         order = torch.tensor([*RandomSampler(split.labels)])
     order = order.to(split.labels.device)
     world.copy_from_first([order])
@@ -111,9 +111,10 @@ def check_splits(data: DataSplits, source: str) -> None:
 def _require(
     is_valid: bool, code: str, place: str, values: object = None, **fields: int
 ) -> None:
-    if not is_valid:
-        seen = values if isinstance(values, Tensor) else type(values).__name__
-        raise DataError(code, place, seen=seen, **fields)
+    if is_valid:
+        return
+    seen = values if isinstance(values, Tensor) else type(values).__name__
+    raise DataError(code, place, seen=seen, **fields)
 
 
 def _is_column(values: object) -> bool:
@@ -298,18 +299,23 @@ def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
         raise DataError("ucr_file", printable(str(folder)), stem=stem, name=folder.name)
     try:
         lines = [line.strip() for line in read_text(path).splitlines() if line.strip()]
-        if path.suffix == ".ts":
-            rows = [line.rpartition(":") for line in lines if line[0] not in "#@"]
-            cells = [[label, *series.split(",")] for series, _, label in rows]
-        else:
-            cells = [line.split() for line in lines]
-        series = [numbers for _, *numbers in cells]
+        labels, series = list[str](), list[list[str]]()
+        for line in lines:
+            if path.suffix == ".tsv":
+                label, *numbers = line.split()
+            elif line[0] in "#@":  # of the header
+                continue
+            else:
+                joined, _, label = line.rpartition(":")
+                numbers = joined.split(",")
+            labels.append(label)
+            series.append(numbers)
         values = torch.from_numpy(np.array(series, dtype=np.float64)).float()
         if values.ndim != 2 or not values.numel() or not values.isfinite().all():
             raise InvalidValueError("finite_series", shape=tuple(values.shape))
     except ValueError as error:
         raise DataError("caused_by", f"{printable(str(path))}:", cause=error) from None
-    return [label for label, *_ in cells], values.unsqueeze(-1)
+    return labels, values.unsqueeze(-1)
 
 
 DATASETS: dict[str, Callable[..., DataSplits]] = {

@@ -140,12 +140,12 @@ class TrainingRun:
     def _measured_split(self) -> tuple[Split, int]:
         """Return the samples that are measured at each epoch, and the maximum number of samples in a forward pass."""
         epochs = self.config.epochs
-        train = self.data.train
+        of_train = self.data.train
         if epochs.batches is not None:
             # This uses the random generator, so do it even if validation samples are measured.
-            order = shuffled(train, self.world)
-            train = train.at(order[: epochs.batches * self.batch_size])
-        split = train if epochs.samples == "train" else self.data.validation
+            order = shuffled(self.data.train, self.world)
+            of_train = self.data.train.at(order[: epochs.batches * self.batch_size])
+        split = of_train if epochs.samples == "train" else self.data.validation
         if split is None:
             raise ConfigError(
                 "validation_split",
@@ -233,13 +233,7 @@ class TrainingRun:
         self.epochs += 1
         with self.running():
             measurement = self.measure(self.split)
-            values = measurement.values
-            names = self.config.epochs.test
-            if names:
-                test = self.data.test
-                on_test = [metric for metric in self.metrics if metric[0].name in names]
-                of_test = self.measure(test, on_test, batch_size=len(test.labels)).values
-                values |= {f"{TEST}{name}": value for name, value in of_test.items()}
+            values = measurement.values | self._values_on_test()
             if self.scheduler is not None:
                 self.scheduler(values)
         if self.ramp is not None:
@@ -250,11 +244,23 @@ class TrainingRun:
             require(values[followed] >= 0, "at_least", place, values[followed], minimum=0)
             self.loss_scale = values[followed]
         epoch = MeasuredEpoch(self.epochs, values, measurement.confusion)
-        reasons = [hook(epoch, self) for hook in hooks]
-        for reason in reasons:
-            is_reason = reason is None or (isinstance(reason, str) and reason != "")
-            require(is_reason, "reason_to_stop", "a hook", reason)
-        self.stopped = self.world.from_first(lambda: next(filter(None, reasons), None))
+        answers = [hook(epoch, self) for hook in hooks]
+        for answer in answers:
+            is_reason = isinstance(answer, str) and answer != ""
+            require(answer is None or is_reason, "reason_to_stop", "a hook", answer)
+        reasons = [answer for answer in answers if answer is not None]
+        first = reasons[0] if reasons else None
+        self.stopped = self.world.from_first(lambda: first)
+
+    def _values_on_test(self) -> dict[str, float]:
+        """Return the metrics that the config measures on the test split at each epoch, by column of the records."""
+        names = self.config.epochs.test
+        if not names:
+            return {}
+        test = self.data.test
+        metrics = [(entry, made) for entry, made in self.metrics if entry.name in names]
+        measured = self.measure(test, metrics, batch_size=len(test.labels))
+        return {f"{TEST}{name}": value for name, value in measured.values.items()}
 
     def measure(
         self,
@@ -330,6 +336,7 @@ class TrainingRun:
             random.append(torch.cuda.get_rng_state())
         with self.running():
             parts = {name: part.state_dict() for name, part in self._saved_parts().items()}
+        # As a part with a state, which it was in older versions.
         parts["loss_scale"] = {"score": self.loss_scale}
         progress = {name: getattr(self, name) for name in PROGRESS}
         return {"parts": parts, **progress, "random": self.world.gather(lambda: random)}
@@ -353,6 +360,7 @@ class TrainingRun:
     def _saved_parts(self) -> dict[str, Any]:
         names = ("model", "average", "optimizer", "scheduler", "loss", "ramp")
         parts = {name: getattr(self, name) for name in names}
+        # Some may be None, or a user's function, and have no state.
         return {name: part for name, part in parts.items() if hasattr(part, "state_dict")}
 
 

@@ -45,11 +45,15 @@ def error_of_parts(error: Exception, import_paths: Mapping[str, str]) -> PartErr
     if isinstance(error, MpcsError) or not import_paths:
         return None
     lines = {key: _line_in_package(path, error) for key, path in import_paths.items()}
-    # If none is known to have raised it, any of them may be the cause.
-    raising = [key for key, line in lines.items() if line] or [*lines]
-    parts = ", ".join(f"{key}: your {import_paths[key]}" for key in raising)
-    problem = f"{type(error).__name__}: {shown(str(error), 500)}".removesuffix(": ")
-    return PartError("raised", parts, problem=problem, line=lines[raising[0]])
+    suspects = [key for key, line in lines.items() if line]
+    if not suspects:  # any of them may be the cause
+        suspects = list(lines)
+    parts = ", ".join(f"{key}: your {import_paths[key]}" for key in suspects)
+    problem = type(error).__name__
+    message = shown(str(error), 500)
+    if message:
+        problem += f": {message}"
+    return PartError("raised", parts, problem=problem, line=lines[suspects[0]])
 
 
 def _line_in_package(path: str, error: Exception) -> str:
@@ -70,8 +74,9 @@ NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 """The kinds of parameters that a config can set: it names all arguments."""
 
 
-def _unless_empty(of_parameter: object, other: object) -> object:
-    return other if of_parameter is inspect.Parameter.empty else of_parameter
+def _unless_empty(value: object, default: object) -> object:
+    """Return ``value``, an annotation or a default of a parameter; if the parameter has none, return ``default``."""
+    return default if value is inspect.Parameter.empty else value
 
 
 class PartConfig(Section):
@@ -160,12 +165,17 @@ class PartConfig(Section):
             raise
         except Exception as error:
             paths = {} if self.path is None else {f"{self.key}.path": self.path}
+            of_user = error_of_parts(error, paths)
+            if of_user is not None:
+                raise of_user from error
             cause = shown(str(error), 500)
-            of_built_in = PartError("caused_by", f"{self.place}:", cause=cause)
-            raise error_of_parts(error, paths) or of_built_in from error
-        is_valid, needed = callable(made), "a function"
-        if self.returns is not None:
-            is_valid, needed = isinstance(made, self.returns), self.returns.__name__
+            raise PartError("caused_by", f"{self.place}:", cause=cause) from error
+        if self.returns is None:
+            is_valid = callable(made)
+            needed = "a function"
+        else:
+            is_valid = isinstance(made, self.returns)
+            needed = self.returns.__name__
         if not is_valid:
             returned = type(made).__name__
             raise PartError("returns", self.place, needed=needed, returned=returned)
@@ -229,7 +239,8 @@ class MetricConfig(Section):
             raise InvalidValueError("one_key", key="metric", other="path")
         entry = self.entry()
         allowed = entry.accepted_settings - set(FILLED_IN)
-        if unknown := [key for key in self.model_extra or {} if key not in allowed]:
+        unknown = [key for key in self.model_extra or {} if key not in allowed]
+        if unknown:
             names = ", ".join(sorted(allowed))
             raise InvalidValueError(
                 "unknown_settings",

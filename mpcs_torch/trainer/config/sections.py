@@ -72,8 +72,9 @@ class DataConfig(PartConfig):
         return hold_out_validation(data, self.validation_fraction, self.validation_seed)
 
     def __str__(self) -> str:
-        of_archive = (self.model_extra or {}).get("set")
-        return f"{super().__str__()} {of_archive}" if of_archive else super().__str__()
+        name = super().__str__()
+        ucr_set = (self.model_extra or {}).get("set")  # an argument of `load_ucr`
+        return f"{name} {ucr_set}" if ucr_set else name
 
 
 class ModelConfig(PartConfig):
@@ -282,15 +283,20 @@ class SelectorConfig(Section):
             ValueError: If the rule names a metric that is not measured, or whose direction it needs and is not known.
         """
         ties = [] if self.ties in ("first", "last") else [self.ties]
-        limits = {
-            name: dict[str, float](getattr(self, name))
-            for name in ("within", "at_most", "at_least")
-        }
-        followed: dict[str, Iterable[str]] = {"by": [self.by], "ties": ties, **limits}
-        for key, columns in followed.items():
-            suitable = measured if key in ("at_most", "at_least") else directions
-            check_followed(f"selector.{key}", columns, suitable)
-        return SelectionRule(self.by, dict(directions), ties=self.ties, **limits)
+        check_followed("selector.by", [self.by], directions)
+        check_followed("selector.ties", ties, directions)
+        check_followed("selector.within", self.within, directions)
+        # Bounds need no direction.
+        check_followed("selector.at_most", self.at_most, measured)
+        check_followed("selector.at_least", self.at_least, measured)
+        return SelectionRule(
+            self.by,
+            dict(directions),
+            dict(self.within),
+            dict(self.at_most),
+            dict(self.at_least),
+            self.ties,
+        )
 
 
 class RunConfig(Section):
