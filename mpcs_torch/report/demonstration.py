@@ -109,7 +109,7 @@ class Demonstration:
         return self._effect(lambda kept: points[kept].mean())
 
     def _effect(self, statistic: Callable[[Tensor], Tensor]) -> Effect:
-        """Return the statistic of all seeds, whose numbers it takes, with its interval."""
+        """Return the value and interval over all seeds of ``statistic``, a function of the indices of some seeds."""
         seeds = torch.arange(len(self.seeds))
         _, low, high = jackknife_interval(statistic, seeds)
         return Effect(statistic(seeds).item(), float(low), float(high))
@@ -150,19 +150,16 @@ def demo_concern() -> ConcernSpec:
 def train_and_decide(seed: int) -> SeedResult:
     """Train as usual and with both losses of the recipe, choose by validation samples, and decide test samples."""
     seeded = [f"seed={seed}", f"data.split_seed={seed}", f"data.validation_seed={seed}"]
-    data = None
+    data = load_packaged_config("experiments/demo", seeded).data.load(Path())
+    assert data.validation is not None  # set in the config
     concern = demo_concern()
     validation = dict[str, Tensor]()
     test = dict[str, Tensor]()
     for name, changes in RUNS.items():
         config = load_packaged_config("experiments/demo", [*seeded, *changes])
-        data = data or config.data.load(Path())
-        assert data.validation is not None  # set in the config
         trained = TrainingRun(config, data).train()
         validation[name] = trained.logits(data.validation)
         test[name] = trained.logits(data.test)
-    assert data is not None
-    assert data.validation is not None
     target = data.validation.labels
     with warnings.catch_warnings():
         # Rare classes have no limit (E4), and of few samples, all may be right.

@@ -81,15 +81,16 @@ def max_danger_costs(
         costs = costs * concern.mpcs_weights()
         members |= {name: list(labels) for name, labels in concern.class_groups}
     highest = costs.amax(dim=1)
+    max_costs = {
+        name: highest[members[name]].max().item() for name in scores.named_outcomes()
+    }
 
     def order(name: str) -> tuple[bool, float, float]:
         outcomes = scores.outcomes[name]
         share = (outcomes.dangerous / outcomes.true.clamp(min=1)).item()
-        return name not in names, -max_costs[name], -share
+        is_group = name not in names
+        return is_group, -max_costs[name], -share
 
-    max_costs = {
-        name: highest[members[name]].max().item() for name in scores.named_outcomes()
-    }
     return {name: max_costs[name] for name in sorted(max_costs, key=order)}
 
 
@@ -191,7 +192,8 @@ def error_sentence(
             counted.append(f"{count} ({share})")
         else:
             absent.append(rows)
-    sentence = f"{verb} on {', '.join(counted[:MAX_SENTENCES]) or 'none'}"
+    first = ", ".join(counted[:MAX_SENTENCES]) or "none"
+    sentence = f"{verb} on {first}"
     if len(counted) > MAX_SENTENCES:
         sentence += " and on others"
     if len(counted) != 1:

@@ -133,8 +133,9 @@ def costliest_table(
     shares = weighted / weighted.sum(dim=(1, 2), keepdim=True).clamp(min=tiny)
     highest = weighted.amax(dim=0).flatten()
     worst = highest.argsort(descending=True, stable=True)[:MAX_CONFUSIONS]
+    with_cost = worst[highest[worst] > 0]
     rows = list[list[str]]()
-    for place in worst[highest[worst] > 0].tolist():
+    for place in with_cost.tolist():
         true, other = divmod(place, size)
         row = [f"{printable(names[true])} → {printable(names[other])}"]
         for count, part in zip(counts[:, true, other], shares[:, true, other], strict=True):
@@ -178,7 +179,9 @@ def draw_confusion(
     if concern is not None:
         dangerous = confusion[severity == DANGEROUS].sum().item()
         alt += f", {number_text(dangerous)} of them dangerous"
-        released = severity != DANGEROUS if further else concern.released()
+        released = concern.released()
+        if further:  # `ConcernSpec.released` has the classes alone
+            released = severity != DANGEROUS
         if concern.weights is not None:  # only errors have costs
             costs = torch.nn.functional.pad(concern.mpcs_weights(), (0, further))
     alt += "."
@@ -210,7 +213,7 @@ def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
         return f"There are no {errors}."
     few = percent_to_refer(0.1)
     none = percent_to_refer(0.0)
-    until = f"if {none:.3g} % of the samples are referred, none of the {errors} is left"
+    none_left = f"{none:.3g} % of the samples are referred, none of the {errors} is left."
     if none - few < 1:
-        return f"I{until[1:]}."
-    return f"If {few:.3g} % of the samples are referred, a tenth of the {errors} is left; {until}."
+        return f"If {none_left}"
+    return f"If {few:.3g} % of the samples are referred, a tenth of the {errors} is left; if {none_left}"

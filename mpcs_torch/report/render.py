@@ -40,7 +40,9 @@ ABOUT_CURVES = (
 PIXELS = 96
 """The number of pixels in an inch in a browser."""
 HYPHENATED = re.compile(r"\S*-\S*")
-TIGHT = re.compile(r"(?<=[\d,]) %|(?<=\b[a-z]) = (?=\d)|<script(?s:.*?)</script>")
+TIGHT = re.compile(
+    r"(?<=[\d,]) %|(?<=\b[a-z]) = (?=\d)|(?P<script><script(?s:.*?)</script>)"
+)
 """The texts in which lines must not break, such as 5 % and p = 0.5, and the scripts, which must not change."""
 MAX_CONFUSIONS = 8
 """The maximum number of confusions in a table."""
@@ -81,6 +83,7 @@ def to_svg(figure: Figure) -> str:
     """Return ``figure`` as SVG text without background. Its colours change if the reader prefers dark pages."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+    # The style goes behind the opening tag, whose attributes stay as they are.
     head, tag, rest = buffer.getvalue().partition("<svg ")
     attributes, end, content = rest.partition(">")
     # A colour is replaced by a variable of the stylesheet, which `_theme` defines.
@@ -93,8 +96,9 @@ def render(template: str, path: Path, **content: object) -> None:
     page = environment().get_template(f"{template}.html.j2").render(content)
 
     def tightened(match: re.Match[str]) -> str:
-        is_script = match[0].startswith("<script")
-        return match[0] if is_script else match[0].replace(" ", "\N{NO-BREAK SPACE}")
+        if match["script"]:
+            return match["script"]
+        return match[0].replace(" ", "\N{NO-BREAK SPACE}")
 
     replace_text(path, TIGHT.sub(tightened, page))
 
@@ -164,10 +168,10 @@ def groups_by_column(result: Result[Any]) -> list[GroupsOfColumn]:
         sentences = list[str]()
         for groups in models:
             metrics = groups.main_metrics()
-            for first in range(0, len(metrics), 3):  # as many fit a printed page
-                about = "other metrics" if first else groups.order()
+            for start in range(0, len(metrics), 3):  # as many fit a printed page
+                about = groups.order() if start == 0 else "other metrics"
                 caption = f"By {column}: {groups.model}, {about}"
-                tables.append((caption, groups.table(metrics[first : first + 3])))
+                tables.append((caption, groups.table(metrics[start : start + 3])))
             about_worst = groups.about_worst()
             sentences += [
                 printable(f"{groups.model}: {sentence}") for sentence in about_worst
@@ -223,8 +227,10 @@ def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
 def _effect(scores: Scores, metric: str) -> Effect:
     """Return the value of a metric and its interval; an infinite value, which cannot be drawn, is NaN."""
     value = scores.values[metric]
+    if not isfinite(value):
+        value = nan
     low, high = scores.intervals.get(metric, (nan, nan))
-    return (value if isfinite(value) else nan), low, high
+    return value, low, high
 
 
 def whole(text: str) -> Markup:
@@ -235,7 +241,9 @@ def whole(text: str) -> Markup:
 def breakable(text: str) -> Markup:
     """Return ``text`` as HTML; if it is a single word, lines may break after its underscores."""
     shown = whole(text)
-    return shown if " " in text else Markup(str(shown).replace("_", "_<wbr>"))
+    if " " in text:
+        return shown
+    return Markup(str(shown).replace("_", "_<wbr>"))
 
 
 def in_parts(cell: str) -> str:

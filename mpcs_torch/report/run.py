@@ -72,15 +72,17 @@ class RunEpoch(NamedTuple):
         if self.predicted is not None:
             return int(self.predicted.scores.outcomes[EVERY].dangerous)
         result = self.run.result
-        known = result.values["test"] if self.number == result.epoch else {}
-        count = known.get(DANGEROUS)
+        count = None
+        if self.number == result.epoch:
+            count = result.values["test"].get(DANGEROUS)
+        # A record of the epoch, the last if it was repeated, comes before the result.
         for record in self.run.records:
             if record["epoch"] == self.number:
                 count = record.get(f"{TEST}{DANGEROUS}", count)
         return None if count is None else int(count)
 
     def errors_in_words(self, unknown: str) -> str:
-        """Return the number of dangerous errors as text; without released errors, all are, and not called so."""
+        """Return the number of dangerous errors as text; just "errors" if the concern releases none."""
         if self.dangerous is None:
             return unknown
         has_released = bool(self.run.concern.released().any())
@@ -180,11 +182,7 @@ def compare_runs(epochs: Mapping[str, RunEpoch]) -> Sequence[Comparison] | None:
     first = next(iter(epochs.values())).run
     preds = dict[str, Tensor]()
     for name, epoch in epochs.items():
-        test = epoch.run.test
-        is_same = torch.equal(first.test.labels.cpu(), test.labels.cpu()) and torch.equal(
-            first.test.inputs.cpu(), test.inputs.cpu()
-        )
-        if epoch.predicted is None or not is_same or first.concern != epoch.run.concern:
+        if epoch.predicted is None or not _have_same_test(first, epoch.run):
             return None
         preds[name] = epoch.predicted.probs
     metrics = ["misclassification_rate"]
@@ -192,6 +190,15 @@ def compare_runs(epochs: Mapping[str, RunEpoch]) -> Sequence[Comparison] | None:
         metrics.insert(0, "dangerous_rate")
     labels = first.test.labels.cpu()
     return evaluate(preds, labels, concern=first.concern, metrics=metrics).comparisons
+
+
+def _have_same_test(run: TrainedRun, other: TrainedRun) -> bool:
+    """Return whether two runs have the same test samples and costs."""
+    if not torch.equal(run.test.labels.cpu(), other.test.labels.cpu()):
+        return False
+    if not torch.equal(run.test.inputs.cpu(), other.test.inputs.cpu()):
+        return False
+    return run.concern == other.concern
 
 
 def run_counts(epochs: Mapping[str, RunEpoch]) -> str:
@@ -213,8 +220,8 @@ def last_picked(run: TrainedRun) -> list[str]:
     # Of equally good epochs, the first is picked by the metric alone.
     if run.result.epoch != last or run.picks().get(selector.by) != last:
         return []
-    remark = f"The last epoch, {last}, was picked: {selector.by} was still getting better. More epochs may give "
-    return [f"{remark}a better model."]
+    remark = f"The last epoch, {last}, was picked: {selector.by} was still getting better."
+    return [f"{remark} More epochs may give a better model."]
 
 
 def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path) -> None:
@@ -256,9 +263,11 @@ def _single_run_page(run: TrainedRun) -> dict[str, Any]:
     if by_other is not None:
         metric, number = by_other
         marked[f"by {metric}"] = number
+        other = picked
         if number != picked.number:
-            epochs.append(predict_epoch(run, number))
-        verdict = verdict_of_run(picked, metric, epochs[-1])
+            other = predict_epoch(run, number)
+            epochs.append(other)
+        verdict = verdict_of_run(picked, metric, other)
     sentences = [
         verdict,
         *last_picked(run),
@@ -339,7 +348,8 @@ def _classifier_sections(epochs: Mapping[str, RunEpoch], system: str) -> Classif
     risks = dict[str, RowRisks]()
     for name, epoch in epochs.items():
         if epoch.predicted is not None:
-            _, scores[name], risks[name] = epoch.predicted
+            scores[name] = epoch.predicted.scores
+            risks[name] = epoch.predicted.risks
     first, *_ = epochs.values()
     return ClassifierSections(scores, risks, first.run.concern, system)
 
