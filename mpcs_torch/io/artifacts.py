@@ -21,13 +21,14 @@ MAX_BYTES = 2_000_000_000
 """The maximum size of a file that is loaded, because it is read into memory."""
 SEAL = re.compile(rb"\nsha256 [0-9a-f]{64}\n", re.ASCII)
 """The end of a sealed file."""
-SEAL_BYTES = 73
-"""The length of the seal: a line break, "sha256 ", 64 digits, and a line break."""
 
 
 def seal_for(content: bytes) -> bytes:
-    """Return the line that `sealed` appends to ``content``."""
+    """Return the line that `sealed` appends to ``content``; it has the same length for all contents."""
     return b"\nsha256 " + hashlib.sha256(content).hexdigest().encode() + b"\n"
+
+
+SEAL_BYTES = len(seal_for(b""))
 
 
 def sealed(content: bytes) -> bytes:
@@ -61,6 +62,7 @@ def unsealed_json(text: bytes) -> Any:
     """Return what `sealed_json` wrote; raise a `FileRuleError` if any byte of ``text`` is another one."""
     plain = json.loads(text)
     content = plain.get("content") if isinstance(plain, dict) else None
+    # Any other text than that of this content is refused, also one that differs in a space.
     if sealed_json(content).encode() != text:
         raise FileRuleError("changed")
     return content
@@ -90,7 +92,8 @@ def load_artifact(
     """
     place = f"{printable(str(path))}:"
     try:
-        content = load_tensors(io.BytesIO(unsealed(read_limited(path, MAX_BYTES))))
+        payload = unsealed(read_limited(path, MAX_BYTES))
+        content = load_tensors(io.BytesIO(payload))
     except FileNotFoundError:
         raise
     except FileRuleError as problem:
@@ -104,7 +107,9 @@ def load_artifact(
     try:
         return restore(content)
     except Exception as problem:  # any value may have any type
-        reason = f"has no {problem}" if isinstance(problem, KeyError) else str(problem)
+        reason = str(problem)
+        if isinstance(problem, KeyError):
+            reason = f"has no {problem}"
         reason = printable(" ".join(reason[: 2 * MAX_QUOTED].split()))
         raise InvalidValueError(
             "damaged", place, subject=subject, reason=reason

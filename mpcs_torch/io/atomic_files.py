@@ -72,7 +72,8 @@ def create_file(path: Path, write: Write, *, flush: bool = True) -> str:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         except RuntimeError as error:
             path.unlink(missing_ok=True)
-            first = error.__context__  # torch raises a second error on closing the file
+            # On closing the file, torch raises a second error in place of the first, which is its context.
+            first = error.__context__
             if isinstance(first, OSError):
                 raise first from None
             if first is not None and not isinstance(first, Exception):  # KeyboardInterrupt

@@ -13,7 +13,10 @@ FULL = (ENOSPC, EDQUOT, EFBIG)
 def naming(
     path: str | PathLike[str], temporary: PathLike[str] | None = None
 ) -> Iterator[None]:
-    """Let an OSError in the with block name ``path``, if it is one of `FULL` without a name, or names ``temporary``."""
+    """Put the name ``path`` into an OSError of the with block that names no file or the file ``temporary``.
+
+    Of errors without a name, only those of `FULL` are named: they come from writing.
+    """
     try:
         yield
     except OSError as error:

@@ -63,7 +63,9 @@ def import_attribute(path: object) -> Any:
         _search_current_folder(package)
         attribute_value = getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:  # the module's code may raise anything
-        problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        problem = type(error).__name__
+        if str(error):
+            problem += f": {error}"
         remark = _installed_instead(package)
         raise InvalidValueError(
             "import_fails", "path", path, problem=shown(problem), remark=remark
@@ -71,7 +73,10 @@ def import_attribute(path: object) -> Any:
     origin = attribute_value
     if isinstance(origin, partial):
         origin = origin.func
-    owner = str(getattr(origin, "__module__", None) or module).partition(".")[0]
+    of_origin = (
+        getattr(origin, "__module__", None) or module
+    )  # numbers, for example, have none
+    owner = str(of_origin).partition(".")[0]
     if owner in sys.stdlib_module_names:
         raise InvalidValueError("standard_library", "path", path, owner=owner)
     return attribute_value

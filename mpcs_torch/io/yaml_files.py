@@ -39,13 +39,16 @@ class YamlError(CodedError, ValueError):
     @property
     def problem(self) -> str:
         """The message without the place, for a caller that names the place otherwise."""
-        return f"not valid YAML: {shown(str(self.rule))}"
+        return self._message("")
 
     def __str__(self) -> str:
         if self.place is None:
             return self.problem
         line, column = self.place
-        return f"not valid YAML: line {line}, column {column}: {shown(str(self.rule))}"
+        return self._message(f"line {line}, column {column}: ")
+
+    def _message(self, place: str) -> str:
+        return f"not valid YAML: {place}{shown(str(self.rule))}"
 
 
 @dataclass(frozen=True)
@@ -60,15 +63,21 @@ class Document:
         """Return the line and column of the value at ``steps`` or, if there is no such value, of its nearest parent."""
         node = self.root
         for step in steps:
-            if isinstance(node, yaml.MappingNode):
-                node = next((child for key, child in node.value if key.value == step), node)
-            elif (
-                isinstance(node, yaml.SequenceNode)
-                and isinstance(step, int)
-                and step < len(node.value)
-            ):
-                node = node.value[step]
+            node = _child(node, step)
         return (1, 1) if node is None else _place(node.start_mark)
+
+
+def _child(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
+    """Return the node at ``step`` of ``node``, or ``node`` if there is none."""
+    if isinstance(node, yaml.MappingNode):
+        pairs: list[tuple[yaml.Node, yaml.Node]] = node.value
+        for key, child in pairs:
+            if key.value == step:
+                return child
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+        children: list[yaml.Node] = node.value
+        return children[step] if step < len(children) else node
+    return node
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -128,6 +137,7 @@ def read_yaml(text: str) -> Document:
         raise YamlError("caused_by", place, cause=str(error.problem)) from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
+        # Without a line break before it, rfind returns -1, and the column counts from 1, too.
         place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
         character = f"{int(error.character):04X}"
         raise YamlError("allowed_character", place, character=character) from None
