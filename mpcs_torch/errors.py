@@ -101,14 +101,19 @@ class CodedError(MpcsError):
         return Rule(self.code, self.argument, **self.fields)
 
     def __str__(self) -> str:
-        found = "" if self.value is ... else f", but got {value_in_words(self.value)}"
-        if self.sample is not None:
-            found = f", but sample {self.sample} has {value_in_words(self.value)}"
-        elif self.count is not None:
-            found = f", but {self.count} of the samples since the last reset do not"
         hint = _SENTENCE.vformat(HINTS.get(self.code, ""), (), self.fields)
         remedy = f": {hint}" if hint else ""
-        return f"{self.argument} {self.rule}{found}{remedy}".strip()
+        return f"{self.argument} {self.rule}{self._breach()}{remedy}".strip()
+
+    def _breach(self) -> str:
+        """Return the part of the sentence that says which value, or how many samples, break the rule."""
+        if self.sample is not None:
+            return f", but sample {self.sample} has {value_in_words(self.value)}"
+        if self.count is not None:
+            return f", but {self.count} of the samples since the last reset do not"
+        if self.value is ...:
+            return ""
+        return f", but got {value_in_words(self.value)}"
 
 
 class InvalidValueError(CodedError, ValueError):
@@ -205,11 +210,13 @@ def quoted(value: object) -> str:
 def listed(names: Sequence[str], most: int = 10) -> str:
     """Return the first ``most`` names with commas between, and the number of the others, for a message."""
     first = ", ".join(quoted(name)[1:-1] for name in islice(names, most))
-    return f"{first} and {len(names) - most} more" if len(names) > most else first or "none"
+    if len(names) > most:
+        return f"{first} and {len(names) - most} more"
+    return first or "none"
 
 
 NUMBERED = re.compile(r"(|.*\D)(\d{1,18})(\D*)")
-"""A pattern for a name with a number, that is, with the last one in it."""
+"""A pattern for a name with a number: the text before the last number in it, this number, and the text behind it."""
 
 
 def span(names: Sequence[str]) -> str:
@@ -255,11 +262,12 @@ def did_you_mean(given: object, names: Iterable[str], likeness: float = 0.6) -> 
 
 def shown(text: str, limit: int = MAX_QUOTED) -> str:
     """Return ``text`` on one line, cut to ``limit`` characters, with control characters escaped."""
-    line = " ".join(text[: 2 * limit].split())  # the rest is cut before it takes time
-    safe = line if line.isprintable() else repr(line)[1:-1]
-    if len(safe) <= limit and len(text) <= 2 * limit:
-        return safe
-    return f"{safe[: limit - 3]}..."
+    beginning = text[: 2 * limit]  # the rest is cut before it takes time
+    safe = " ".join(beginning.split())
+    if not safe.isprintable():
+        safe = repr(safe)[1:-1]
+    is_whole = beginning == text and len(safe) <= limit
+    return safe if is_whole else f"{safe[: limit - 3]}..."
 
 
 CONTROL = re.compile(

@@ -114,11 +114,13 @@ class World:
         """
         if self.size == 1:
             return share
-        rows = [World(rank, self.size).rows(count) for rank in range(self.size)]
-        sizes = [each.stop - each.start for each in rows]
+        sizes = list[int]()
+        for rank in range(self.size):
+            rows = World(rank, self.size).rows(count)
+            sizes.append(rows.stop - rows.start)
         padded = share.new_zeros(max(sizes), *share.shape[1:])
         padded[: len(share)] = share.detach()
-        parts = [torch.empty_like(padded) for _ in rows]
+        parts = [torch.empty_like(padded) for _ in sizes]
         distributed.all_gather(parts, padded)
         parts = [part[:size] for part, size in zip(parts, sizes, strict=True)]
         parts[self.rank] = share

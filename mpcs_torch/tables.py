@@ -50,16 +50,9 @@ class Table:
 
     def _repr_html_(self) -> str:
         """Return the table as HTML for notebooks, with the first column aligned left and the others right."""
-        header = ""
-        for place, cell in enumerate(self.header):
-            header += f'<th scope="col"{_align(place)}>{escape(cell)}</th>'
-        body = ""
-        for row in self.rows:
-            cells = [
-                f"<td{_align(place)}>{escape(cell)}</td>" for place, cell in enumerate(row)
-            ]
-            body += f"<tr>{''.join(cells)}</tr>"
-        return f"<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
+        header = _html_row(self.header, 'th scope="col"', "th")
+        body = "".join(_html_row(row, "td", "td") for row in self.rows)
+        return f"<table><thead>{header}</thead><tbody>{body}</tbody></table>"
 
 
 NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
@@ -97,6 +90,10 @@ def _markdown_cell(text: str) -> str:
     return re.sub(r"(?<!\\)(\\*)\|", r"\1\1\\|", printable(text))
 
 
-def _align(place: int) -> str:
-    side = "left" if place == 0 else "right"
-    return f' style="text-align: {side}"'
+def _html_row(row: Sequence[str], opening: str, tag: str) -> str:
+    """Return a row of HTML; each of its cells begins with ``opening``, and ends with ``tag``."""
+    cells = ""
+    for place, cell in enumerate(row):
+        side = "left" if place == 0 else "right"
+        cells += f'<{opening} style="text-align: {side}">{escape(cell)}</{tag}>'
+    return f"<tr>{cells}</tr>"
