@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -210,9 +211,18 @@ class FolderInUseError(CodedError, RuntimeError):
     """The error raised if another process has locked a folder in order to write to it."""
 
 
-_handles: dict[tuple[int, Path], list[int]] = {}
-"""The file descriptor of each locked folder, repeated for each `acquire` without a `release`. Keys are process id and
-folder, because a forked child does not inherit the locks of its parent."""
+@dataclass
+class _Lock:
+    """A lock of a folder by this process."""
+
+    handle: int
+    """The file descriptor of the folder."""
+    uses: int
+    """The number of calls of `acquire` without one of `release`."""
+
+
+_locks: dict[tuple[int, Path], _Lock] = {}
+"""The locks by process id and folder, because a forked child does not inherit the locks of its parent."""
 
 
 @contextmanager
@@ -234,9 +244,8 @@ def acquire(folder: Path) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     key = (os.getpid(), folder.resolve())
-    handles = _handles.setdefault(key, [])
-    if handles:
-        handles.append(handles[0])
+    if key in _locks:
+        _locks[key].uses += 1
         return
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -249,14 +258,16 @@ def acquire(folder: Path) -> None:
         warnings.warn(
             f"{folder} cannot be locked ({error.strerror}): {remedy}", stacklevel=2
         )
-    handles.append(handle)
+    _locks[key] = _Lock(handle, uses=1)
 
 
 def release(folder: Path) -> None:
     """Undo one call of `acquire` for ``folder``. Once all calls of this process are undone, the folder is unlocked."""
-    handles = _handles.get((os.getpid(), folder.resolve()))
-    if not handles:
+    key = (os.getpid(), folder.resolve())
+    if key not in _locks:
         return
-    handle = handles.pop()
-    if not handles:  # this was the last call of `acquire`
-        os.close(handle)
+    lock = _locks[key]
+    lock.uses -= 1
+    if lock.uses == 0:
+        del _locks[key]
+        os.close(lock.handle)
