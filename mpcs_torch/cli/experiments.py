@@ -111,8 +111,8 @@ def write_everything(
 ) -> None:
     """Write the report, tables and Figure 4 of all experiments to ``folder``, and print the tables."""
     write_evaluation(folder, finished, intervals)
-    for _, title, table in experiments.evaluation_tables(finished, intervals):
-        show(f"\n{heading(title)}", table)
+    for one in experiments.evaluation_tables(finished, intervals):
+        show(f"\n{heading(one.title)}", one.table)
     note(f"\nwrote {folder / 'report.html'}, tables as .md, figure4.png and figure4.svg")
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 from timeit import timeit
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -149,10 +149,19 @@ def _value(entry: MetricEntry, made: Any, logits: Tensor, labels: Tensor) -> flo
     return entry.number(value_of(made, preds, labels))
 
 
+class EvaluationTable(NamedTuple):
+    """A table of the paper's experiments."""
+
+    name: str
+    """The name of its file, without a suffix."""
+    title: str
+    table: Table
+
+
 def evaluation_tables(
     finished: Mapping[str, FinishedRun], seeds: Mapping[str, Sequence[MeanOverRuns]]
-) -> Iterator[tuple[str, str, Table]]:
-    """Yield the file name, the title and the content of three tables: runs, Table II and Table III of the paper."""
+) -> Iterator[EvaluationTable]:
+    """Yield three tables: runs, Table II and Table III of the paper."""
     runs = {name: one.records for name, one in finished.items()}
     costs = {name: one.costs for name, one in finished.items() if one.costs is not None}
     rows = []
@@ -168,13 +177,11 @@ def evaluation_tables(
         "seconds",
         "epochs equal to the record, from the first",
     ]
-    yield "runs", "Runs", Table(header, rows)
-    yield (
-        "table2",
-        "Table II: Spearman correlation of MPCS with the usual metrics",
-        table_2(runs, seeds),
-    )
-    yield "table3", "Table III: what a metric costs", table_3(costs)
+    yield EvaluationTable("runs", "Runs", Table(header, rows))
+    title_2 = "Table II: Spearman correlation of MPCS with the usual metrics"
+    yield EvaluationTable("table2", title_2, table_2(runs, seeds))
+    title_3 = "Table III: what a metric costs"
+    yield EvaluationTable("table3", title_3, table_3(costs))
 
 
 def picks(records: Sequence[Record]) -> dict[str, int]:

@@ -424,8 +424,8 @@ def write_evaluation(
     """Write tables, a figure and a page about the paper's experiments to ``folder``; `FILES` has the file names."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = list(evaluation_tables(finished, seeds))
-    for name, _, table in tables:
-        save_table(table, folder / f"{name}.md")
+    for one in tables:
+        save_table(one.table, folder / f"{one.name}.md")
     runs = {name: finished[name] for name in TABLE_2 if name in finished}
     records = {
         f"{name}: {run.config.model}, {run.config.data}": run.records
@@ -437,7 +437,7 @@ def write_evaluation(
     render(
         "evaluation",
         folder / "report.html",
-        tables=[(title, table) for _, title, table in tables],
+        tables=[(one.title, one.table) for one in tables],
         figure=draw(
             figure,
             f"Metrics over the epochs, from 0 at the lowest to 1 at the highest, in a panel for each of {len(runs)} "
