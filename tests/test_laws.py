@@ -55,9 +55,8 @@ def part(case: MetricCase, start: int, stop: int) -> Batch:
 
 
 def expected(case: MetricCase, batch: Batch | None = None) -> dict[str, Any]:
-    return pytest.approx(
-        of_whole(case) if batch is None else case.oracle(batch), rel=1e-9, nan_ok=True
-    )
+    values = of_whole(case) if batch is None else case.oracle(batch)
+    return pytest.approx(values, rel=1e-9, nan_ok=True)
 
 
 @cache
@@ -69,8 +68,10 @@ def of_whole(case: MetricCase) -> dict[str, float]:
 def updated(
     case: MetricCase, metric: Metric | None = None, batch: Batch | None = None
 ) -> Metric:
+    """Update a metric, by default a fresh one, with a batch, by default the whole one."""
     metric = case.make() if metric is None else metric
-    metric.update(*(whole(case) if batch is None else batch))
+    batch = whole(case) if batch is None else batch
+    metric.update(*batch)
     return metric
 
 

@@ -15,20 +15,16 @@ from typing import Any, BinaryIO
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
-    *(
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--hide-scrollbars",
-    ),
-    *(
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--disable-dev-shm-usage",
-    ),
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
 )
 SECONDS = 120
 """A page that has not loaded by then has failed; a busy machine takes tens of seconds to start the browser."""
@@ -38,7 +34,8 @@ FIRST_FREE = 20
 
 def find_chromium() -> str | None:
     """Return the path of the browser, or None."""
-    return next((path for name in NAMES if (path := shutil.which(name))), None)
+    paths = [shutil.which(name) for name in NAMES]
+    return next(filter(None, paths), None)
 
 
 class Page:

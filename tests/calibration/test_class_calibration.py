@@ -84,9 +84,8 @@ def test_vector_scaling_is_the_optimum_whose_biases_sum_to_zero(seed: int) -> No
     scores, target = logits(seed)
     scores += torch.arange(CLASSES)  # so that biases must make up for it
     fitted = VectorScaling(CLASSES).fit(scores, target)
-    scale, bias = (
-        values.clone().requires_grad_() for values in (fitted.scale, fitted.bias)
-    )
+    scale = fitted.scale.clone().requires_grad_()
+    bias = fitted.bias.clone().requires_grad_()
     nn.functional.cross_entropy(scores * scale + bias, target).backward()
     for values in (scale, bias):
         assert values.grad is not None

@@ -74,7 +74,8 @@ def test_shifted_and_scaled_scores_of_a_system_give_the_same_ratios(
     moved = scores.reshape(100, -1).clone()
     moved[:, 0] = factor * (moved[:, 0] + shift)
     again = moved.reshape(scores.shape)
-    plain, changed = (kind(p_target=0.1).fit(s, target)(s) for s in (scores, again))
+    plain = kind(p_target=0.1).fit(scores, target)(scores)
+    changed = kind(p_target=0.1).fit(again, target)(again)
     torch.testing.assert_close(changed, plain, rtol=1e-5, atol=1e-5)
 
 
@@ -87,7 +88,8 @@ def test_repeated_nontargets_change_no_ratio(seed: int) -> None:
         torch.cat([target, target[target == 0]]),
     )
     for make in (LogisticCalibration, PAVCalibration):
-        plain, again = make().fit(scores, target)(scores), make().fit(*repeated)(scores)
+        plain = make().fit(scores, target)(scores)
+        again = make().fit(*repeated)(scores)
         torch.testing.assert_close(again, plain, rtol=1e-6, atol=1e-6)
 
 

@@ -11,8 +11,9 @@ def printed_tables(out: str) -> Iterator[PageTable]:
     for part in out.split("\n\n"):
         lines = [line for line in part.splitlines() if line.startswith("|")]
         if lines:
-            header, _, *rows = (
+            cells = [
                 [cell.strip() for cell in line.strip("|").split("|")] for line in lines
-            )
-            yield PageTable(title, header, rows)
+            ]
+            # The second line separates the header from the rows.
+            yield PageTable(title, cells[0], cells[2:])
         title = part.strip()

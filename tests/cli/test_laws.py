@@ -21,7 +21,9 @@ from mpcs_torch.functional import OperatingPoint, costs_if_wrong, detection_curv
 from tests.cli.shell import run
 from tests.evaluation.alike import assert_alike
 
-GENERATOR, ROWS, CLASSES = torch.Generator().manual_seed(0), 240, ["a", "b", "c"]
+GENERATOR = torch.Generator().manual_seed(0)
+ROWS = 240
+CLASSES = ["a", "b", "c"]
 ORDER = torch.randperm(ROWS, generator=GENERATOR).tolist()
 TARGET = torch.randint(3, (ROWS,), generator=GENERATOR)
 PROBS = {
@@ -335,9 +337,11 @@ def test_what_is_learnt_of_development_files_is_that_of_tensors(
         module = LogisticCalibration(0.5).fit(DEVELOPMENT[name], OF_DEVELOPMENT)
         scores[f"{name}, calibrated"] = module(SCORES[name])
         development[f"{name}, calibrated"] = module(DEVELOPMENT[name])
-    stacked = [torch.stack(list(each.values()), 1) for each in (SCORES, DEVELOPMENT)]
-    fusion = LogisticFusion(2, 0.5).fit(stacked[1], OF_DEVELOPMENT)
-    scores["fusion"], development["fusion"] = (fusion(each) for each in stacked)
+    systems = torch.stack(list(SCORES.values()), 1)
+    learning_systems = torch.stack(list(DEVELOPMENT.values()), 1)
+    fusion = LogisticFusion(2, 0.5).fit(learning_systems, OF_DEVELOPMENT)
+    scores["fusion"] = fusion(systems)
+    development["fusion"] = fusion(learning_systems)
     ratios = [name for name in scores if name not in SCORES]
     learned = {
         name: learned_thresholds(

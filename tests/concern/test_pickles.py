@@ -31,7 +31,9 @@ SPECS = [
         class_groups={"warm": ["red", "yellow"]},
     ),
 ]
-RANGE = ConcernRange(*([ConcernSpec(2, weights=[[0, miss], [1, 0]])] for miss in (5, 20)))
+RANGE = ConcernRange(
+    [ConcernSpec(2, weights=[[0, 5], [1, 0]])], [ConcernSpec(2, weights=[[0, 20], [1, 0]])]
+)
 NEGATIVE = (("a", "b"), (), -1.0)
 """The first fields of a spec whose factor breaks its rule."""
 

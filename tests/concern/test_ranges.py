@@ -43,19 +43,14 @@ def test_an_error_is_dangerous_if_its_cost_may_be(tmp_path: Path) -> None:
     costs = load_concern_range(write(tmp_path, text))
     expected = [[False, False, True], [False, False, True], [False, False, False]]
     assert costs.middle.dangerous_pairs().tolist() == expected
-    low, high = (
-        ConcernSpec(2, weights=[[0, miss], [1, 0]], dangerous=5) for miss in (6, 20)
-    )
+    low = ConcernSpec(2, weights=[[0, 6], [1, 0]], dangerous=5)
+    high = ConcernSpec(2, weights=[[0, 20], [1, 0]], dangerous=5)
     assert ConcernRange([low], [high]).middle.dangerous_pairs().tolist() == [
         [False, True],
         [False, False],
     ]
-    assert (
-        load_concern_range(write(tmp_path, text.replace("8\n", "10\n")))
-        .middle.dangerous_pairs()
-        .tolist()
-        == expected
-    )
+    from_ten = load_concern_range(write(tmp_path, text.replace("8\n", "10\n")))
+    assert from_ten.middle.dangerous_pairs().tolist() == expected
 
 
 def test_a_factor_has_one_value_at_a_time(tmp_path: Path) -> None:
@@ -208,9 +203,9 @@ def test_many_classes_are_read_without_a_matrix(tmp_path: Path) -> None:
 
 
 def test_of_many_ranges_those_that_matter_are_told() -> None:
-    low, high = (
-        ConcernSpec(300, weights=(torch.ones(300, 300) * end).tolist()) for end in (1, 2)
-    )
+    ones = torch.ones(300, 300)
+    low = ConcernSpec(300, weights=ones.tolist())
+    high = ConcernSpec(300, weights=(2 * ones).tolist())
     matters = torch.zeros(300, 300, dtype=torch.bool)
     matters[3, 7] = True
     assert [cost.name for cost in ConcernRange([low], [high]).uncertain(matters)] == [

@@ -62,12 +62,17 @@ def test_a_broken_tree_is_refused() -> None:
 
 
 PAIRS = [
-    *(("root", name) for name in ("animal", "vehicle")),
-    *(("animal", name) for name in ("pet", "farm")),
-    *(("pet", name) for name in ("cat", "dog")),
+    ("root", "animal"),
+    ("root", "vehicle"),
+    ("animal", "pet"),
+    ("animal", "farm"),
+    ("pet", "cat"),
+    ("pet", "dog"),
     ("farm", "cow"),
-    *(("vehicle", name) for name in ("car", "bus")),
+    ("vehicle", "car"),
+    ("vehicle", "bus"),
 ]
+"""`TREE` as pairs of a parent and a child."""
 
 
 def height_of_common_ancestor(one: str, other: str) -> int:
@@ -75,7 +80,9 @@ def height_of_common_ancestor(one: str, other: str) -> int:
     parents = {child: parent for parent, child in PAIRS}
 
     def lineage(name: str) -> list[str]:
-        return [name, *(lineage(parents[name]) if name in parents else [])]
+        if name not in parents:
+            return [name]
+        return [name, *lineage(parents[name])]
 
     def height(name: str) -> int:
         return max(
@@ -169,10 +176,8 @@ def test_a_broken_cost_of_a_step_is_refused(
 
 
 def test_a_saved_draft_reads_back_and_is_never_overwritten(tmp_path: Path) -> None:
-    path, spec = (
-        tmp_path / "concern.yaml",
-        ConcernSpec(["yes", "no", "3"], releases=[["yes", "no"]], factor=0.2),
-    )
+    path = tmp_path / "concern.yaml"
+    spec = ConcernSpec(["yes", "no", "3"], releases=[["yes", "no"]], factor=0.2)
     save_concern(spec, path, comment="a draft\nto correct")
     assert path.read_text().startswith("# a draft\n# to correct\n")
     assert load_concern(path) == spec

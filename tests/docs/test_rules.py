@@ -43,11 +43,8 @@ def names_in(body: list[ast.stmt], within: str = "") -> Iterator[str]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield within + node.name
-            yield from (
-                names_in(node.body, f"{node.name}.")
-                if isinstance(node, ast.ClassDef)
-                else ()
-            )
+        if isinstance(node, ast.ClassDef):
+            yield from names_in(node.body, f"{node.name}.")
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             yield from (
@@ -69,12 +66,11 @@ def named_numbers(source: str) -> Iterator[tuple[str, float]]:
         elif isinstance(node, ast.keyword):
             pairs.append((node.arg or "", node.value))
         elif isinstance(node, ast.arguments):
+            # Only the last ones of the positional arguments have defaults.
             positional = [*node.posonlyargs, *node.args]
-            defaults = [*node.defaults, *node.kw_defaults]
-            names = [*positional[len(positional) - len(node.defaults) :], *node.kwonlyargs]
-            pairs += [
-                (name.arg, default) for name, default in zip(names, defaults, strict=True)
-            ]
+            with_default = positional[len(positional) - len(node.defaults) :]
+            names = [argument.arg for argument in [*with_default, *node.kwonlyargs]]
+            pairs += zip(names, [*node.defaults, *node.kw_defaults], strict=True)
     for name, value in pairs:
         for number in ast.walk(value) if value is not None else ():
             if isinstance(number, ast.Constant) and isinstance(number.value, float):
@@ -130,9 +126,8 @@ def test_the_search_for_names_misses_those_that_are_gone() -> None:
 
 
 def test_no_setting_repeats_the_number_of_a_rule() -> None:
-    assert {
-        file: names for file, source in SOURCES.items() if (names := repeated(source))
-    } == {}
+    names = {file: repeated(source) for file, source in SOURCES.items()}
+    assert [file for file in names if names[file]] == []
 
 
 @pytest.mark.parametrize(

@@ -168,9 +168,8 @@ def test_decisions_are_judged_by_hand() -> None:
     likely, by_cost, cheapest, referring = judge(outcome, CONCERN, 0.02)
     decision, target = logits[1].argmax(dim=1), labels[1]
     is_dangerous = (decision != target) & ((decision == 2) | (target == 2))
-    right, dangerous = (
-        each.double().mean().item() for each in (decision == target, is_dangerous)
-    )
+    right = (decision == target).double().mean().item()
+    dangerous = is_dangerous.double().mean().item()
     assert likely == pytest.approx(
         (right, dangerous, dangerous + 0.5 * (1 - right - dangerous), 1.0)
     )

@@ -117,34 +117,32 @@ def test_a_model_is_trained_as_by_a_plain_loop() -> None:
     )
 
 
-def sample() -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn(1, 6, 3, generator=generator), torch.tensor([[0, 1, 2, 0, 1, 2]])
+LOGITS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+TARGET = torch.tensor([0, 1, 2, 0, 1, 2])
 
 
 def loss_of(
     name: str, setting: float, progress: float = 0.9, smoothing: float = 0.0
 ) -> Tensor:
-    logits, target = sample()
-    return StackedLoss([LOSSES[name].make(Problem(CONCERN, COUNTS, smoothing), setting)])(
-        logits, target, progress
-    )[0]
+    """Return the losses of `LOGITS` of a stack of one model."""
+    data = LOSSES[name].make(Problem(CONCERN, COUNTS, smoothing), setting)
+    [losses] = StackedLoss([data])(LOGITS.unsqueeze(0), TARGET.unsqueeze(0), progress)
+    return losses
 
 
 def test_a_margin_grows_with_harm_and_with_the_steps() -> None:
-    logits, target = (each[0] for each in sample())
     for progress, share in ((0.0, 0.0), (0.1, 0.0), (0.35, 0.5), (0.6, 1.0), (0.9, 1.0)):
-        added = logits.clone()
-        for row, true in enumerate(target.tolist()):
+        added = LOGITS.clone()
+        for row, true in enumerate(TARGET.tolist()):
             for other in {0, 1, 2} - {true}:
                 is_dangerous = {true, other} != {0, 1}
                 added[row, other] += 4 * share * (1.0 if is_dangerous else 0.5)
-        expected = cross_entropy(added, target, reduction="none")
+        expected = cross_entropy(added, TARGET, reduction="none")
         torch.testing.assert_close(loss_of(FLOORED, 0.0, progress), expected)
 
 
 def test_losses_are_those_of_their_definitions() -> None:
-    logits, target = (each[0] for each in sample())
+    logits, target = LOGITS, TARGET
     smoothed = cross_entropy(logits, target, reduction="none", label_smoothing=0.1)
     torch.testing.assert_close(loss_of(PLAIN, 0.1), smoothed)
     adjusted = logits + 0.5 * (COUNTS / 100).log()

@@ -312,10 +312,8 @@ def readers() -> dict[str, Reader]:
         ["red", "yellow", "a green"],
         [["red", "yellow", "a green"][label] for label in TARGET.tolist()],
     ).encode()
-    tsv, ts = (
-        {f"UCR/S/S_{p}.{s}": _ucr(s == "tsv") for p in ("TRAIN", "TEST")}
-        for s in ("tsv", "ts")
-    )
+    tsv = {f"UCR/S/S_{part}.tsv": _ucr(label_first=True) for part in ("TRAIN", "TEST")}
+    ts = {f"UCR/S/S_{part}.ts": _ucr(label_first=False) for part in ("TRAIN", "TEST")}
     return {
         "csv": Reader({"p.csv": named}, _predictions("p.csv")),
         **_tables(named),

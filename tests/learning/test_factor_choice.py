@@ -111,8 +111,9 @@ def test_no_factor_makes_up_for_a_clear_loss_of_accuracy_against_other_decisions
 
 def test_a_loss_in_few_clusters_is_not_clear() -> None:
     """Each of 120 samples 20 times: 6 fewer are right, which 2400 independent samples would show clearly."""
-    drawn = accurate_but_overconfident(4000)
-    target, plain, aware = (each[240:360].repeat_interleave(20, dim=0) for each in drawn)
+    target, plain, aware = accurate_but_overconfident(4000)
+    copied = torch.arange(240, 360).repeat_interleave(20)
+    target, plain, aware = target[copied], plain[copied], aware[copied]
     probs, before = calibrated(aware, target, "temperature"), plain.argmax(dim=1)
     assert (aware.argmax(dim=1) == target).sum() - (before == target).sum() == -6 * 20
     clusters = torch.arange(120).repeat_interleave(20)

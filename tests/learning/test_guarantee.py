@@ -57,7 +57,7 @@ def test_real_predictions_keep_each_kind_of_limit(pool: Pool, limits: list[str])
 
 def test_limits_of_ten_groups_need_no_correction() -> None:
     sites = with_sites(simulated(EVEN, 5000, 4000, noise=1))
-    by_site, of_all = (Limit(0.1, "any", by=by) for by in ("site", None))
+    by_site, of_all = Limit(0.1, "any", by="site"), Limit(0.1, "any")
     above, decided = outcomes(Case("sites", sites, [by_site]))
     assert above <= MAX_ABOVE
     assert decided > 0.5

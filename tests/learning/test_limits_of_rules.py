@@ -123,7 +123,8 @@ def test_a_weight_counts_as_rows_of_the_same_cluster(limit: Limit) -> None:
     preds, target, patients = world(2000, torch.Generator().manual_seed(0), 5)
     weights = 1 + patients % 3
     again = torch.arange(2000).repeat_interleave(weights)
-    by_weight, by_rows = (DecisionRule(SKIN, limit, calibration=None) for _ in range(2))
+    by_weight = DecisionRule(SKIN, limit, calibration=None)
+    by_rows = DecisionRule(SKIN, limit, calibration=None)
     by_weight.fit(preds, target, clusters=patients, weights=weights)
     by_rows.fit(preds[again], target[again], clusters=patients[again])
     assert (by_weight(preds) >= 0).float().mean() > 0.5
@@ -177,9 +178,10 @@ def test_costs_of_any_finite_scale_decide_alike(scale: float) -> None:
     costs = torch.tensor(
         [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [9.0, 5.0, 0.0]], dtype=torch.float64
     )
-    concerns = [ConcernSpec(3, weights=(costs * by).tolist()) for by in (1.0, scale)]
-    one, other = (DecisionRule(concern).fit(preds, target)(preds) for concern in concerns)
-    assert torch.equal(one, other)
+    plain = ConcernSpec(3, weights=costs.tolist())
+    scaled = ConcernSpec(3, weights=(costs * scale).tolist())
+    decided = DecisionRule(plain).fit(preds, target)(preds)
+    assert torch.equal(DecisionRule(scaled).fit(preds, target)(preds), decided)
 
 
 NAMES = st.sampled_from(["samples", "decided", "red", "decided red", "a b"])

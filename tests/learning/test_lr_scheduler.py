@@ -296,12 +296,12 @@ def test_what_is_computed_is_in_the_state_of_the_optimizer(sets_rates: bool) -> 
 def test_a_checkpoint_of_distributed_training_restores_the_score() -> None:
     """torch.distributed.checkpoint loads only the values for which the optimizer has a place."""
     models = [torch.nn.Linear(2, 2) for _ in range(2)]
-    own, resumed = (SGD(model.parameters(), lr=0.1) for model in models)
-    first, second = MPCSLR(own), MPCSLR(resumed)
+    saved, resumed = [SGD(model.parameters(), lr=0.1) for model in models]
+    first, second = MPCSLR(saved), MPCSLR(resumed)
     first.step(0.8)
     first.step(0.4)
     options = StateDictOptions(flatten_optimizer_state_dict=True)
-    state = get_optimizer_state_dict(models[0], own, options=options)
+    state = get_optimizer_state_dict(models[0], saved, options=options)
     places = get_optimizer_state_dict(models[1], resumed, options=options)
     set_optimizer_state_dict(
         models[1], resumed, {name: state[name] for name in places}, options=options

@@ -55,9 +55,8 @@ def test_a_fit_to_images_is_a_fit_to_pixels_in_the_clusters_of_their_images(
         given = {"groups": {"site": site}, **of_images}
         same = {name: values[image] for name, values in of_images.items()}
         same |= {"groups": {"site": site[image]}, "costs": of_pixels[kept]}
-    by_image, by_pixel = (
-        DecisionRule(SCENE, limit, calibration=calibration) for _ in range(2)
-    )
+    by_image = DecisionRule(SCENE, limit, calibration=calibration)
+    by_pixel = DecisionRule(SCENE, limit, calibration=calibration)
     by_image.fit(logits, target, costs=costs, ignore_index=-1, **given)
     by_pixel.fit(flat(logits)[kept], target.flatten()[kept], **same)
     assert by_image.thresholds.tolist() == by_pixel.thresholds.tolist()

@@ -170,9 +170,8 @@ def test_costs_of_samples_that_are_those_of_the_concern_change_nothing() -> None
     logits, target = validation()
     concern = replace(LIGHTS, refer=0.2, answers={"red or yellow": 0.05})
     costs = concern.costs()[:, :3].expand(len(target), 3, 3)
-    alone, by_costs = (
-        recommended(concern).choose(logits, target, costs=each) for each in (None, costs)
-    )
+    alone = recommended(concern).choose(logits, target)
+    by_costs = recommended(concern).choose(logits, target, costs=costs)
     assert (by_costs.name, by_costs.factor) == (alone.name, alone.factor) == (MARGIN, None)
     for step, same in zip(by_costs.steps, alone.steps, strict=True):
         assert values(step) == pytest.approx(values(same))
@@ -190,9 +189,8 @@ def test_costs_of_samples_choose_the_model_that_is_better_where_most_is_at_stake
     noise = torch.randn(2, 3000, 3, generator=generator)
     is_dear = (torch.arange(3000) % 5 == 0).unsqueeze(1)
     strengths = torch.where(is_dear, torch.tensor([1.0, 3.0]), torch.tensor([3.0, 2.0]))
-    usual, careful = (
-        strengths[:, [place]] * torch.eye(3)[target] + noise[place] for place in (0, 1)
-    )
+    usual = strengths[:, :1] * torch.eye(3)[target] + noise[0]
+    careful = strengths[:, 1:] * torch.eye(3)[target] + noise[1]
     logits = {PLAIN: usual, "careful": careful}
     recipe = recommended(LIGHTS, max_accuracy_loss=0.2)
     assert recipe.choose(logits, target).name == PLAIN
@@ -296,10 +294,9 @@ def test_samples_that_judge_a_limit_choose_nothing(by_cluster: bool) -> None:
     recipe = recommended(
         LIGHTS, max_accuracy_loss=0.01, refer=[Limit(0.3), Limit(0.6, of="green")]
     )
-    first, second = (
-        recipe.choose(logits, labels, clusters=codes if by_cluster else None)
-        for labels in (target, other_labels)
-    )
+    clusters = codes if by_cluster else None
+    first = recipe.choose(logits, target, clusters=clusters)
+    second = recipe.choose(logits, other_labels, clusters=clusters)
     assert (first.name, first.factor, first.effects) == (
         second.name,
         second.factor,

@@ -92,13 +92,13 @@ def test_the_ranking_is_that_of_a_plain_sort(
 def test_an_epoch_at_a_limit_is_within_it_whatever_the_rounding(
     samples: int, dtype: torch.dtype
 ) -> None:
+    def share(right: int) -> float:
+        """Divide as tensors of this type do."""
+        return (torch.tensor(right, dtype=dtype) / samples).item()
+
+    slack = 5 / samples
     for right in range(samples // 2, samples + 1):
-        best, slack = (
-            torch.tensor(number, dtype=dtype).item() / samples for number in (right, 5)
-        )
-        at_limit, below = (
-            (torch.tensor(right - away, dtype=dtype) / samples).item() for away in (5, 6)
-        )
+        best, at_limit, below = right / samples, share(right - 5), share(right - 6)
         runs = epochs((0.3, best), (0.2, at_limit), (0.1, below))
         assert picked(
             SelectionRule("mpcs", DIRECTIONS, within={"accuracy": slack}), runs
@@ -210,9 +210,8 @@ def test_the_interval_of_a_count_is_that_of_poisson_and_holds_that_of_a_rate(
 def test_epochs_are_told_apart_only_where_any_overlap_of_their_errors_does(
     first: int, second: int, shared: int
 ) -> None:
-    pick, other = (
-        Epoch(i, {"dangerous": float(count)}) for i, count in enumerate((first, second))
-    )
+    pick = Epoch(0, {"dangerous": float(first)})
+    other = Epoch(1, {"dangerous": float(second)})
     is_told = not as_good_as([pick, other], "dangerous", pick)
     only = min(first, second)
     assert is_told == (

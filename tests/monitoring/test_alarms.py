@@ -19,7 +19,7 @@ from tests.refused import Refused
 
 TWO = ConcernSpec(["good", "bad"])
 SITES = {"site": ["north", "south", "east"]}
-NORTH, SOUTH, EAST = (f"dangerous errors of samples, site {site}" for site in SITES["site"])
+NORTH, SOUTH, EAST = [f"dangerous errors of samples, site {site}" for site in SITES["site"]]
 
 
 def risk(**settings: Any) -> RiskMonitor:

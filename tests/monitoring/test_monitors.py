@@ -24,7 +24,8 @@ COSTS = ConcernSpec(
     ["good", "bad", "worse"], weights=[[0, 1, 20], [1, 0, 5], [2, 1, 0]], refer=0.5
 )
 STREAMS, LENGTH = 100, 2000
-MOST = 0.05 + 2 * sqrt(0.05 * 0.95 / STREAMS)
+MAX_FALSE_ALARMS = 0.05 + 2 * sqrt(0.05 * 0.95 / STREAMS)
+"""The share of streams that may have a false alarm: 5 %, and two standard errors."""
 
 
 def errors(rate: float, size: tuple[int, ...], seed: int = 0) -> Tensor:
@@ -47,7 +48,7 @@ def test_streams_at_the_limit_hardly_ever_raise_an_alarm_however_often_one_looks
     assert (
         sum(alarms_ever(RiskMonitor(TWO, Limit(0.01)), stream) for stream in streams)
         / STREAMS
-        <= MOST
+        <= MAX_FALSE_ALARMS
     )
 
 
@@ -59,7 +60,7 @@ def test_limits_of_a_reference_keep_the_false_alarms_of_both() -> None:
         reference.update(sample, torch.zeros_like(sample))
         monitor = RiskMonitor(TWO, Limit(0.01), reference=reference)
         falls += alarms_ever(monitor, errors(0.01, (LENGTH,), 1000 + seed))
-    assert falls / STREAMS <= MOST
+    assert falls / STREAMS <= MAX_FALSE_ALARMS
 
 
 @pytest.mark.parametrize(("rate", "level"), [(0.04, 0.05), (0.1, 0.05), (0.04, 0.005)])
@@ -85,7 +86,7 @@ def test_samples_that_err_together_count_as_one() -> None:
         wrong = errors(0.01, (LENGTH // 5,), seed).repeat_interleave(5)
         alarms += alarms_ever(RiskMonitor(TWO, Limit(0.01), cluster_size=5), wrong)
         singles += alarms_ever(RiskMonitor(TWO, Limit(0.01)), wrong)
-    assert alarms / STREAMS <= MOST
+    assert alarms / STREAMS <= MAX_FALSE_ALARMS
     assert singles / STREAMS > 0.2
     one, five = RiskMonitor(TWO, Limit(0.01)), RiskMonitor(TWO, Limit(0.01), cluster_size=5)
     one.update(wrong[::5], torch.zeros_like(wrong[::5]))
@@ -176,7 +177,7 @@ def test_ten_groups_at_the_limit_hardly_ever_raise_an_alarm() -> None:
             losses, torch.zeros_like(losses), groups={"site": sites}
         )
         falls += bool((path_of(monitor, values).mean(dim=1) >= monitor.threshold).any())
-    assert falls / STREAMS <= MOST
+    assert falls / STREAMS <= MAX_FALSE_ALARMS
 
 
 def test_evidence_after_each_sample_is_that_of_the_samples_so_far() -> None:
@@ -186,9 +187,8 @@ def test_evidence_after_each_sample_is_that_of_the_samples_so_far() -> None:
         Limit(0.1, "any", of="decided worse"),
     ]
     generator = torch.Generator().manual_seed(0)
-    decisions, target = (
-        torch.randint(low, 3, (60,), generator=generator) for low in (-1, 0)
-    )
+    decisions = torch.randint(-1, 3, (60,), generator=generator)
+    target = torch.randint(3, (60,), generator=generator)
     whole = RiskMonitor(COSTS, limits)
     path = path_of(whole, whole.batch_values(decisions, target)[0])
     for place in (0, 7, 31, 59):
@@ -205,21 +205,15 @@ def test_evidence_after_each_sample_is_that_of_the_samples_so_far() -> None:
 def test_pieces_give_the_states_of_one_pass_to_the_last_bit(
     cuts: list[int], kind: Any
 ) -> None:
-    limits, edges = (
-        [Limit(2.0, "cost", confidence=None), Limit(0.05, of="bad")],
-        [0, *sorted(cuts), 300],
-    )
+    limits = [Limit(2.0, "cost", confidence=None), Limit(0.05, of="bad")]
     generator = torch.Generator().manual_seed(1)
-    decisions, target = (
-        torch.randint(low, 3, (300,), generator=generator) for low in (-1, 0)
-    )
+    decisions = torch.randint(-1, 3, (300,), generator=generator)
+    target = torch.randint(3, (300,), generator=generator)
     chance = 0.1 + 0.9 * torch.rand(300, generator=generator)
-    whole, pieces = (
-        kind(COSTS, limits, least_chance=0.1),
-        kind(COSTS, limits, least_chance=0.1),
-    )
+    whole = kind(COSTS, limits, least_chance=0.1)
+    pieces = kind(COSTS, limits, least_chance=0.1)
     whole.update(decisions, target, chance)
-    for start, stop in pairwise(edges):
+    for start, stop in pairwise([0, *sorted(cuts), 300]):
         pieces.update(decisions[start:stop], target[start:stop], chance[start:stop])
     for name, state in whole.metric_state.items():
         assert name == "batch_count" or torch.equal(state, pieces.metric_state[name])
@@ -277,7 +271,7 @@ def test_shares_of_decisions_are_compared_with_a_reference_on_both_sides() -> No
         deployed = DriftMonitor(TWO, reference=validation)
         path = path_of(deployed, deployed.batch_values(draws[500:])[0])
         falls += bool((path.mean(dim=1) >= deployed.threshold).any())
-    assert falls / STREAMS <= MOST
+    assert falls / STREAMS <= MAX_FALSE_ALARMS
     deployed.reset()
     deployed.update(torch.full((400,), -1), torch.full((400,), 0.9))
     assert deployed.compute().is_alarm.tolist() == [True, True, True, False]

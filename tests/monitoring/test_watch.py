@@ -6,6 +6,7 @@ import random
 import signal
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,20 +46,15 @@ def rows(number: int, *, rate: float = 0.02, seed: int = 0) -> list[list[str]]:
     made = []
     for place in range(number):
         label = draw.choice(["good", "bad"])
-        other = "good" if label == "bad" else "bad"
-        decision = (
-            "refer" if draw.random() < 0.1 else other if draw.random() < rate else label
-        )
+        if draw.random() < 0.1:
+            decision = "refer"
+        elif draw.random() < rate:
+            decision = "good" if label == "bad" else "bad"
+        else:
+            decision = label
         shown = label if draw.random() < 0.7 else ""
-        made.append(
-            [
-                f"day {place}",
-                draw.choice(["north", "south"]),
-                decision,
-                f"{draw.random():.3f}",
-                shown,
-            ]
-        )
+        site, risk = draw.choice(["north", "south"]), f"{draw.random():.3f}"
+        made.append([f"day {place}", site, decision, risk, shown])
     return made
 
 
@@ -524,12 +520,10 @@ def test_risks_and_costs_that_are_none_are_refused(
 
 def test_costs_of_rows_are_estimated_but_not_compared(tmp_path: Path) -> None:
     path = write(tmp_path / "log.csv", estimated_rows(600, seed=0), ESTIMATED)
-    plain, of_rows = (
-        go_on(
-            Watch(Settings("0" * 64, ["any <= 0.5"], has_row_costs=each), CONCERN), path
-        ).estimates()
-        for each in (False, True)
-    )
+    settings = Settings("0" * 64, ["any <= 0.5"])
+    plain = go_on(Watch(settings, CONCERN), path).estimates()
+    settings = replace(settings, has_row_costs=True)
+    of_rows = go_on(Watch(settings, CONCERN), path).estimates()
     assert plain[0] == of_rows[0]
     assert plain[1].labelled > 0
     assert (of_rows[1].value, of_rows[1].samples, of_rows[1].labelled) == (

@@ -25,40 +25,35 @@ def quality(scores: list[list[float]], target: list[int], classes: int) -> dict:
     """Compute oneDAL's quality metrics with 0 / 0 = 0, and others, from one-vs-rest counts of each class."""
     predicted = [max(range(classes), key=row.__getitem__) for row in scores]
     pairs = list(zip(target, predicted, strict=True))
+    size = len(pairs)
     counts = []
     for c in range(classes):
         tp = sum(t == c and p == c for t, p in pairs)
         fp = sum(t != c and p == c for t, p in pairs)
         fn = sum(t == c and p != c for t, p in pairs)
-        counts.append((tp, fp, fn, len(pairs) - tp - fp - fn))
-    tp, fp, fn = (sum(count[i] for count in counts) for i in range(3))
-    micro_p, micro_r = _ratio(tp, tp + fp), _ratio(tp, tp + fn)
-    macro_p = sum(_ratio(tp, tp + fp) for tp, fp, _, _ in counts) / classes
-    macro_r = sum(_ratio(tp, tp + fn) for tp, _, fn, _ in counts) / classes
+        counts.append((tp, fp, fn))
+    all_tp, all_fp, all_fn = [sum(column) for column in zip(*counts, strict=True)]
+    micro_p, micro_r = _ratio(all_tp, all_tp + all_fp), _ratio(all_tp, all_tp + all_fn)
+    precisions = [_ratio(tp, tp + fp) for tp, fp, _ in counts]
+    recalls = [_ratio(tp, tp + fn) for tp, _, fn in counts]
+    macro_p, macro_r = _mean(precisions), _mean(recalls)
     return {
-        "average_accuracy": sum(
-            (tp + tn) / sum(count) for count in counts for tp, _, _, tn in [count]
-        )
-        / classes,
-        "error_rate": sum(
-            (fp + fn) / sum(count) for count in counts for _, fp, fn, _ in [count]
-        )
-        / classes,
+        "average_accuracy": _mean([(size - fp - fn) / size for _, fp, fn in counts]),
+        "error_rate": _mean([(fp + fn) / size for _, fp, fn in counts]),
         "micro_precision": micro_p,
         "micro_recall": micro_r,
         "micro_fscore": _ratio(2 * micro_p * micro_r, micro_p + micro_r),
         "macro_precision": macro_p,
         "macro_recall": macro_r,
         "macro_fscore": _ratio(2 * macro_p * macro_r, macro_p + macro_r),
-        "weighted_error_rate": sum(t != p for t, p in pairs) / len(pairs),
-        "balanced_error_rate": sum(1 - _ratio(tp, tp + fn) for tp, _, fn, _ in counts)
-        / classes,
+        "weighted_error_rate": sum(t != p for t, p in pairs) / size,
+        "balanced_error_rate": _mean([1 - recall for recall in recalls]),
         "class_error_rates": [
-            fn / (tp + fn) if tp + fn else math.nan for tp, _, fn, _ in counts
+            fn / (tp + fn) if tp + fn else math.nan for tp, _, fn in counts
         ],
-        "accuracy": sum(t == p for t, p in pairs) / len(pairs),
+        "accuracy": sum(t == p for t, p in pairs) / size,
         "macro_f1": _mean(
-            [2 * tp / (2 * tp + fp + fn) for tp, fp, fn, _ in counts if tp + fp + fn]
+            [2 * tp / (2 * tp + fp + fn) for tp, fp, fn in counts if tp + fp + fn]
         ),
         "matthews_correlation": _matthews_correlation(pairs, classes),
     }
@@ -66,13 +61,13 @@ def quality(scores: list[list[float]], target: list[int], classes: int) -> dict:
 
 def _matthews_correlation(pairs: list[tuple[int, int]], classes: int) -> float:
     """Compute the correlation of the one-hot labels and decisions (Gorodkin 2004, Eq. 2)."""
-    true, predicted = (
-        [[float(pair[i] == c) for pair in pairs] for c in range(classes)] for i in range(2)
-    )
-    of_both, of_true, of_predicted = (
-        sum(_covariance(xs, ys) for xs, ys in zip(a, b, strict=True))
-        for a, b in ((true, predicted), (true, true), (predicted, predicted))
-    )
+    of_both = of_true = of_predicted = 0.0
+    for c in range(classes):
+        is_true = [float(t == c) for t, _ in pairs]
+        is_predicted = [float(p == c) for _, p in pairs]
+        of_both += _covariance(is_true, is_predicted)
+        of_true += _covariance(is_true, is_true)
+        of_predicted += _covariance(is_predicted, is_predicted)
     return of_both / math.sqrt(of_true * of_predicted) if of_true * of_predicted else 0.0
 
 

@@ -70,9 +70,8 @@ def best_threshold(scores: list[float], labels: list[bool], point: Point) -> flo
     p, c_miss, c_fa = map(Fraction, point)
     places = [-math.inf, *sorted(set(scores)), math.inf]
     intervals = []
-    for low, high in pairwise(
-        places
-    ):  # all thresholds above `low` and up to `high` accept the same trials
+    # All thresholds above `low` and up to `high` accept the same trials.
+    for low, high in pairwise(places):
         misses = Fraction(
             sum(s < high for s, y in zip(scores, labels, strict=True) if y), sum(labels)
         )
@@ -82,7 +81,11 @@ def best_threshold(scores: list[float], labels: list[bool], point: Point) -> flo
     low, high = widest_of_best(intervals)
     if math.isinf(low) and math.isinf(high):
         return 0.0
-    return low if math.isinf(low) else high if math.isinf(high) else (low + high) / 2
+    if math.isinf(low):
+        return low
+    if math.isinf(high):
+        return high
+    return (low + high) / 2
 
 
 def widest_of_best(
@@ -94,12 +97,16 @@ def widest_of_best(
     """
     best, joined = min(intervals)[0], list[tuple[float, float]]()
     for is_best, run in groupby(intervals, key=lambda interval: interval[0] == best):
-        parts = list(run)
-        joined += [(parts[0][1], parts[-1][2])] if is_best else []
+        (_, low, high), *others = run
+        if others:
+            _, _, high = others[-1]
+        if is_best:
+            joined.append((low, high))
     bounded = [ends for ends in joined if not any(map(math.isinf, ends))]
-    return (
-        max(bounded, key=lambda ends: ends[1] - ends[0]) if bounded else joined[0]
-    )  # `max` takes the first of equals
+    if not bounded:
+        return joined[0]
+    # `max` takes the first of equals.
+    return max(bounded, key=lambda ends: ends[1] - ends[0])
 
 
 def nearest_to_equal(scores: list[float], labels: list[bool]) -> tuple[float, float, float]:
@@ -216,5 +223,6 @@ def h_measure(scores: list[float], labels: list[bool]) -> float:
 
 
 def _is_kink(function: Callable[[float], float], place: float, step: float = 1e-7) -> bool:
-    low, here, high = (function(place + shift) for shift in (-step, 0.0, step))
-    return abs(low + high - 2 * here) > 1e-12
+    """Return whether the slope changes at a place: a second difference that is more than rounding."""
+    bend = function(place - step) - 2 * function(place) + function(place + step)
+    return abs(bend) > 1e-12

@@ -61,7 +61,7 @@ def test_on_probit_axes_gaussian_scores_lie_on_a_line() -> None:
     inside = [
         (x, y) for x, y in line.get_xydata().tolist() if 0.01 < x < 0.5 and 0.01 < y < 0.5
     ]
-    x, y = (axes.transScale.transform(inside)[:, side] for side in (0, 1))
+    x, y = axes.transScale.transform(inside).T
     slope = (y[-1] - y[0]) / (x[-1] - x[0])
     assert slope == pytest.approx(-0.5, abs=0.01)
     assert y == pytest.approx(y[0] + slope * (x - x[0]), abs=0.02)
@@ -96,7 +96,8 @@ def test_roc_shows_both_areas() -> None:
 
 def test_bayes_error_curves_draw_the_loss_of_calibration() -> None:
     figure = bayes_error_curves({"shifted": detection_curve(SCORES + 3, LABELS)}, "shifted")
-    actual, minimum = (line.get_ydata() for line in figure.axes[0].lines[:2])
+    of_actual, of_minimum, *_ = figure.axes[0].lines
+    actual, minimum = of_actual.get_ydata(), of_minimum.get_ydata()
     assert all(a >= b - 1e-12 for a, b in zip(actual, minimum, strict=True))
     assert max(actual) > 1 >= max(minimum)
     assert figure.axes[0].get_ylim()[1] == pytest.approx(min(5, 1.05 * max(actual)))

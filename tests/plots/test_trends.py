@@ -10,10 +10,8 @@ def test_a_mark_is_visible_where_another_metric_picks_the_same_epoch() -> None:
     axes = metric_trend(
         {"run": records}, "mpcs", {"run": {"picked": 3, "by accuracy": 3}}
     ).axes[0]
-    [ring], [dot] = (
-        [line for line in axes.lines if str(line.get_label()).startswith(by)]
-        for by in ("pick", "by")
-    )
+    [ring] = [line for line in axes.lines if str(line.get_label()).startswith("picked")]
+    [dot] = [line for line in axes.lines if str(line.get_label()).startswith("by accuracy")]
     assert ring.get_fillstyle() == "none"
     assert not ring.get_clip_on(), "whole at the edge of the axes"
     assert ring.get_markersize() - 2 * ring.get_markeredgewidth() > dot.get_markersize()

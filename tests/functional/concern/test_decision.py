@@ -168,9 +168,8 @@ def test_shifted_priors_are_right_where_densities_are_known() -> None:
     """Two Gaussians of the same width: the log odds are a line in x, moved by the log odds of the priors."""
     x = torch.linspace(-3, 3, 12, dtype=torch.float64).reshape(4, 3)
     training, priors = torch.tensor([[0.3, 0.7], [0.9, 0.1]], dtype=torch.float64)
-    trained, expected = (
-        torch.sigmoid(2 * x + (there[1] / there[0]).log()) for there in (training, priors)
-    )
+    trained = torch.sigmoid(2 * x + (training[1] / training[0]).log())
+    expected = torch.sigmoid(2 * x + (priors[1] / priors[0]).log())
     shifted = shift_priors(
         torch.stack([1 - trained, trained], dim=1), training_priors=training, priors=priors
     )
@@ -204,11 +203,10 @@ def test_the_price_of_a_referral_changes_no_value_of_decisions_without_them(
     probs, target, concern = draw(seed)
     with_referral = torch.cat([concern, torch.full((4, 1), price)], dim=1)
     for priors in (None, torch.tensor([0.1, 0.2, 0.3, 0.4])):
-        plain, priced = (
-            expected_concern(
-                probs.argmax(dim=1), target, num_classes=4, concern=costs, priors=priors
-            )
-            for costs in (concern, with_referral)
+        settings: dict[str, Any] = {"num_classes": 4, "priors": priors}
+        plain = expected_concern(probs.argmax(dim=1), target, concern=concern, **settings)
+        priced = expected_concern(
+            probs.argmax(dim=1), target, concern=with_referral, **settings
         )
         torch.testing.assert_close(plain, priced, rtol=0, atol=0, equal_nan=True)
 

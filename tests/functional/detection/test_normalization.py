@@ -53,11 +53,12 @@ def test_a_shift_and_a_scale_of_one_name_do_not_matter(
     trials = torch.randn(
         4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
     )
-    plain, moved = (
-        normalize_scores(
-            change(trials), enrollment=cohort_statistics(change(scores), names, num_names=4)
-        )
-        for change in (lambda s: s, lambda s: factor * s + shift)
+    plain = normalize_scores(
+        trials, enrollment=cohort_statistics(scores, names, num_names=4)
+    )
+    moved = normalize_scores(
+        factor * trials + shift,
+        enrollment=cohort_statistics(factor * scores + shift, names, num_names=4),
     )
     torch.testing.assert_close(moved, plain, rtol=1e-6, atol=1e-6)
 
