@@ -4,7 +4,7 @@ Each model has its own samples, first weights, order and noise, from a generator
 """
 
 from collections.abc import Sequence
-from math import cos, pi
+from math import ceil, cos, pi
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 from torch.optim import Adam
 
-from examples.benchmark.losses import LOSSES, PLAIN, TEACHERS, Problem
+from examples.benchmark.losses import LOSSES, PLAIN, TEACHERS, LossData, Problem
 from examples.benchmark.model_inputs import ModelInputs
 from examples.benchmark.stacked_losses import StackedLoss
 from examples.benchmark.stacked_networks import StackedNetworks, beside, replace_copies
-from examples.benchmark.tasks import Task
+from examples.benchmark.tasks import Parts, Task
+from mpcs_torch.concern import ConcernSpec
 
 WARMUP = 0.05
 """The share of the steps in which the learning rate rises to its full value."""
@@ -73,11 +74,10 @@ class Fleet:
         self.labels, self._row_costs = samples.labels, samples.costs
         by_seed = {model.seed: task.parts(root, model.seed) for model in models}
         self.parts = [by_seed[model.seed] for model in models]
-        data = []
-        for model, part in zip(models, self.parts, strict=True):
-            counts = self.labels[part.train].bincount(minlength=len(spec.classes))
-            problem = Problem(spec, counts, regime.smoothing)
-            data.append(LOSSES[regime.loss].make(problem, model.setting))
+        data = [
+            self._loss_data(spec, regime, model, part)
+            for model, part in zip(models, self.parts, strict=True)
+        ]
         # Copies of a model follow it in the stack. They begin with the same weights, and have orders of their own.
         self._copies = data[0].branches
         places = [place for place in range(len(models)) for _ in range(self._copies)]
@@ -102,6 +102,14 @@ class Fleet:
         if data[0].temperature:
             temperature = torch.tensor([each.temperature for each in data])
             self._teacher = Teacher(_teachers(task, regime, models, root), temperature)
+
+    def _loss_data(
+        self, spec: ConcernSpec, regime: Regime, model: Model, part: Parts
+    ) -> LossData:
+        """Return the loss of one model, which may depend on the classes of its training samples."""
+        counts = self.labels[part.train].bincount(minlength=len(spec.classes))
+        problem = Problem(spec, counts, regime.smoothing)
+        return LOSSES[regime.loss].make(problem, model.setting)
 
     def train(self) -> None:
         """Train all models: Adam, with a warmup and a cosine."""
@@ -136,7 +144,7 @@ class Fleet:
         size, orders = self._task.batch_size, []
         for train, generator in zip(self._trains, self._generators, strict=True):
             in_pass = len(train) // size * size
-            number = -(-self._steps * size // in_pass)
+            number = ceil(self._steps * size / in_pass)
             passes = [
                 train[torch.randperm(len(train), generator=generator)[:in_pass]].int()
                 for _ in range(number)
@@ -203,9 +211,8 @@ class Teacher(NamedTuple):
         mixed = torch.lerp(inputs.roll(1, dims=1), inputs, beside(shares, inputs))
         logits = self.fleet.forward(mixed.repeat_interleave(TEACHERS, dim=0))
         logits = logits.reshape(-1, TEACHERS, *logits.shape[1:])
-        return mixed, (logits / beside(self.temperature, logits)).softmax(dim=-1).mean(
-            dim=1
-        )
+        probs = (logits / beside(self.temperature, logits)).softmax(dim=-1)
+        return mixed, probs.mean(dim=1)
 
 
 def _teachers(task: Task, regime: Regime, students: Sequence[Model], root: Path) -> Fleet:

@@ -68,15 +68,14 @@ class Judging(NamedTuple):
     def trainings(self) -> list[list[Training]]:
         """Return the trainings of each arm."""
         seeds = self.trials.details.seeds
-        # Arms with a name of their own have one model.
-        members = [
-            LOSSES[arm.regime.loss].members if self.name in (*LOSSES, MIXED) else 1
-            for arm in self.arms
-        ]
-        return [
-            self.trials.trainings(arm, seeds, number)
-            for arm, number in zip(self.arms, members, strict=True)
-        ]
+        by_arm = []
+        for arm in self.arms:
+            # A loss is trained once with all its members, of which every judging takes as many as it needs. Arms that
+            # are no losses, such as `AS_USUAL`, are judged with one model.
+            is_of_losses = self.name in (*LOSSES, MIXED)
+            members = LOSSES[arm.regime.loss].members if is_of_losses else 1
+            by_arm.append(self.trials.trainings(arm, seeds, members))
+        return by_arm
 
     def results(self) -> dict[str, Any]:
         """Return the results of each decision and seed, and the CPU seconds of all models; keep them in a file."""
@@ -85,8 +84,8 @@ class Judging(NamedTuple):
             "seeds": [task.seeds.start, task.seeds.stop],
             "limit": task.limit,
             "ways": [*DECISIONS],
+            "arms": [arm.plain() for arm in self.arms],
         }
-        of["arms"] = [arm.plain() for arm in self.arms]
         if self.path.is_file():
             kept: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
             if kept["of"] == of:
@@ -111,30 +110,24 @@ class Judging(NamedTuple):
         return results
 
     def _judge(self, by_arm: Sequence[Sequence[Training]], seed: int) -> list[Judged]:
-        trainings = [each for of_arm in by_arm for each in of_arm if seed in each.seeds]
-        outcomes = [
-            each.outcome(arm.setting, seed)
-            for arm, each in zip(self.arms, trainings, strict=True)
-        ]
-        places = self.trials.details.parts(self.trials.data_root, seed).test
-        costs = self.trials.details.samples(self.trials.data_root).costs
-        means = []
-        for part in ("validation", "test"):
+        validation, test = list[Tensor](), list[Tensor]()
+        for first, (arm, trainings) in enumerate(zip(self.arms, by_arm, strict=True)):
+            [training] = [training for training in trainings if seed in training.seeds]
+            outcome = training.outcome(arm.setting, seed)
             # Models of several arms differ in their first weights, too: they have the numbers 0, 1, 2 and so on.
-            models = [
-                getattr(each, part)[place : place + self.members]
-                for place, each in enumerate(outcomes)
+            members = slice(first, first + self.members)
+            validation += outcome.validation[members]
+            test += outcome.test[members]
+        # The labels are the same for all arms.
+        mean = outcome._replace(
+            validation=average_logits(validation), test=average_logits(test)
+        )
+        row_costs = self.trials.details.samples(self.trials.data_root).costs
+        if row_costs is not None:
+            row_costs = row_costs[
+                self.trials.details.parts(self.trials.data_root, seed).test
             ]
-            means.append(average_logits(list(torch.cat(models))))
-        outcome = Outcome(
-            means[0], outcomes[0].validation_labels, means[1], outcomes[0].test_labels
-        )
-        return judge(
-            outcome,
-            self.trials.concern,
-            self.trials.details.limit,
-            None if costs is None else costs[places],
-        )
+        return judge(mean, self.trials.concern, self.trials.details.limit, row_costs)
 
 
 def judge(
@@ -153,13 +146,12 @@ def judge(
         assert factor is not None  # the first one is always admissible
         by_cost = decide(test_probs, harm, factor)
     else:
+        # An error costs what the true class of the row says, so deciding j saves p_j c_j of the sum of p_i c_i.
         by_cost = (test_probs * row_costs).argmax(dim=1)
     rule = DecisionRule(concern, Limit(limit), calibration=suited.method)
+    # With too few samples for the limit, all are referred.
     referring = torch.full_like(by_cost, REFERRED)
-    with (
-        warnings.catch_warnings(),
-        suppress(UnattainableLimitError),
-    ):  # too few samples: all are referred
+    with warnings.catch_warnings(), suppress(UnattainableLimitError):
         warnings.simplefilter("ignore")
         referring = rule.fit(outcome.validation, labels)(outcome.test)
     decisions = (
@@ -182,17 +174,22 @@ def _costs(concern: ConcernSpec) -> Tensor:
 def _judged(
     decision: Tensor, target: Tensor, concern: ConcernSpec, row_costs: Tensor | None
 ) -> Judged:
-    is_decided, decided = decision != REFERRED, decision.clamp(min=0)
+    is_decided = decision != REFERRED
+    decided = decision.clamp(
+        min=0
+    )  # a class in place of a referral, which is then left out
     is_dangerous = concern.dangerous_pairs()[target, decided] & is_decided
-    cost = _costs(concern)[target, decided]
-    if row_costs is not None:
-        cost = (
-            row_costs.gather(1, target.unsqueeze(1)).squeeze(1)
-            * (decision != target)
-            / row_costs.mean()
-        )
-    of_samples = decision == target, is_dangerous, cost * is_decided, is_decided
-    return Judged(*(values.double().mean().item() for values in of_samples))
+    if row_costs is None:
+        cost = _costs(concern)[target, decided]
+    else:
+        of_errors = row_costs.gather(1, target.unsqueeze(1)).squeeze(1)
+        cost = of_errors * (decision != target) / row_costs.mean()
+    return Judged(
+        accuracy=(decision == target).double().mean().item(),
+        dangerous=is_dangerous.double().mean().item(),
+        cost=(cost * is_decided).double().mean().item(),
+        coverage=is_decided.double().mean().item(),
+    )
 
 
 def judgings_of(trials: Trials, chosen: Mapping[str, Arm]) -> Iterator[Judging]:
@@ -210,6 +207,12 @@ def key(name: str, models: int) -> str:
     return f"{models} {name}"
 
 
+def parts_of(key: str) -> tuple[str, int]:
+    """Return the name and the number of models of a `key`."""
+    models, name = key.split(" ", 1)
+    return name, int(models)
+
+
 def result_of(trials: Trials) -> dict[str, Any]:
     """Train what is missing, and return the results of a task as plain values."""
     chosen = trials.chosen()
@@ -220,10 +223,10 @@ def result_of(trials: Trials) -> dict[str, Any]:
     best = min(FOUR_LOSSES, key=lambda loss: trials.score(chosen[loss]))
     judged[key(CHOSEN, 1)] = judged[key(best, 1)]
     task = trials.details
+    has_row_costs = task.samples(trials.data_root).costs is not None
     return {
         "task": trials.task,
         "samples": len(task.parts(trials.data_root, task.seeds[0]).test),
-        "has_list": trials.concern.weights is None
-        and task.samples(trials.data_root).costs is None,
+        "has_list": trials.concern.weights is None and not has_row_costs,
         "judged": judged,
     }

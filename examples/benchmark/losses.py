@@ -248,16 +248,13 @@ def costs_of(concern: ConcernSpec, released: float) -> Tensor:
 
 SMOOTHING = "label smoothing"
 """The setting of losses that choose it themselves; others have that of the chosen cross entropy."""
-PLAIN, UNIFORM, DANGEROUS = (
-    "cross entropy",
-    "margin, equal for all errors",
-    "margin for dangerous errors",
-)
+PLAIN = "cross entropy"
+UNIFORM = "margin, equal for all errors"
+DANGEROUS = "margin for dangerous errors"
 FLOORED = "margin with a floor"
-WIDE_PLAIN, WIDE_FLOORED, WIDE_DANGEROUS = (
-    f"{name}, 128 hidden units" for name in (PLAIN, FLOORED, DANGEROUS)
-)
-
+WIDE_PLAIN = f"{PLAIN}, 128 hidden units"
+WIDE_FLOORED = f"{FLOORED}, 128 hidden units"
+WIDE_DANGEROUS = f"{DANGEROUS}, 128 hidden units"
 DISTILLED = "mean of four models, distilled into 128 hidden units"
 
 

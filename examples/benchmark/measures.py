@@ -45,19 +45,19 @@ def reduction(ours: Sequence[float], theirs: Sequence[float]) -> Effect:
     """Return the share of the mean that is gone, and its interval of 95 %, by Student's t and the delta method."""
     mine, other = np.asarray(ours), np.asarray(theirs)
     if not other.any():
-        return (
-            Effect(0.0, 0.0, 0.0) if not mine.any() else Effect(-np.inf, -np.inf, -np.inf)
-        )
+        share = -np.inf if mine.any() else 0.0
+        return Effect(share, share, share)
     ratio = mine.mean() / other.mean()
+    # The delta method: 1 - mean(mine) / mean(other) varies as the mean of these terms does.
     return _interval(float(1 - ratio), (ratio * other - mine) / other.mean())
 
 
 def _interval(value: float, terms: Values) -> Effect:
-    spread = (
-        terms.std(ddof=1) / np.sqrt(len(terms)) * student.ppf(0.975, len(terms) - 1)
-        if len(terms) > 1
-        else np.inf
-    )
+    """Return the interval of a value that varies over seeds as the mean of the terms does."""
+    if len(terms) < 2:
+        return Effect(value, -np.inf, np.inf)
+    deviation = terms.std(ddof=1) / np.sqrt(len(terms))
+    spread = deviation * student.ppf(0.975, len(terms) - 1)
     return Effect(value, float(value - spread), float(value + spread))
 
 
@@ -69,9 +69,16 @@ def geometric_mean(pairs: Sequence[tuple[Values, Values]]) -> Effect:
     """
     logs, variances = [], []
     for ours, theirs in pairs:
-        mine, other = ours.mean() + 0.5 / len(ours), theirs.mean() + 0.5 / len(ours)
-        terms = ours / mine - theirs / other
+        mine = ours.mean() + 0.5 / len(ours)
+        other = theirs.mean() + 0.5 / len(theirs)
         logs.append(np.log(mine / other))
+        # The delta method: log(mine / other) varies as the mean of these terms does.
+        terms = ours / mine - theirs / other
         variances.append(terms.var(ddof=1) / len(terms) if len(terms) > 1 else np.inf)
-    mean, spread = np.mean(logs), 1.96 * np.sqrt(np.sum(variances)) / len(pairs)
-    return Effect(*(float(1 - np.exp(mean + step)) for step in (0.0, spread, -spread)))
+    mean = np.mean(logs)
+    spread = 1.96 * np.sqrt(np.sum(variances)) / len(pairs)
+    return Effect(
+        value=float(1 - np.exp(mean)),
+        low=float(1 - np.exp(mean + spread)),
+        high=float(1 - np.exp(mean - spread)),
+    )

@@ -14,7 +14,9 @@ from examples.benchmark.judging import (
     LIKELY,
     MIXED,
     REFERRING,
+    Judged,
     key,
+    parts_of,
 )
 from examples.benchmark.losses import (
     DISTILLED,
@@ -39,8 +41,11 @@ from mpcs_torch.tables import Table
 
 Result = Mapping[str, Any]
 """The results of a task, as `judging.result_of` returns them."""
-ACCURACY, DANGEROUS, COST, COVERAGE = range(4)
-"""The places of the values of `judging.Judged`."""
+ACCURACY = Judged._fields.index("accuracy")
+DANGEROUS = Judged._fields.index("dangerous")
+COST = Judged._fields.index("cost")
+COVERAGE = Judged._fields.index("coverage")
+"""The columns of `Values`."""
 
 
 class Way(NamedTuple):
@@ -122,7 +127,7 @@ CLAIMS = {
 
 
 def values(result: Result, way: Way) -> Values:
-    """Return the values of all seeds: (seeds, 4)."""
+    """Return the values of all seeds, (seeds, 4): in each row those of `judging.Judged`."""
     return np.array(way.judged(result)["decisions"][way.decision])
 
 
@@ -133,14 +138,15 @@ def has(result: Result, *ways: Way) -> bool:
 
 def points(effect: Effect, digits: int = 2) -> str:
     """Write a difference of shares in points of a hundred, with its interval."""
-    value, low, high = (100 * each for each in effect)
-    return f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+    value = f"{100 * effect.value:+.{digits}f}"
+    return f"{value} [{100 * effect.low:+.{digits}f}, {100 * effect.high:+.{digits}f}]"
 
 
 def change(cut: Effect) -> str:
     """Write the change of a rate in percent, with its interval."""
-    value, low, high = (0 - 100 * each for each in cut)  # 0 is not written as -0
-    return f"{value:+.1f} % [{high:+.1f}, {low:+.1f}]"
+    # 0 - x, because -x writes 0 as -0.
+    value = f"{0 - 100 * cut.value:+.1f} %"
+    return f"{value} [{0 - 100 * cut.high:+.1f}, {0 - 100 * cut.low:+.1f}]"
 
 
 def gain_of(ours: Values, theirs: Values, column: int = ACCURACY) -> Effect:
@@ -179,22 +185,25 @@ def compare(results: Sequence[Result], ours: Way, theirs: Way) -> Comparison | N
         for result, pair in zip(tried, pairs, strict=True)
         if cut_of(*pair).high < 0
     )
-    dangerous, cost = (overall_cut(tried, pairs, column) for column in (DANGEROUS, COST))
-    return Comparison(len(tried), dangerous, cost, float(np.mean(gains)), min(gains), worse)
+    return Comparison(
+        tasks=len(tried),
+        dangerous=overall_cut(tried, pairs, DANGEROUS),
+        cost=overall_cut(tried, pairs, COST),
+        gain=float(np.mean(gains)),
+        lowest_gain=min(gains),
+        worse=worse,
+    )
 
 
 def overall_cut(
     results: Sequence[Result], pairs: Sequence[tuple[Values, Values]], column: int
 ) -> Effect:
     """Return the share of a column that is gone: the geometric mean over tasks."""
-    sizes = [result["samples"] for result in results]
-    both = zip(sizes, pairs, strict=True)
-    return geometric_mean(
-        [
-            (size * ours[:, column], size * theirs[:, column])
-            for size, (ours, theirs) in both
-        ]
-    )
+    totals = []
+    for result, (ours, theirs) in zip(results, pairs, strict=True):
+        size = result["samples"]
+        totals.append((size * ours[:, column], size * theirs[:, column]))
+    return geometric_mean(totals)
 
 
 MIN_COUNTED = 100
@@ -203,14 +212,15 @@ MIN_COUNTED = 100
 
 def lists_of(results: Sequence[Result]) -> list[Result]:
     """Leave out tasks with graded costs or costs of rows, where cost counts, and those with few dangerous errors."""
-    counts = [
-        each["samples"] * values(each, Way(PLAIN, 1, BY_COST))[:, DANGEROUS].sum()
-        for each in results
-    ]
+
+    def dangerous_errors(result: Result) -> float:
+        shares = values(result, Way(PLAIN, 1, BY_COST))[:, DANGEROUS]
+        return float(result["samples"] * shares.sum())
+
     return [
-        each
-        for each, count in zip(results, counts, strict=True)
-        if each["has_list"] and count >= MIN_COUNTED
+        result
+        for result in results
+        if result["has_list"] and dangerous_errors(result) >= MIN_COUNTED
     ]
 
 
@@ -221,32 +231,31 @@ def steps_table(results: Sequence[Result]) -> Table:
         "trainings",
         "CPU time",
         "dangerous errors, against the first row",
+        "against the row before",
+        "points of accuracy, against the first row",
     ]
-    header += ["against the row before", "points of accuracy, against the first row"]
     tried = [result for result in results if has(result, *STEPS.values())]
     first = before = next(iter(STEPS.values()))
     rows = []
     for words, way in STEPS.items():
-        against_first, against_before = (
-            compare(tried, way, first),
-            compare(tried, way, before),
-        )
-        if (
-            against_first is None or against_before is None
-        ):  # no task with a list of dangerous errors is done
+        against_first = compare(tried, way, first)
+        against_before = compare(tried, way, before)
+        # No task with a list of dangerous errors is done.
+        if against_first is None or against_before is None:
             continue
         times = [
             way.judged(result)["seconds"] / first.judged(result)["seconds"]
             for result in tried
         ]
-        cells = [
-            words,
-            str(way.members),
-            f"x{np.median(times):.1f}",
-            change(against_first.dangerous),
-        ]
         rows.append(
-            [*cells, change(against_before.dangerous), f"{100 * against_first.gain:+.2f}"]
+            [
+                words,
+                str(way.members),
+                f"x{np.median(times):.1f}",
+                change(against_first.dangerous),
+                change(against_before.dangerous),
+                f"{100 * against_first.gain:+.2f}",
+            ]
         )
         before = way
     return Table(header, rows)
@@ -279,21 +288,24 @@ def comparisons_table(
         "cost",
         "points of accuracy, mean",
         "lowest",
+        "tasks with significantly more",
     ]
     rows = []
     for words, (ours, theirs) in pairs.items():
         both = compare(results, ours, theirs)
         if both is not None:
-            cells = [words, str(both.tasks), change(both.dangerous), change(both.cost)]
             rows.append(
                 [
-                    *cells,
+                    words,
+                    str(both.tasks),
+                    change(both.dangerous),
+                    change(both.cost),
                     f"{100 * both.gain:+.3f}",
                     f"{100 * both.lowest_gain:+.2f}",
                     ", ".join(both.worse),
                 ]
             )
-    return Table([*header, "tasks with significantly more"], rows)
+    return Table(header, rows)
 
 
 def against_cross_entropy(results: Sequence[Result], members: int, decision: str) -> Table:
@@ -302,9 +314,8 @@ def against_cross_entropy(results: Sequence[Result], members: int, decision: str
     pairs = {
         loss: (Way(loss, members, decision), plain) for loss in LOSSES if loss != PLAIN
     }
-    return comparisons_table(
-        results, pairs, f"loss, {members} model{'s' * (members > 1)}, {decision}"
-    )
+    models = "1 model" if members == 1 else f"{members} models"
+    return comparisons_table(results, pairs, f"loss, {models}, {decision}")
 
 
 def literature_table(results: Sequence[Result], decision: str) -> Table:
@@ -324,29 +335,24 @@ def lists_table(results: Sequence[Result]) -> Table:
         "seeds",
         "fair cross entropy, by cost: accuracy",
         "dangerous in 10 000",
-    ]
-    header += [
         "margin with a floor: points",
         "dangerous errors",
         "against cross entropy or a uniform margin",
     ]
     rows, pairs = [], []
     for result in results:
-        ours, plain, uniform = (
-            values(result, Way(loss, 1, BY_COST)) for loss in (FLOORED, PLAIN, UNIFORM)
-        )
+        ours = values(result, Way(FLOORED, 1, BY_COST))
+        plain = values(result, Way(PLAIN, 1, BY_COST))
+        uniform = values(result, Way(UNIFORM, 1, BY_COST))
         better = min(plain, uniform, key=lambda each: float(each[:, DANGEROUS].mean()))
         pairs.append((ours, better))
         mean = plain.mean(axis=0)
-        cells = [
-            result["task"],
-            str(len(plain)),
-            f"{100 * mean[ACCURACY]:.2f} %",
-            f"{1e4 * mean[DANGEROUS]:.1f}",
-        ]
         rows.append(
             [
-                *cells,
+                result["task"],
+                str(len(plain)),
+                f"{100 * mean[ACCURACY]:.2f} %",
+                f"{1e4 * mean[DANGEROUS]:.1f}",
                 points(gain_of(ours, plain)),
                 change(cut_of(ours, plain)),
                 change(cut_of(ours, better)),
@@ -354,15 +360,17 @@ def lists_table(results: Sequence[Result]) -> Table:
         )
     both = compare(results, Way(FLOORED, 1, BY_COST), Way(PLAIN, 1, BY_COST))
     if both is not None:
-        cells = [
-            "geometric mean",
-            "",
-            "",
-            "",
-            f"{100 * both.gain:+.3f}",
-            change(both.dangerous),
-        ]
-        rows.append([*cells, change(overall_cut(results, pairs, DANGEROUS))])
+        rows.append(
+            [
+                "geometric mean",
+                "",
+                "",
+                "",
+                f"{100 * both.gain:+.3f}",
+                change(both.dangerous),
+                change(overall_cut(results, pairs, DANGEROUS)),
+            ]
+        )
     return Table(header, rows)
 
 
@@ -376,8 +384,6 @@ def task_table(result: Result) -> Table:
         "accuracy",
         "dangerous in 10 000",
         "by cost: points",
-    ]
-    header += [
         "dangerous errors",
         "lowest expected cost: cost",
         "decided under the limit",
@@ -385,37 +391,32 @@ def task_table(result: Result) -> Table:
     ]
     rows = []
     for name, judged in result["judged"].items():
-        members, arm = name.split(" ", 1)
-        ours, theirs = (
-            {
-                decision: values(result, Way(each, int(members), decision))
-                for decision in DECISIONS
-            }
-            for each in (arm, PLAIN)
-        )
-        mean, decided = ours[LIKELY].mean(axis=0), ours[REFERRING][:, COVERAGE].mean()
-        cells = [
-            arm,
-            members,
-            _chosen(arm, judged["of"]["arms"]),
-            f"{judged['seconds']:.2f}",
-        ]
-        cells += [f"{100 * mean[ACCURACY]:.2f} %", f"{1e4 * mean[DANGEROUS]:.1f}"]
-        cells += [
-            points(gain_of(ours[BY_COST], theirs[BY_COST])),
-            change(cut_of(ours[BY_COST], theirs[BY_COST])),
-        ]
-        cells += [
-            change(cut_of(ours[CHEAPEST], theirs[CHEAPEST], COST)),
-            f"{100 * decided:.1f} %",
-        ]
+        arm, members = parts_of(name)
+        ours = _by_decision(result, arm, members)
+        theirs = _by_decision(result, PLAIN, members)
+        mean = ours[LIKELY].mean(axis=0)
+        decided = ours[REFERRING][:, COVERAGE].mean()
         rows.append(
             [
-                *cells,
+                arm,
+                str(members),
+                _chosen(arm, judged["of"]["arms"]),
+                f"{judged['seconds']:.2f}",
+                f"{100 * mean[ACCURACY]:.2f} %",
+                f"{1e4 * mean[DANGEROUS]:.1f}",
+                points(gain_of(ours[BY_COST], theirs[BY_COST])),
+                change(cut_of(ours[BY_COST], theirs[BY_COST])),
+                change(cut_of(ours[CHEAPEST], theirs[CHEAPEST], COST)),
+                f"{100 * decided:.1f} %",
                 points(gain_of(ours[REFERRING], theirs[REFERRING], COVERAGE), digits=1),
             ]
         )
     return Table(header, rows)
+
+
+def _by_decision(result: Result, arm: str, members: int) -> dict[str, Values]:
+    """Return the values of one way to train, by the way to decide."""
+    return {decision: values(result, Way(arm, members, decision)) for decision in DECISIONS}
 
 
 def _chosen(name: str, arms: Sequence[Mapping[str, Any]]) -> str:
@@ -493,9 +494,8 @@ def page_of(results: Sequence[Result]) -> str:
     ]
     parts += ["## The margin with a floor on each task", lists_table(lists).markdown()]
     few = [result for result in results if result["has_list"] and result not in lists]
-    if few and (
-        both := compare([*lists, *few], Way(FLOORED, 1, BY_COST), Way(PLAIN, 1, BY_COST))
-    ):
+    both = compare([*lists, *few], Way(FLOORED, 1, BY_COST), Way(PLAIN, 1, BY_COST))
+    if few and both is not None:
         names = "; ".join(result["task"] for result in few)
         parts.append(
             f"Not in the means, because such ratios are mostly noise: {names}. This rule was made after their\nvalues "

@@ -107,11 +107,10 @@ class Task:
         ]
         if samples.weights is not None:
             weights = samples.weights
-            draws = [
-                torch.multinomial(weights[part], len(part), True, generator=generator)
+            parts = [
+                part[torch.multinomial(weights[part], len(part), True, generator=generator)]
                 for part in parts
             ]
-            parts = [part[drawn] for part, drawn in zip(parts, draws, strict=True)]
         return Parts(*parts)
 
     def samples(self, root: Path) -> Samples:
@@ -158,12 +157,9 @@ def _randomly_releasing(names: Sequence[str], *, pairs: int, seed: int) -> Conce
         for other in range(len(names))
         if true != other
     ]
-    drawn = torch.randperm(len(ordered), generator=torch.Generator().manual_seed(seed))[
-        :pairs
-    ].tolist()
-    return ConcernSpec(
-        list(names), releases=[ordered[place] for place in drawn], factor=0.5
-    )
+    order = torch.randperm(len(ordered), generator=torch.Generator().manual_seed(seed))
+    releases = [ordered[place] for place in order[:pairs].tolist()]
+    return ConcernSpec(list(names), releases=releases, factor=0.5)
 
 
 def _ordered(names: Sequence[str], *, under: float = 1.0, over: float = 1.0) -> ConcernSpec:

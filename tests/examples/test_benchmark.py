@@ -13,7 +13,15 @@ import torch
 from examples.benchmark import __main__ as command
 from examples.benchmark import judging, results, trials
 from examples.benchmark.fleets import Condition, Regime
-from examples.benchmark.judging import BY_COST, CHOSEN, DECISIONS, LIKELY, MIXED, judge
+from examples.benchmark.judging import (
+    BY_COST,
+    CHOSEN,
+    DECISIONS,
+    LIKELY,
+    MIXED,
+    judge,
+    parts_of,
+)
 from examples.benchmark.losses import DANGEROUS, FLOORED, PLAIN, UNIFORM
 from examples.benchmark.package_tables import Samples
 from examples.benchmark.results import KEPT, packed, save_values, saved_results, unpacked
@@ -27,7 +35,9 @@ from examples.benchmark.tables import (
     page_of,
     steps_table,
     task_table,
+    values,
 )
+from examples.benchmark.tables import DANGEROUS as DANGEROUS_RATE
 from examples.benchmark.tasks import TASKS, Task, tasks_of
 from examples.benchmark.training import Outcome, Training
 from examples.benchmark.trials import AS_USUAL, SHORT, Arm, Trials
@@ -77,16 +87,16 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_all_losses_have_one_condition_and_each_decision(small: dict[str, Any]) -> None:
     judged = small["judged"]
     core = (PLAIN, UNIFORM, DANGEROUS, FLOORED)
-    assert {key.split(" ", 1)[1] for key in judged} == {
+    parts = [parts_of(key) for key in judged]
+    assert {name for name, _ in parts} == {
         AS_USUAL,
         *SHORT.values(),
         *core,
         MIXED,
         CHOSEN,
     }
-    assert {key for key in judged if key[0] == "4"} == {
-        f"4 {name}" for name in (PLAIN, UNIFORM, FLOORED, MIXED)
-    }
+    of_four = {name for name, models in parts if models == 4}
+    assert of_four == {PLAIN, UNIFORM, FLOORED, MIXED}
     arms = {key: of_key["of"]["arms"] for key, of_key in judged.items()}
     fair = [arm for name in core for arm in arms[f"1 {name}"]] + arms[f"4 {MIXED}"]
     assert len({(arm["noise"], arm["length"]) for arm in fair}) == 1
@@ -128,11 +138,9 @@ def test_tables_compare_with_as_many_models_and_the_same_decision(
     assert [row[6] for row in plain] == ["+0.00 [+0.00, +0.00]"] * 2
     both = compare([small], Way(FLOORED, 4, BY_COST), Way(PLAIN, 4, BY_COST))
     assert both is not None
-    means = [
-        np.mean([each[1] for each in small["judged"][f"4 {loss}"]["decisions"][BY_COST]])
-        for loss in (FLOORED, PLAIN)
-    ]
-    assert 1 - both.dangerous.value == pytest.approx(means[0] / means[1], rel=0.05)
+    ours = values(small, Way(FLOORED, 4, BY_COST))[:, DANGEROUS_RATE].mean()
+    theirs = values(small, Way(PLAIN, 4, BY_COST))[:, DANGEROUS_RATE].mean()
+    assert 1 - both.dangerous.value == pytest.approx(ours / theirs, rel=0.05)
     assert (
         "four cross entropies against one, by cost"
         in comparisons_table([small], CLAIMS, "").markdown()
@@ -222,12 +230,8 @@ def test_the_command_prints_tables_and_writes_the_page(
     assert "## What each step adds" in (tmp_path / "benchmark" / "results.md").read_text(
         encoding="utf-8"
     )
-    assert (
-        json.loads((tmp_path / "benchmark" / "small.json").read_text(encoding="utf-8"))[
-            "task"
-        ]
-        == "small"
-    )
+    kept = (tmp_path / "benchmark" / "small.json").read_text(encoding="utf-8")
+    assert json.loads(kept)["task"] == "small"
 
 
 def test_unknown_tasks_are_refused(
