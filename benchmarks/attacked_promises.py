@@ -7,17 +7,24 @@ that give one, or that gates at the true value pass in at most 2.5 %; ``given`` 
 """
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from math import isnan
 from typing import Any, NamedTuple
 
 import torch
 from scipy.stats import binomtest
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from mpcs_torch import Evaluation, evaluate, evaluate_detectors
 from mpcs_torch.cli.console import counting_bar
 from mpcs_torch.evaluation import Result
 from mpcs_torch.tables import Table
+
+REJECTED_BELOW = 0.001
+"""The p-value below which a promise fails."""
+NAMES = ["mcc", "accuracy", "macro_f1"]
+"""The metrics of designs with weights."""
 
 
 class Promise(NamedTuple):
@@ -25,6 +32,7 @@ class Promise(NamedTuple):
 
     metric: str
     truth: float
+    """NaN where no value is true, and no interval may be given."""
     before: str
     """The share of intervals that held it before, in percent."""
 
@@ -88,23 +96,21 @@ def losses(saturated: float) -> Callable[[torch.Generator], Result]:
 
 def true_loss(saturated: float) -> float:
     """Return the expectation of the cross entropy of `losses`."""
+    # Usual probabilities are uniform on [0.4, 1]: the integral of -log p there, by p log p - p, divided by 0.6.
     edges = torch.tensor([0.4, 1.0], dtype=torch.float64)
     usual = -((edges * edges.log() - edges).diff() / 0.6).item()
-    return (1 - saturated) * usual + saturated * -torch.tensor(
-        1e-12, dtype=torch.float64
-    ).log().item()
+    wrong = -torch.tensor(1e-12, dtype=torch.float64).log().item()
+    return (1 - saturated) * usual + saturated * wrong
 
 
 def ratios(generator: torch.Generator) -> Result:
     """Draw 2000 log-likelihood ratios, of which 0.2 % are saturated on the wrong side."""
     labels = torch.arange(2000) % 4 == 0
-    scores = torch.randn(2000, generator=generator, dtype=torch.float64) * 2 + torch.where(
-        labels, 2.0, -2.0
-    )
-    wrong = torch.rand(2000, generator=generator) < 0.002
-    return evaluate_detectors(
-        torch.where(wrong, torch.where(labels, -40.0, 40.0), scores), labels, llr=True
-    )
+    noise = torch.randn(2000, generator=generator, dtype=torch.float64)
+    scores = noise * 2 + torch.where(labels, 2.0, -2.0)
+    is_wrong = torch.rand(2000, generator=generator) < 0.002
+    saturated = torch.where(labels, -40.0, 40.0)
+    return evaluate_detectors(torch.where(is_wrong, saturated, scores), labels, llr=True)
 
 
 def read_by_all(generator: torch.Generator) -> Result:
@@ -162,15 +168,13 @@ def statistics(generator: torch.Generator) -> Result:
     target = torch.randint(2, (500,), generator=generator)
     score = torch.randn(500, generator=generator, dtype=torch.float64) + 1.5 * target
     positive = score.sigmoid()
+
+    def sensitivity(rows: Any) -> Tensor:
+        threshold = rows.probs[rows.target == 0, 1].quantile(0.95)
+        return (rows.probs[rows.target == 1, 1] > threshold).double().mean()
+
     metrics: dict[str, Any] = {
-        "sensitivity at 95 % specificity": lambda rows: (
-            (
-                rows.probs[rows.target == 1, 1]
-                > rows.probs[rows.target == 0, 1].quantile(0.95)
-            )
-            .double()
-            .mean()
-        ),
+        "sensitivity at 95 % specificity": sensitivity,
         "median": lambda rows: rows.probs[:, 1].median(),
         "maximum": lambda rows: rows.probs[:, 1].max(),
     }
@@ -181,16 +185,14 @@ def heavy(rare: int) -> Callable[[torch.Generator], Result]:
     """Draw decisions for 300 rows, of which some rare ones stand for 30 % of use."""
 
     def draw(generator: torch.Generator) -> Result:
-        target = torch.cat(
-            [
-                torch.full((rare,), 2),
-                torch.randint(0, 2, (300 - rare,), generator=generator),
-            ]
-        )
-        decided = of_recalls(target, generator)
-        metrics = ["mcc", "accuracy", "macro_f1"]
+        others = torch.randint(0, 2, (300 - rare,), generator=generator)
+        target = torch.cat([torch.full((rare,), 2), others])
         return evaluate(
-            decided, target, metrics=metrics, class_names=3, prevalence=[0.35, 0.35, 0.3]
+            of_recalls(target, generator),
+            target,
+            metrics=NAMES,
+            class_names=3,
+            prevalence=[0.35, 0.35, 0.3],
         )
 
     return draw
@@ -198,9 +200,8 @@ def heavy(rare: int) -> Callable[[torch.Generator], Result]:
 
 def of_recalls(target: Tensor, generator: torch.Generator) -> Tensor:
     """Draw decisions for three classes, of which the last is missed in 20 %, the others in 10 %."""
-    is_right = (
-        torch.rand(len(target), generator=generator) < torch.tensor([0.9, 0.9, 0.8])[target]
-    )
+    recalls = torch.tensor([0.9, 0.9, 0.8])[target]
+    is_right = torch.rand(len(target), generator=generator) < recalls
     others = (target + torch.randint(1, 3, (len(target),), generator=generator)) % 3
     return torch.where(is_right, target, others)
 
@@ -209,12 +210,11 @@ def two_heavy_rows(generator: torch.Generator) -> Result:
     """Draw decisions for 300 rows, two of which have 40 % of the weight."""
     target = torch.randint(0, 3, (300,), generator=generator)
     weights = torch.ones(300, dtype=torch.float64)
-    weights[:2] = 0.2 * 298 / 0.6
-    metrics = ["mcc", "accuracy", "macro_f1"]
+    weights[:2] = 0.2 * 298 / 0.6  # the other 298 rows have 60 % of the weight
     return evaluate(
         of_recalls(target, generator),
         target,
-        metrics=metrics,
+        metrics=NAMES,
         class_names=3,
         weights=weights,
     )
@@ -251,101 +251,100 @@ def absent_class(clusters: int | None) -> Callable[[torch.Generator], Result]:
     return draw
 
 
-def designs() -> Iterator[Design]:
-    """Yield all designs."""
-    shares = torch.tensor([0.35, 0.35, 0.3])
-    for rows, draws, before in (
-        (
-            shares,
-            [
-                ("8 severe rows stand for 30 % of use", heavy(8)),
-                ("15 severe rows", heavy(15)),
-            ],
-            "75 to 78",
-        ),
-        (
-            torch.ones(3),
-            [("2 of 300 rows have 40 % of the weight", two_heavy_rows)],
-            "89; none",
-        ),
-    ):
-        generator = torch.Generator().manual_seed(10)
-        target = torch.multinomial(rows, 10**6, replacement=True, generator=generator)
-        names = ["mcc", "accuracy", "macro_f1"]
-        true = evaluate(
-            of_recalls(target, generator),
-            target,
-            metrics=names,
-            class_names=3,
-            intervals=False,
-        )
-        for name, draw in draws:
-            yield Design(
-                name,
-                draw,
-                [Promise(metric, true.value(metric), before) for metric in names],
-            )
+def true_recalls(shares: Tensor) -> Result:
+    """Return the values of a million decisions of `of_recalls`, where classes have these shares."""
+    generator = torch.Generator().manual_seed(10)
+    target = torch.multinomial(shares, 10**6, replacement=True, generator=generator)
+    decisions = of_recalls(target, generator)
+    return evaluate(decisions, target, metrics=NAMES, class_names=3, intervals=False)
+
+
+def of_weights() -> Iterator[Design]:
+    """Yield designs in which a few rows stand for much of the use."""
+    true = true_recalls(torch.tensor([0.35, 0.35, 0.3]))
+    promises = [Promise(metric, true.value(metric), "75 to 78") for metric in NAMES]
+    yield Design("8 severe rows stand for 30 % of use", heavy(8), promises)
+    yield Design("15 severe rows", heavy(15), promises)
+    true = true_recalls(torch.ones(3))
+    promises = [Promise(metric, true.value(metric), "89; none") for metric in NAMES]
+    yield Design("2 of 300 rows have 40 % of the weight", two_heavy_rows, promises)
     for well, specificity in ((30, 0.95), (100, 0.98)):
-        hits, alarms = 0.05 * 0.9, 0.95 * (1 - specificity)
+        hits = IN_USE[1] * 0.9
+        alarms = IN_USE[0] * (1 - specificity)
         promise = Promise("precision[1]", hits / (hits + alarms), "78; 86")
         name = f"{well} well stand for 95 % of use"
         yield Design(name, few_well(well, specificity), [promise])
+
+
+def of_rare_classes() -> Iterator[Design]:
+    """Yield designs with classes of few rows, or of none."""
     for clusters in (None, 10):
         unknown = [Promise("macro_f1", float("nan"), "4 of 62; 5 of 31")]
         yield Design(
             f"a class without rows, clusters: {clusters}", absent_class(clusters), unknown
         )
     rare = torch.tensor([0.97, 0.9]), torch.tensor([990, 10]), torch.ones(2)
-    truth = of_classes(*rare)
     before = {"balanced_error_rate": "61.5", "macro_recall": "61.5"}
-    yield Design(
-        "1 % of 1000 rows positive",
-        decided(*rare),
-        [Promise(n, truth[n], b) for n, b in before.items()],
-    )
+    yield Design("1 % of 1000 rows positive", decided(*rare), promises_of(rare, before))
     counts = torch.tensor([300, 200, 150, 120, 100, 80, 47, 3])
     eight = torch.linspace(0.9, 0.7, 8), counts, counts.double() + 50
-    truth = of_classes(*eight)
     before = {"macro_recall": "82", "macro_precision": "80", "macro_f1": "87"}
     yield Design(
-        "8 classes, the rarest with 3 rows",
-        decided(*eight),
-        [Promise(n, truth[n], b) for n, b in before.items()],
+        "8 classes, the rarest with 3 rows", decided(*eight), promises_of(eight, before)
     )
+
+
+def promises_of(
+    classes: tuple[Tensor, Tensor, Tensor], before: dict[str, str]
+) -> list[Promise]:
+    """Return the promises of averages over the classes of `decided`."""
+    truth = of_classes(*classes)
+    return [Promise(name, truth[name], share) for name, share in before.items()]
+
+
+def expectation(
+    value: Callable[[Tensor], Tensor], mean: float, deviation: float, seed: int
+) -> float:
+    """Return the mean of a function of a normal variable, over a million draws."""
+    noise = torch.randn(10**6, generator=torch.Generator().manual_seed(seed)).double()
+    return value(mean + deviation * noise).mean().item()
+
+
+def of_losses() -> Iterator[Design]:
+    """Yield designs with a few losses that are much larger than the others."""
     for share in (0.0005, 0.001, 0.003):
         promise = Promise("cross_entropy", true_loss(share), "67.5 to 89")
         yield Design(f"{100 * share:g} % saturated losses", losses(share), [promise])
-    softplus = torch.nn.functional.softplus
-    usual = (
-        softplus(
-            -(
-                2
-                + 2
-                * torch.randn(10**6, generator=torch.Generator().manual_seed(0)).double()
-            )
-        )
-        .mean()
-        .item()
-    )
+    # In nats: a usual ratio of a target is normal, and a saturated one costs 40. Non-targets mirror targets.
+    usual = expectation(lambda ratio: softplus(-ratio), 2, 2, seed=0)
     cllr = (0.998 * usual + 0.002 * 40) / torch.tensor(2.0).log().item()
     yield Design("0.2 % saturated ratios", ratios, [Promise("cllr", cllr, "67.5 to 89")])
+
+
+def of_crossed_clusters() -> Iterator[Design]:
+    """Yield designs in which each row is of two clusters, whose effects and noise have variance 1."""
+    # The sum of two effects and noise has variance 3: the recall is the share of such sums above -1.
     recall = 0.5 * (1 + torch.erf(torch.tensor((1 / 3**0.5) / 2**0.5))).item()
-    wide = (
-        1 + 3**0.5 * torch.randn(10**6, generator=torch.Generator().manual_seed(1)).double()
-    )
-    both = [
+    entropy = expectation(lambda right: softplus(-right), 1, 3**0.5, seed=1)
+    promises = [
         Promise("macro_recall", recall, "55 to 89"),
-        Promise("cross_entropy", softplus(-wide).mean().item(), "55 to 89"),
+        Promise("cross_entropy", entropy, "55 to 89"),
     ]
-    yield Design("60 patients crossed with 15 readers", read_by_all, both)
-    agreed = (
-        1 + 2**0.5 * torch.randn(10**6, generator=torch.Generator().manual_seed(2)).double()
-    )
+    yield Design("60 patients crossed with 15 readers", read_by_all, promises)
+    agreed = expectation(torch.sigmoid, 1, 2**0.5, seed=2)
     yield Design(
         "the same 3 annotators label 200 rows, as crossed clusters",
         read_by_three,
-        [Promise("accuracy", agreed.sigmoid().mean().item(), "55")],
+        [Promise("accuracy", agreed, "55")],
     )
+
+
+def designs() -> Iterator[Design]:
+    """Yield all designs."""
+    yield from of_weights()
+    yield from of_rare_classes()
+    yield from of_losses()
+    yield from of_crossed_clusters()
     probs, target, _ = of_patients(10**6, torch.Generator().manual_seed(3))
     area = evaluate(probs, target, metrics=["auroc"], intervals=False).value("auroc")
     yield Design(
@@ -365,70 +364,59 @@ def measured(design: Design, draws: int) -> Iterator[list[str]]:
     """Yield a row for each promise of a design."""
     results = [design.draw(torch.Generator().manual_seed(seed)) for seed in range(draws)]
     for promise in design.promises:
-        ends = [
-            interval
-            for result in results
-            if (interval := result.interval(promise.metric)) is not None
-        ]
-        held = sum(low <= promise.truth <= high for low, high in ends)
-        passed = [
-            sum(promise.truth < low for low, _ in ends),
-            sum(high < promise.truth for _, high in ends),
-        ]
-        is_known = promise.truth == promise.truth
-        fails = (
-            bool(ends)
-            and is_known
-            and binomtest(held, len(ends), 0.95, "less").pvalue < 0.001
-        )
-        fails |= is_known and binomtest(max(passed), draws, 0.025, "greater").pvalue < 0.001
-        share = (
-            f"{100 * held / len(ends):.1f}"
-            if ends and is_known
-            else "none is given"
-            if not ends
-            else "?"
-        )
-        gates = f"{100 * max(passed) / draws:.1f}" if is_known else ""
-        verdict = "fails" if fails or (ends and not is_known) else "holds"
-        yield [
-            design.name,
-            promise.metric,
-            promise.before,
-            share,
-            f"{100 * len(ends) / draws:.0f}",
-            gates,
-            verdict,
-        ]
+        intervals = [result.interval(promise.metric) for result in results]
+        cells = judged(promise.truth, intervals)
+        yield [design.name, promise.metric, promise.before, *cells]
+
+
+def judged(truth: float, intervals: Sequence[tuple[float, float] | None]) -> list[str]:
+    """Return which share of the intervals hold the truth and are given, which share of gates pass, and the verdict.
+
+    Where no value is true, NaN, no interval may be given.
+    """
+    draws = len(intervals)
+    ends = [interval for interval in intervals if interval is not None]
+    given = f"{100 * len(ends) / draws:.0f}"
+    if isnan(truth):
+        if ends:
+            return ["?", given, "", "fails"]
+        return ["none is given", given, "", "holds"]
+    if not ends:
+        return ["none is given", given, "0.0", "holds"]
+    hits = sum(low <= truth <= high for low, high in ends)
+    is_below = sum(truth < low for low, _ in ends)
+    is_above = sum(high < truth for _, high in ends)
+    # A gate at the true value, in the worse direction.
+    passed = max(is_below, is_above)
+    hit_too_few = binomtest(hits, len(ends), 0.95, "less").pvalue < REJECTED_BELOW
+    passed_too_many = binomtest(passed, draws, 0.025, "greater").pvalue < REJECTED_BELOW
+    return [
+        f"{100 * hits / len(ends):.1f}",
+        given,
+        f"{100 * passed / draws:.1f}",
+        "fails" if hit_too_few or passed_too_many else "holds",
+    ]
 
 
 def said() -> Iterator[list[str]]:
     """Yield what is reported or refused now, of one draw each."""
     generator = torch.Generator().manual_seed(0)
-    probs, target = (
-        torch.randn(500, 3, generator=generator).softmax(1),
-        torch.randint(3, (500,), generator=generator),
-    )
+    probs = torch.randn(500, 3, generator=generator).softmax(1)
+    target = torch.randint(3, (500,), generator=generator)
     for times, before in ((2, "84"), (4, "73.5")):
         result = evaluate(
             probs.repeat(times, 1), target.repeat(times), metrics=["accuracy"]
         )
         yield [f"every row {times} times", "accuracy", before, str(result.warnings()[:1])]
     sites = torch.arange(500) % 20
-    worst = (
-        evaluate(probs, target, metrics=["accuracy"], groups={"site": sites})
-        .groups[0]
-        .table()
-        .rows[0][0]
-    )
+    by_site = evaluate(probs, target, metrics=["accuracy"], groups={"site": sites})
+    worst = by_site.groups[0].table().rows[0][0]
     yield ["worst of 20 equal sites", "accuracy", "68.7", f"its row says: {worst}"]
-    parts = {name: [Evaluation(3, metrics=["accuracy"]) for _ in range(2)] for name in "AB"}
-    for name, halves in parts.items():
-        for place, half in enumerate(halves if name == "A" else halves[::-1]):
-            half.update({name: probs[place::2]}, target[place::2])
-        halves[0].merge(halves[1])
+    # Of A, the even rows come first; of B, the odd rows.
+    a = merged_halves("A", probs, target, (0, 1))
+    b = merged_halves("B", probs, target, (1, 0))
     try:
-        parts["A"][0].merge(parts["B"][0])
+        a.merge(b)
     except ValueError as error:
         yield [
             "models merged in another order",
@@ -436,6 +424,19 @@ def said() -> Iterator[list[str]]:
             "p = 0.58 for 0.016",
             str(error),
         ]
+
+
+def merged_halves(
+    name: str, probs: Tensor, target: Tensor, order: tuple[int, int]
+) -> Evaluation:
+    """Return the evaluation of a model from two parts, each of every second row."""
+    parts = []
+    for place in order:
+        part = Evaluation(3, metrics=["accuracy"])
+        part.update({name: probs[place::2]}, target[place::2])
+        parts.append(part)
+    parts[0].merge(parts[1])
+    return parts[0]
 
 
 def main() -> None:
