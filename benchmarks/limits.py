@@ -63,17 +63,13 @@ class Pool(NamedTuple):
     def draw(self, seed: int) -> tuple[Tensor, Tensor]:
         """Draw with replacement: the places of samples, and the codes of their clusters, both (n,)."""
         generator = torch.Generator().manual_seed(seed)
-        sizes = (
-            torch.ones(len(self.predictions.target)).long()
-            if self.clusters is None
-            else self.clusters.bincount()
-        )
+        sizes = torch.ones(len(self.predictions.target)).long()
+        if self.clusters is not None:
+            sizes = self.clusters.bincount()
         chosen = torch.randint(len(sizes), (self.drawn,), generator=generator)
-        of = torch.arange(self.drawn).repeat_interleave(sizes[chosen])
-        first_drawn, first = (
-            sizes[which].cumsum(0) - sizes[which] for which in (chosen, slice(None))
-        )
-        return first[chosen][of] + torch.arange(len(of)) - first_drawn[of], of
+        codes = torch.arange(self.drawn).repeat_interleave(sizes[chosen])
+        within = torch.arange(len(codes)) - starts(sizes[chosen])[codes]
+        return starts(sizes)[chosen][codes] + within, codes
 
     def exceeds(self, limits: list[Limit], decisions: Tensor) -> bool:
         """Tell whether the rate of a limit, in a group of it, is above the limit in the population."""
@@ -84,30 +80,38 @@ class Pool(NamedTuple):
         )
 
     def _rates(self, limit: Limit, decisions: Tensor) -> Iterator[float]:
+        """Yield the rate of a limit in each of its groups, or in the whole population."""
         _, target, concern = self.predictions
-        is_decided, labels = decisions >= 0, limit.limited_classes(concern)
+        is_decided = decisions >= 0
         is_error = is_decided & (limit.losses(concern)[target, decisions.clamp(min=0)] > 0)
         counts = is_decided if limit.is_of_decided else torch.ones_like(is_decided)
+        labels = limit.limited_classes(concern)
         if labels is not None:
-            counts = counts & torch.isin(
-                decisions if limit.is_of_decided else target, torch.tensor(labels)
-            )
-        sites = (
-            torch.zeros_like(target)
-            if limit.by is None or self.sites is None
-            else self.sites
-        )
+            limited = decisions if limit.is_of_decided else target
+            counts = counts & torch.isin(limited, torch.tensor(labels))
+        sites = torch.zeros_like(target)
+        if limit.by is not None and self.sites is not None:
+            sites = self.sites
         for site in sites.unique():
             counted = counts & (sites == site)
             if limit.per == "cluster" and self.clusters is not None:
-                of, wrong = (
-                    self.clusters[counted].bincount(),
-                    self.clusters[counted & is_error].bincount(),
-                )
-                of_clusters = wrong / of[: len(wrong)]  # later ones have no error
-                yield (of_clusters[of[: len(wrong)] > 0].sum() / (of > 0).sum()).item()
+                yield mean_of_clusters(is_error[counted], self.clusters[counted])
             else:
                 yield (is_error & counted).sum().item() / max(1, int(counted.sum()))
+
+
+def starts(sizes: Tensor) -> Tensor:
+    """Return the place of the first sample of each cluster, (K,), by the sizes of clusters."""
+    return sizes.cumsum(0) - sizes
+
+
+def mean_of_clusters(is_error: Tensor, clusters: Tensor) -> float:
+    """Return the mean over clusters of the share of their samples (N,) that are errors."""
+    samples = clusters.bincount()
+    errors = clusters[is_error].bincount(minlength=len(samples))
+    # A code between those of the clusters may have no sample.
+    rates = errors[samples > 0] / samples[samples > 0]
+    return (rates.sum() / len(rates)).item()
 
 
 def simulated(
@@ -128,11 +132,10 @@ def simulated(
     target = frequencies.multinomial(len(sizes), replacement=True, generator=generator)[
         clusters
     ]
-    common = torch.randn(len(sizes), classes, generator=generator)[clusters] * shared**0.5
-    own = torch.randn(len(target), classes, generator=generator) * (1 - shared) ** 0.5
-    logits = 1.5 * (
-        noise * (common + own) + 3 * torch.eye(classes)[target] + frequencies.log() / 3
-    )
+    of_clusters = torch.randn(len(sizes), classes, generator=generator)[clusters]
+    of_samples = torch.randn(len(target), classes, generator=generator)
+    mixed = of_clusters * shared**0.5 + of_samples * (1 - shared) ** 0.5
+    logits = 1.5 * (noise * mixed + 3 * torch.eye(classes)[target] + frequencies.log() / 3)
     names = ["common", "rare"] if classes == 2 else [str(label) for label in range(classes)]
     return Pool(
         HeldOut(logits, target, ConcernSpec(names)),
@@ -150,9 +153,8 @@ def with_ties(pool: Pool, distinct: int) -> Pool:
         places[of_class] = of_class[
             torch.arange(len(of_class)) % (distinct // len(concern.classes))
         ]
-    mixed = torch.where(
-        torch.arange(len(target)) % 17 == 0, places.roll(1), places
-    )  # else ties are of one class
+    # Every 17th sample has the logits of its neighbour: otherwise, all ties would be of one class.
+    mixed = torch.where(torch.arange(len(target)) % 17 == 0, places.roll(1), places)
     return pool._replace(predictions=HeldOut(logits[mixed], target, concern))
 
 
@@ -222,6 +224,8 @@ class Case(NamedTuple):
     """The most samples that are kept of a cluster, at random."""
     is_weighted: bool = False
     """Whether those that are kept are weighted by their number in the cluster, divided by the number kept."""
+    has_mapie: bool = False
+    """Whether the controller of MAPIE, which is for two classes, decides, too."""
 
 
 def patient_cases() -> Iterator[Case]:
@@ -290,11 +294,14 @@ def cases() -> Iterator[Case]:
     even, rare = torch.ones(3) / 3, torch.tensor([50 / 51, 1 / 51])
     imbalanced = simulated(rare, 30_000, 8000, noise=1)
     for level in CLASS_LEVELS:
-        yield Case("1:50, any of rare", imbalanced, [Limit(level, "any", "rare")])
+        yield Case(
+            "1:50, any of rare", imbalanced, [Limit(level, "any", "rare")], has_mapie=True
+        )
         yield Case(
             "1:50, any of decided as rare",
             imbalanced,
             [Limit(level, "any", "decided rare")],
+            has_mapie=True,
         )
     many = simulated(torch.ones(50) / 50, 20_000, 2000, noise=1)
     yield from (
@@ -322,17 +329,11 @@ def decisions_of_rule(case: Case, seed: int) -> Tensor:
     places, clusters = case.pool.draw(seed)
     weights = None
     if case.kept is not None:
-        shuffled = torch.randperm(
-            len(places), generator=torch.Generator().manual_seed(seed)
-        )
-        order = shuffled[clusters[shuffled].argsort(stable=True)]
         sizes = clusters.bincount()
-        rank = torch.arange(len(order)) - (sizes.cumsum(0) - sizes)[clusters[order]]
-        order = order[rank < case.kept]
-        places, clusters = places[order], clusters[order]
-        weights = (
-            (sizes / sizes.clamp(max=case.kept))[clusters] if case.is_weighted else None
-        )
+        kept = some_of_each(clusters, case.kept, seed)
+        places, clusters = places[kept], clusters[kept]
+        if case.is_weighted:
+            weights = (sizes / sizes.clamp(max=case.kept))[clusters]
     rule = DecisionRule(concern, case.limits, seed=seed)
     rule.fit(
         logits[places],
@@ -342,6 +343,14 @@ def decisions_of_rule(case: Case, seed: int) -> Tensor:
         weights=weights,
     )
     return rule(logits)
+
+
+def some_of_each(clusters: Tensor, number: int, seed: int) -> Tensor:
+    """Return the places of at most so many samples of each cluster, at random; clusters are numbered without gaps."""
+    shuffled = torch.randperm(len(clusters), generator=torch.Generator().manual_seed(seed))
+    order = shuffled[clusters[shuffled].argsort(stable=True)]
+    within = torch.arange(len(order)) - starts(clusters.bincount())[clusters[order]]
+    return order[within < number]
 
 
 def hoeffding_bentkus(
@@ -405,15 +414,15 @@ def shares(case: Case, decisions: list[Tensor]) -> tuple[str, str]:
     )
 
 
+def in_words(limits: list[Limit]) -> str:
+    """Return limits as text, without the confidence that all of them have."""
+    sure = f" with confidence {CONFIDENCE:g}"
+    return "; ".join(str(limit).removesuffix(sure) for limit in limits)
+
+
 def cells(case: Case, fits: int) -> list[str]:
     """Return the row of a case; a fit that is refused refers all."""
-    row = [
-        case.name,
-        "; ".join(
-            str(limit).removesuffix(f" with confidence {CONFIDENCE:g}")
-            for limit in case.limits
-        ),
-    ]
+    row = [case.name, in_words(case.limits)]
     refusals = list[str]()
 
     def decisions_of(seed: int) -> Tensor:
@@ -424,27 +433,24 @@ def cells(case: Case, fits: int) -> list[str]:
             return torch.full_like(case.pool.predictions.target, -1)
 
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # classes without a limit are rare, and some fits refer all samples
+        # Classes without a limit are rare, and some fits refer all samples.
+        warnings.simplefilter("ignore")
         decisions = [decisions_of(seed) for seed in range(fits)]
         if len(refusals) == fits:
             return [*row, f"refused: {refusals[0]}"]
-        row += shares(case, decisions)
-        row[3] += f" ({len(refusals)} refused: {refusals[0]})" if refusals else ""
+        above, coverage = shares(case, decisions)
+        if refusals:
+            coverage += f" ({len(refusals)} refused: {refusals[0]})"
+        row += [above, coverage]
         if case.pool.clusters is not None:
             with patch.object(LimitedRate, "p_values", hoeffding_bentkus):
-                row += [
-                    "",
-                    *shares(case, [decisions_of(seed) for seed in range(min(fits, 100))])[
-                        1:
-                    ],
-                ]
-        if case.name.startswith("1:50") and find_spec("mapie"):
+                decisions = [decisions_of(seed) for seed in range(min(fits, 100))]
+            _, coverage = shares(case, decisions)
+            row += ["", coverage]
+        if case.has_mapie and find_spec("mapie"):
             for method in ("bonferroni_holm", "fixed_sequence"):
-                row += shares(
-                    case, [decisions_of_mapie(case, seed, method) for seed in range(fits)]
-                )
+                decisions = [decisions_of_mapie(case, seed, method) for seed in range(fits)]
+                row += shares(case, decisions)
     return row
 
 

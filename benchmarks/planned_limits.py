@@ -16,6 +16,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from benchmarks.limits import in_words
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.evaluation import EvaluationWarning
@@ -192,13 +193,10 @@ def main() -> None:
         attained: float,
     ) -> None:
         error = sqrt(attained * (1 - attained) / arguments.fits)
-        words = "; ".join(
-            str(limit).removesuffix(" with confidence 0.95") for limit in limits
-        )
         rows.append(
             [
                 name,
-                words,
+                in_words(limits),
                 wanted,
                 str(given),
                 f"{planned:.3f}",
