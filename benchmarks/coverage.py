@@ -15,7 +15,7 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.evaluation import Result, evaluate_detectors
 from mpcs_torch.evaluation.fixed_thresholds import given_threshold
-from mpcs_torch.functional import OperatingPoint
+from mpcs_torch.functional import OperatingPoint, PairedDifference
 from mpcs_torch.metrics.named_metrics import ENTRIES
 from mpcs_torch.tables import Table
 
@@ -97,18 +97,12 @@ def classes(
 
 def soft(rows: int, generator: torch.Generator) -> Sample:
     """Draw probabilities of 4 labels, and the shares of 5 annotators who gave each; the last label is rare."""
+    settings: dict[str, Any] = {"generator": generator, "dtype": torch.float64}
     shares = torch.tensor([0.4, 0.3, 0.2, 0.1]).log()
-    truth = (torch.randn(rows, 4, generator=generator, dtype=torch.float64) + shares).mul(
-        1.5
-    )
-    votes = (
-        torch.rand(5, rows, 4, generator=generator, dtype=torch.float64) < truth.sigmoid()
-    )
-    noise = (torch.randn(rows, 4, generator=generator, dtype=torch.float64) for _ in "AB")
-    return Sample(
-        {name: (truth + own).sigmoid() for name, own in zip("AB", noise, strict=True)},
-        votes.double().mean(0),
-    )
+    truth = 1.5 * (torch.randn(rows, 4, **settings) + shares)
+    votes = torch.rand(5, rows, 4, **settings) < truth.sigmoid()
+    preds = {name: (truth + torch.randn(rows, 4, **settings)).sigmoid() for name in "AB"}
+    return Sample(preds, votes.double().mean(0))
 
 
 def annotated(rows: int, generator: torch.Generator) -> Sample:
@@ -117,6 +111,7 @@ def annotated(rows: int, generator: torch.Generator) -> Sample:
         torch.tensor([0.5, 0.3, 0.17, 0.03]), rows, replacement=True, generator=generator
     )
     slips = torch.randint(4, (3, rows), generator=generator)
+    # A slip is right in 1 of 4: 2 / 9 of slips make 1 of 6 votes wrong.
     votes = torch.where(torch.rand(3, rows, generator=generator) < 7 / 9, truth, slips)
     preds = {}
     for name in ("A", "B"):
@@ -132,24 +127,15 @@ def priced(fraud: float, spread: float) -> Callable[[int, torch.Generator], Samp
     """
 
     def draw(rows: int, generator: torch.Generator) -> Sample:
+        settings: dict[str, Any] = {"generator": generator, "dtype": torch.float64}
         target = (torch.rand(rows, generator=generator) < fraud).long()
-        amounts = (
-            4 + spread * torch.randn(rows, generator=generator, dtype=torch.float64)
-        ).exp()
-        noise = (torch.randn(rows, generator=generator, dtype=torch.float64) for _ in "AB")
-        chances = {
-            name: (2 * own + 5 * target - 2.5).sigmoid()
-            for name, own in zip("AB", noise, strict=True)
-        }
-        preds = {
-            name: torch.stack([1 - chance, chance], 1) for name, chance in chances.items()
-        }
-        return Sample(
-            preds,
-            target,
-            None,
-            torch.stack([amounts * target, torch.full_like(amounts, 5)], 1),
-        )
+        amounts = (4 + spread * torch.randn(rows, **settings)).exp()
+        preds = {}
+        for name in ("A", "B"):
+            chance = (2 * torch.randn(rows, **settings) + 5 * target - 2.5).sigmoid()
+            preds[name] = torch.stack([1 - chance, chance], 1)
+        costs = torch.stack([amounts * target, torch.full_like(amounts, 5)], 1)
+        return Sample(preds, target, costs=costs)
 
     return draw
 
@@ -187,23 +173,21 @@ def trials(
         def normal(*shape: int) -> Tensor:
             return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
-        labels = (
-            torch.arange(rows) % size < round(targets * size)
-            if size > 1
-            else torch.arange(rows) < targets * rows
-        )
+        labels = torch.arange(rows) < targets * rows
+        if size > 1:  # the same number in each cluster
+            labels = torch.arange(rows) % size < round(targets * size)
         cluster = torch.arange(rows) // size
         shift = normal(2, len(cluster.unique()), 2)  # type: ignore[no-untyped-call]
         shift[..., 1] = joint * shift[..., 0] + sqrt(1 - joint**2) * shift[..., 1]
         alike = normal(rows)
         preds = {}
         for place, name in enumerate("AB"):
-            noise = sqrt(shared) * shift[place, cluster, (~labels).long()] + sqrt(
-                1 - shared
-            ) * (sqrt(0.7) * alike + sqrt(0.3) * normal(rows))
-            preds[name] = (
-                separation * noise + torch.where(labels, 1.0, -1.0) * separation**2 / 2
-            )
+            of_cluster = shift[place, cluster, (~labels).long()]
+            of_trial = sqrt(0.7) * alike + sqrt(0.3) * normal(rows)
+            noise = sqrt(shared) * of_cluster + sqrt(1 - shared) * of_trial
+            # The log-likelihood ratios of two Gaussians at this distance have means of +- d^2 / 2 and deviation d.
+            mean = torch.where(labels, 1.0, -1.0) * separation**2 / 2
+            preds[name] = separation * noise + mean
         return Sample(preds, labels, cluster if size > 1 else None)
 
     return draw
@@ -280,36 +264,51 @@ def measured(design: Design, sample: Sample, *, intervals: bool = True) -> Resul
     )
 
 
+class Compared(NamedTuple):
+    """Numbers of samples by what a comparison of two equally good models says, for which 0 is the true difference."""
+
+    misses: int = 0
+    """The interval leaves out 0."""
+    rejected: int = 0
+    """The p-value is at most 5 %."""
+    contradicts: int = 0
+    """One of both, not the other."""
+
+    def counting(self, paired: PairedDifference) -> "Compared":
+        """Count one more comparison."""
+        misses = paired.low > 0 or paired.high < 0
+        is_rejected = paired.p_value <= 0.05
+        return Compared(
+            self.misses + misses,
+            self.rejected + is_rejected,
+            self.contradicts + (misses != is_rejected),
+        )
+
+
 def coverage(
     design: Design, repetitions: int, seed: int = 0
-) -> tuple[dict[str, tuple[int, int]], dict[str, list[int]]]:
+) -> tuple[dict[str, tuple[int, int]], dict[str, Compared]]:
     """Return for each metric how many intervals hold the true value, and how many samples have one.
 
     Returns:
-        That; and by metric of comparison, how many intervals of the difference leave out 0, which is the true one, how
-        many p-values are at most 5 %, and how many contradict their interval.
+        That; and the comparisons by metric.
     """
     generator = torch.Generator().manual_seed(seed)
-    true = measured(
-        design, design.draw(design.truth, generator), intervals=False
-    ).first.values
-    held, given = Counter[str](), Counter[str]()
-    compared = dict[str, list[int]]()
+    population = design.draw(design.truth, generator)
+    true = measured(design, population, intervals=False).first.values
+    hits, intervals = Counter[str](), Counter[str]()
+    compared = dict[str, Compared]()
     for _ in range(repetitions):
         result = measured(design, design.draw(design.rows, generator))
         scores = result.models["A"]
         for name, (low, high) in scores.intervals.items():
-            given[name] += 1
-            held[name] += low <= true[name] <= high
+            intervals[name] += 1
+            hits[name] += low <= true[name] <= high
         for row in result.comparisons:
-            misses = row.paired.low > 0 or row.paired.high < 0
-            counts = compared.setdefault(row.measure, [0, 0, 0])
-            for place, wrong in enumerate(
-                (misses, row.paired.p_value <= 0.05, misses != (row.paired.p_value <= 0.05))
-            ):
-                counts[place] += wrong
+            before = compared.get(row.measure, Compared())
+            compared[row.measure] = before.counting(row.paired)
     names = [name for name in scores.values if isfinite(true[name]) and name != "dangerous"]
-    return {name: (held[name], given[name]) for name in names}, compared
+    return {name: (hits[name], intervals[name]) for name in names}, compared
 
 
 def main() -> None:
@@ -318,26 +317,23 @@ def main() -> None:
     for name, design in DESIGNS.items():
         if len(sys.argv) > 2 and not any(wanted in name for wanted in sys.argv[2:]):
             continue
-        found, compared = coverage(design, repetitions)
+        counts, compared = coverage(design, repetitions)
         rows = [
             [
                 metric,
-                f"{100 * held / given:.1f} %" if given else "",
-                f"{100 * given / repetitions:.0f} %",
+                f"{100 * hits / intervals:.1f} %" if intervals else "",
+                f"{100 * intervals / repetitions:.0f} %",
             ]
-            for metric, (held, given) in found.items()
+            for metric, (hits, intervals) in counts.items()
         ]
-        print(
-            f"\n{name}\n\n{Table(['metric', 'hold the true value', 'have an interval'], rows).markdown()}\n",
-            flush=True,
-        )
-        for metric, (misses, rejected, against) in compared.items():
-            of_intervals, of_p_values = (
-                100 * each / repetitions for each in (misses, rejected)
-            )
-            shares = f"{of_intervals:.1f} % of intervals, {of_p_values:.1f} % of p-values"
+        header = ["metric", "hold the true value", "have an interval"]
+        print(f"\n{name}\n\n{Table(header, rows).markdown()}\n", flush=True)
+        for metric, samples in compared.items():
+            of_intervals = f"{100 * samples.misses / repetitions:.1f} % of intervals"
+            of_p_values = f"{100 * samples.rejected / repetitions:.1f} % of p-values"
             print(
-                f"difference in {metric}: {shares} of intervals and p-values find one, {against} contradict",
+                f"difference in {metric}: {of_intervals}, {of_p_values} of intervals and p-values find one, "
+                f"{samples.contradicts} contradict",
                 flush=True,
             )
 
