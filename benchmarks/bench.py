@@ -58,6 +58,14 @@ WITH_CONCERN, HALF_LIMIT, THREADS_LIMIT, MEMORY_LIMIT, START_LIMIT = 1.5, 2.5, 1
 """With a concern MPCS may take this much longer; two threads may take this many times the multiple of one."""
 BATCHES = {(64, 10): 300, (256, 1000): 30}
 """Shapes of small batches, and how many updates are timed at once."""
+UPDATES = {
+    "Accuracy": ("accuracy", 1.2),
+    "MacroF1": ("F1", 1.2),
+    "BrierScore": ("F1", 2.0),
+    "DangerousErrors": ("F1", 2.0),
+    "MetaPatternConcernScore": ("F1", 3.0),
+}
+"""The metric of torchmetrics that each of ours is compared with, and in multiples of it, the limit of an update."""
 STEPS, STEP_LIMIT = 100, 0.001
 ON_CPU = torch.float32, torch.device("cpu")
 STARTS = (["--help"], ["data", "list"], ["concern", "check", "traffic-lights"])
@@ -93,24 +101,25 @@ def batch_calls(logits: Tensor, target: Tensor) -> Iterator[Timed]:
     classes = logits.shape[1]
     probs = logits.softmax(dim=1)
     spec = ConcernSpec(classes, releases=[[i, (i + 1) % 10] for i in range(10)])
-    concerns = {
-        "sparse": spec.sparse_matrix(),
-        **({"dense": spec.mpcs_weights()} if classes <= SQUARE else {}),
-    }
+    concerns = {"sparse": spec.sparse_matrix()}
+    if classes <= SQUARE:
+        concerns["dense"] = spec.mpcs_weights()
     settings: dict[str, Any] = {"num_classes": classes}
     unchecked = {**settings, "validate_args": False}
-    mpcs = LIMITS.get((len(logits), classes))
-    mpcs = HALF_LIMIT if mpcs is not None and logits.element_size() == 2 else mpcs
-    weighted = None if mpcs is None else WITH_CONCERN * mpcs
+    limit = weighted = None
+    if (len(logits), classes) in LIMITS:
+        is_half = logits.element_size() == 2
+        limit = HALF_LIMIT if is_half else LIMITS[len(logits), classes]
+        weighted = WITH_CONCERN * limit
     score = ours.meta_pattern_concern_score
     yield Timed("F.cross_entropy", lambda: nn_functional.cross_entropy(logits, target))
     yield Timed("reading the logits once (amax)", lambda: logits.amax(dim=1))
     yield Timed("softmax", lambda: logits.softmax(dim=1))
-    yield Timed("**MPCS from logits**", lambda: score(logits, target, **settings), mpcs)
+    yield Timed("**MPCS from logits**", lambda: score(logits, target, **settings), limit)
     yield Timed(
         "**MPCS from probabilities**",
         lambda: score(probs, target, **settings, from_logits=False),
-        mpcs,
+        limit,
     )
     for kind, concern in concerns.items():
         weighed = {**settings, "concern": concern}
@@ -134,26 +143,7 @@ def batch_calls(logits: Tensor, target: Tensor) -> Iterator[Timed]:
         "geometric_accuracy", lambda: ours.geometric_accuracy(logits, target, **settings)
     )
     if classes <= SQUARE:
-        dense, dangerous = spec.costs(), spec.dangerous_pairs()
-        yield Timed(
-            "probability_accuracy",
-            lambda: ours.probability_accuracy(logits, target, **settings),
-        )
-        yield Timed(
-            "expected_concern",
-            lambda: ours.expected_concern(logits, target, **settings, concern=dense),
-        )
-        yield Timed(
-            "dangerous_errors",
-            lambda: ours.dangerous_errors(logits, target, **settings, concern=dangerous),
-        )
-        yield Timed(
-            "multiclass_quality_metrics",
-            lambda: ours.multiclass_quality_metrics(logits, target, **settings),
-        )
-        labels = nn_functional.one_hot(target, classes).to(probs.dtype)
-        clamped = probs.clamp(0, 1)
-        yield Timed("soft_f1", lambda: ours.soft_f1(clamped, labels, **settings))
+        yield from matrix_calls(logits, target, spec)
     yield Timed(
         "torchmetrics multiclass_f1_score",
         lambda: theirs.classification.multiclass_f1_score(logits, target, **unchecked),
@@ -166,39 +156,56 @@ def batch_calls(logits: Tensor, target: Tensor) -> Iterator[Timed]:
     )
 
 
+def matrix_calls(logits: Tensor, target: Tensor, spec: ConcernSpec) -> Iterator[Timed]:
+    """Give the calls whose time or memory grows with the square of the classes, or with one-hot labels."""
+    settings: dict[str, Any] = {"num_classes": logits.shape[1]}
+    dense, dangerous = spec.costs(), spec.dangerous_pairs()
+    yield Timed(
+        "probability_accuracy",
+        lambda: ours.probability_accuracy(logits, target, **settings),
+    )
+    yield Timed(
+        "expected_concern",
+        lambda: ours.expected_concern(logits, target, **settings, concern=dense),
+    )
+    yield Timed(
+        "dangerous_errors",
+        lambda: ours.dangerous_errors(logits, target, **settings, concern=dangerous),
+    )
+    yield Timed(
+        "multiclass_quality_metrics",
+        lambda: ours.multiclass_quality_metrics(logits, target, **settings),
+    )
+    probs = logits.softmax(dim=1).clamp(0, 1)
+    labels = nn_functional.one_hot(target, logits.shape[1]).to(probs.dtype)
+    yield Timed("soft_f1", lambda: ours.soft_f1(probs, labels, **settings))
+
+
 def updates_table() -> str:
     """Time small batches in metrics beside those of torchmetrics that do the same or most like it."""
     rows = []
     for shape, number in BATCHES.items():
-        given, classes = batch(shape, *ON_CPU), shape[1]
-        theirs = {
+        samples, classes = batch(shape, *ON_CPU), shape[1]
+        metrics: dict[str, torchmetrics.Metric] = {
             "accuracy": MulticlassAccuracy(classes, average="micro"),
             "F1": MulticlassF1Score(classes),
-        }
-        metrics: dict[str, tuple[torchmetrics.Metric, str, float]] = {
-            "Accuracy": (Accuracy(classes), "accuracy", 1.2),
-            "MacroF1": (MacroF1(classes), "F1", 1.2),
-            "BrierScore": (BrierScore(classes), "F1", 2.0),
-            "DangerousErrors": (DangerousErrors(classes), "F1", 2.0),
-            "MetaPatternConcernScore": (MetaPatternConcernScore(classes), "F1", 3.0),
+            "Accuracy": Accuracy(classes),
+            "MacroF1": MacroF1(classes),
+            "BrierScore": BrierScore(classes),
+            "DangerousErrors": DangerousErrors(classes),
+            "MetaPatternConcernScore": MetaPatternConcernScore(classes),
         }
         for kind in ("update", "forward", "update and compute"):
-            timed = [*theirs.values(), *(metric for metric, _, _ in metrics.values())]
-            times = medians(
-                [_batches(metric, given, kind, number) for metric in timed], lambda: None
-            )
-            references = dict(zip(theirs, times, strict=False))
-            for (name, (_, reference, limit)), time in zip(
-                metrics.items(), times[len(theirs) :], strict=True
-            ):
-                ratio = time / references[reference]
-                microseconds = f"{1e6 * time / number:.0f}"
+            calls = [_batches(each, samples, kind, number) for each in metrics.values()]
+            times = dict(zip(metrics, medians(calls, lambda: None), strict=True))
+            for name, (reference, limit) in UPDATES.items():
+                ratio = times[name] / times[reference]
                 rows.append(
                     [
                         f"{shape}",
                         kind,
                         name,
-                        microseconds,
+                        f"{1e6 * times[name] / number:.0f}",
                         reference,
                         f"{ratio:.2f}",
                         _at_most(limit, ratio),
@@ -235,26 +242,23 @@ def _batches(
 
 def _collections() -> str:
     """Time updates of five metrics in a collection with compute groups, as by default, and without."""
-    given, kinds = (
-        batch((64, 10), *ON_CPU),
-        (Accuracy, MacroF1, BrierScore, DangerousErrors, MetaPatternConcernScore),
-    )
+    samples = batch((64, 10), *ON_CPU)
+    kinds = (Accuracy, MacroF1, BrierScore, DangerousErrors, MetaPatternConcernScore)
     collections = [
         MetricCollection([kind(10) for kind in kinds], compute_groups=grouped)
         for grouped in (False, True)
     ]
-    alone, grouped = medians(
-        [_batches(each, given, "update", 300) for each in collections], lambda: None
+    calls = [_batches(each, samples, "update", 300) for each in collections]
+    alone, grouped = medians(calls, lambda: None)
+    return (
+        f"\nUpdating a collection of these five metrics takes {grouped / alone:.2f} times as long with compute groups "
+        "as without (at most 1.2).\n"
     )
-    ratio = (
-        f"{grouped / alone:.2f} times as long with compute groups as without (at most 1.2)"
-    )
-    return f"\nUpdating a collection of these five metrics takes {ratio}.\n"
 
 
 def threads_table() -> str:
     """Time MPCS with one and two threads."""
-    most, rows = torch.get_num_threads(), []
+    before, rows = torch.get_num_threads(), []
     for shape in SHAPES[1:]:
         given = batch(shape, *ON_CPU)
         calls = [
@@ -277,7 +281,7 @@ def threads_table() -> str:
                 _at_most(THREADS_LIMIT, change),
             ]
         )
-    torch.set_num_threads(most)
+    torch.set_num_threads(before)
     header = ["float32 logits", "one thread", "two threads", "change", "at most"]
     return f"## MPCS by threads, in multiples of F.cross_entropy\n\n{Table(header, rows).markdown()}\n"
 
@@ -300,37 +304,30 @@ def resident(field):
 open("/proc/self/clear_refs", "w").write("5")
 before = resident("VmRSS")
 calls[sys.argv[1]]()
-print(sys.argv[1], resident("VmHWM") - before, sep=",")
+print(resident("VmHWM") - before)
 """
 """Prints the MiB that a call takes beyond its input."""
-MEASURED = (
-    "F.cross_entropy",
-    "MPCS from logits",
-    "brier_score",
-    "dangerous_errors",
-    "probability_accuracy",
-)
+MEASURED = {
+    "F.cross_entropy": None,
+    "MPCS from logits": MEMORY_LIMIT,
+    "brier_score": None,
+    "dangerous_errors": None,
+    "probability_accuracy": None,
+}
+"""The calls of `MEMORY`, and how many MiB each may take."""
 
 
 def memory_table() -> str:
     """Measure the memory that calls take beyond their input, each in processes of their own; the median of three."""
     rows = []
-    for name in MEASURED:
+    for name, limit in MEASURED.items():
         call = [sys.executable, "-c", MEMORY, name]
         runs = [
-            subprocess.run(
-                call, check=True, capture_output=True, text=True, cwd=ROOT
-            ).stdout
+            subprocess.run(call, check=True, capture_output=True, text=True, cwd=ROOT)
             for _ in range(3)
         ]
-        beyond = median(float(printed.rpartition(",")[2]) for printed in runs)
-        rows.append(
-            [
-                name,
-                f"{beyond:.0f}",
-                _at_most(MEMORY_LIMIT if name.startswith("MPCS") else None, beyond),
-            ]
-        )
+        beyond = median(float(run.stdout) for run in runs)
+        rows.append([name, f"{beyond:.0f}", _at_most(limit, beyond)])
     header = ["call", "MiB beyond the 191 MiB of the logits", "at most"]
     return f"## Memory at (50000, 1000) float32\n\n{Table(header, rows).markdown()}\n"
 
@@ -357,34 +354,28 @@ def starts_table() -> str:
 def detection_table() -> str:
     """Time what detectors need of 10^7 trials, as multiples of one sort."""
     of_tensors, of_file = detection_against_sort.ratio(), parquet_trials.ratio()
-    kinds = [
-        (
+    rows = [
+        _ratio_row(
             "equal error, costs, area, Cllr",
             "a sort and a pass of PAV",
             of_tensors,
             detection_against_sort.LIMIT,
         ),
-        (
+        _ratio_row(
             "mpcs detect of a parquet file",
             "reading and a sort",
             of_file,
             parquet_trials.LIMIT,
         ),
     ]
-    cells = [
-        [call, base, f"{ratio:.2f}", _at_most(limit, ratio)]
-        for call, base, ratio, limit in kinds
-    ]
-    return f"## Detection, 10^7 trials\n\n{Table(['call', 'in multiples of', 'ratio', 'at most'], cells).markdown()}\n"
+    return f"## Detection, 10^7 trials\n\n{Table(['call', *RATIO], rows).markdown()}\n"
 
 
 def step_table() -> str:
     """Time six metrics beside a training step: an update with its share of one compute for each 100 steps."""
-    model, images, (_, target) = (
-        resnet18(num_classes=10),
-        torch.randn(64, 3, 224, 224),
-        batch((64, 10), *ON_CPU),
-    )
+    model = resnet18(num_classes=10)
+    images = torch.randn(64, 3, 224, 224)
+    _, target = batch((64, 10), *ON_CPU)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     metrics = [
         MetaPatternConcernScore(10),
@@ -430,31 +421,31 @@ def step_table() -> str:
 
 def training_table() -> str:
     """Time runs against bare loops of their steps; those on published data where there is some."""
-    timed = [
-        (
-            f"{training_cost.TASK}, {loss}, many at once",
-            "a bare loop",
-            training_cost.batch_ratio(loss),
-            None,
-        )
-        for loss in training_cost.LOSSES
-    ]
-    if root := os.environ.get("MPCS_DATA_ROOT"):
-        for name in replay_overhead.TURNS:
-            measured = replay_overhead.ratio(name, Path(root))
-            limit = replay_overhead.LIMITS[name]
-            timed.append(
-                (f"replay of {name}", "its steps and forward passes", measured, limit)
-            )
+    rows = []
+    for loss in training_cost.LOSSES:
+        run = f"{training_cost.TASK}, {loss}, many at once"
+        rows.append(_ratio_row(run, "a bare loop", training_cost.batch_ratio(loss)))
+    root = os.environ.get("MPCS_DATA_ROOT")
+    if root:
+        for name, limit in replay_overhead.LIMITS.items():
+            ratio = replay_overhead.ratio(name, Path(root))
+            base = "its steps and forward passes"
+            rows.append(_ratio_row(f"replay of {name}", base, ratio, limit))
     for size in training_cost.BATCHES:
         ours, bare = training_cost.two_processes(size)
-        timed.append((f"CNN, batches of {size}, two processes", "one process", ours, None))
-        timed.append(("the same in a bare loop of PyTorch's", "one process", bare, None))
-    cells = [
-        [what, base, f"{ratio:.2f}", _at_most(limit, ratio)]
-        for what, base, ratio, limit in timed
-    ]
-    return f"## Training\n\n{Table(['run', 'in multiples of', 'ratio', 'at most'], cells).markdown()}\n"
+        run = f"CNN, batches of {size}, two processes"
+        rows.append(_ratio_row(run, "one process", ours))
+        run = "the same in a bare loop of PyTorch's"
+        rows.append(_ratio_row(run, "one process", bare))
+    return f"## Training\n\n{Table(['run', *RATIO], rows).markdown()}\n"
+
+
+RATIO = ("in multiples of", "ratio", "at most")
+"""The columns of `_ratio_row` after the first."""
+
+
+def _ratio_row(name: str, base: str, ratio: float, limit: float | None = None) -> list[str]:
+    return [name, base, f"{ratio:.2f}", _at_most(limit, ratio)]
 
 
 def batch(
@@ -480,17 +471,17 @@ def table_of(heading: str, timed: Sequence[Timed], finish: Call) -> str:
 
 
 def _at_most(limit: float | None, ratio: float) -> str:
-    return (
-        "" if limit is None else f"{limit:.3g}" + (" **exceeded**" if ratio > limit else "")
-    )
+    if limit is None:
+        return ""
+    return f"{limit:.3g}" + (" **exceeded**" if ratio > limit else "")
 
 
 def devices() -> list[torch.device]:
     """Return the CPU, and a GPU if there is one."""
-    return [
-        torch.device("cpu"),
-        *([torch.device("cuda")] if torch.cuda.is_available() else []),
-    ]
+    found = [torch.device("cpu")]
+    if torch.cuda.is_available():
+        found.append(torch.device("cuda"))
+    return found
 
 
 TABLES = (
