@@ -137,8 +137,10 @@ def main() -> None:
 
 
 def _written(effect: Effect, unit: float, digits: int) -> str:
-    value, low, high = (f"{unit * each:+.{digits}f}" for each in effect)
-    return f"{value} [{low}, {high}]"
+    def signed(number: float) -> str:
+        return f"{unit * number:+.{digits}f}"
+
+    return f"{signed(effect.value)} [{signed(effect.low)}, {signed(effect.high)}]"
 
 
 if __name__ == "__main__":

@@ -124,15 +124,19 @@ def row(name: str, world: World) -> list[str]:
             alarms[:, place] += torch.tensor([estimate.is_alarm for estimate in estimates])
     logits, target = draw(world, MANY, generator)
     dangerous, cost = estimate_decisions(rule.assess(logits), CONCERN, target)
-    of_dangerous, of_cost = (
-        " / ".join(f"{100 * share / DEPLOYMENTS:.0f} %" for share in each)
-        for each in alarms
-    )
-    true_rate, true_cost = (
-        estimate.value + estimate.difference for estimate in (dangerous, cost)
-    )
-    rates = [f"{100 * rate:.2f} %" for rate in (dangerous.value, true_rate)]
-    return [name, *rates, of_dangerous, f"{cost.value:.3f}", f"{true_cost:.3f}", of_cost]
+    of_dangerous, of_cost = [
+        " / ".join(f"{100 * share / DEPLOYMENTS:.0f} %" for share in of_numbers)
+        for of_numbers in alarms
+    ]
+    return [
+        name,
+        f"{100 * dangerous.value:.2f} %",
+        f"{100 * (dangerous.value + dangerous.difference):.2f} %",
+        of_dangerous,
+        f"{cost.value:.3f}",
+        f"{cost.value + cost.difference:.3f}",
+        of_cost,
+    ]
 
 
 if __name__ == "__main__":

@@ -94,7 +94,8 @@ def score_ratio(folder: Path) -> float:
 
 def csv_ratio(folder: Path) -> float:
     """The extra time of ``mpcs score`` of 200 000 rows for csv over npz, in multiples of pyarrow's reading."""
-    csv, npz = (write_predictions(folder, 200_000, suffix) for suffix in (".csv", ".npz"))
+    csv = write_predictions(folder, 200_000, ".csv")
+    npz = write_predictions(folder, 200_000, ".npz")
     of_csv, of_npz, theirs = quickest(
         [
             lambda: cost(SCORE, "score", csv),
@@ -159,10 +160,8 @@ def main() -> None:
         print(f"mpcs detect, csv: {detect_seconds(folder):.1f} s (limit {DETECT_LIMIT})")
         print(f"peak of importing torchmetrics: {cost(IMPORTS).mebibytes:.0f} MiB")
         for rows in (10**5, 10**6):
-            of_npz, of_csv = (
-                cost(SCORE, "score", write_predictions(folder, rows, s))
-                for s in (".npz", ".csv")
-            )
+            of_npz = cost(SCORE, "score", write_predictions(folder, rows, ".npz"))
+            of_csv = cost(SCORE, "score", write_predictions(folder, rows, ".csv"))
             of_trials = cost(DETECT, "detect", write_trials(folder, rows))
             peaks = f"npz {of_npz.mebibytes:.0f}, csv {of_csv.mebibytes:.0f}, trials {of_trials.mebibytes:.0f} MiB"
             print(f"peak for {rows} rows: {peaks}")

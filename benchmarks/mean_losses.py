@@ -38,7 +38,7 @@ def main() -> None:
             over_seeds = jackknife_interval(
                 lambda kept, rows=rows: rows[kept].mean(dim=0), torch.arange(SEEDS)
             )
-            mean, low, high = (values.tolist() for values in over_seeds)
+            mean, low, high = [values.tolist() for values in over_seeds]
             cells = [f"{mean[0]:.1f} [{low[0]:.1f}, {high[0]:.1f}]".rjust(20)]
             cells += [
                 f"{mean[i]:.3f} [{low[i]:.3f}, {high[i]:.3f}]".rjust(22) for i in (1, 2, 3)

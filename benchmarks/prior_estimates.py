@@ -26,7 +26,7 @@ from benchmarks.held_out import DIGITS_TEST
 from benchmarks.tabular_models import mlp
 from examples.benchmark.tasks import TASKS
 from mpcs_torch.calibration import estimate_priors
-from mpcs_torch.calibration.priors import PriorMethod
+from mpcs_torch.calibration.priors import PriorEstimate, PriorMethod
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.inputs.confidence import LEVEL
 from mpcs_torch.learning import DecisionRule, Limit
@@ -96,19 +96,22 @@ def ten_priors() -> list[Tensor]:
     return [EVEN, *torch.from_numpy(drawn)]
 
 
+def holds(estimate: PriorEstimate, priors: Tensor) -> Tensor:
+    """Return for each class whether its interval holds the true prior."""
+    return (estimate.low <= priors) & (priors <= estimate.high)
+
+
 def outcomes(
     data: Population, method: PriorMethod, repetitions: int
 ) -> Iterator[list[float]]:
     """Give the values of a row of the table, for each of ten priors and each repetition."""
     generator = torch.Generator().manual_seed(0)
     for number, priors in enumerate(ten_priors() * repetitions):
-        known, unknown = (
-            data.draw(VALIDATION, EVEN, generator),
-            data.draw(UNLABELLED, priors, generator),
-        )
+        known = data.draw(VALIDATION, EVEN, generator)
+        unknown = data.draw(UNLABELLED, priors, generator)
         samples = data.logits[known], data.target[known]
         estimate = estimate_priors(*samples, data.logits[unknown], method=method)
-        held = (estimate.low <= priors) & (priors <= estimate.high)
+        hits = holds(estimate, priors)
         p_values = [
             estimate_priors(*samples, rotated[unknown], method=method).p_value
             for rotated in data.rotated
@@ -121,14 +124,13 @@ def outcomes(
         )
         wrong = ((decisions != limited) & (decisions >= 0)).double().mean()
         yield [
-            float(held.double().mean()),
+            float(hits.double().mean()),
             float((estimate.high - estimate.low).mean()),
             float(wrong > HIGHEST),
-            *(float(p_value < LEVEL) for p_value in (estimate.p_value, *p_values)),
-            *(
-                _cost(data, samples, used, priors)
-                for used in (estimate.priors, priors, None)
-            ),
+            *[float(p_value < LEVEL) for p_value in (estimate.p_value, *p_values)],
+            _cost(data, samples, estimate.priors, priors),
+            _cost(data, samples, priors, priors),
+            _cost(data, samples, None, priors),
         ]
 
 
@@ -139,9 +141,8 @@ def simulated(
     target = torch.multinomial(
         torch.tensor(shares), samples, replacement=True, generator=generator
     )
-    return skill * torch.eye(len(shares))[target] + torch.randn(
-        samples, len(shares), generator=generator
-    ), target
+    noise = torch.randn(samples, len(shares), generator=generator)
+    return skill * torch.eye(len(shares))[target] + noise, target
 
 
 def label_shift(data: Population, method: PriorMethod, draws: int) -> list[list[str]]:
@@ -150,26 +151,21 @@ def label_shift(data: Population, method: PriorMethod, draws: int) -> list[list[
 
     def of_digits(number: int) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
         priors = ten_priors()[number % 10]
-        known, unknown = (
-            data.draw(VALIDATION, EVEN, generator),
-            data.draw(UNLABELLED, priors, generator),
-        )
+        known = data.draw(VALIDATION, EVEN, generator)
+        unknown = data.draw(UNLABELLED, priors, generator)
         return (data.logits[known], data.target[known]), data.logits[unknown], priors
 
     def of_rare(_: int) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
         rare = [0.99, 0.01]
-        samples, unknown = (
-            simulated(*size, 2.0, generator) for size in (([0.8, 0.2], 200), (rare, 1000))
-        )
-        return samples, unknown[0], torch.tensor(rare, dtype=torch.float64)
+        samples = simulated([0.8, 0.2], 200, 2.0, generator)
+        unlabelled, _ = simulated(rare, 1000, 2.0, generator)
+        return samples, unlabelled, torch.tensor(rare, dtype=torch.float64)
 
     def of_poor(_: int) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
         shifted = [0.1, 0.2, 0.3, 0.4]
-        samples, unknown = (
-            simulated(*size, 1.2, generator)
-            for size in (([0.25] * 4, 400), (shifted, 1000))
-        )
-        return samples, unknown[0], torch.tensor(shifted, dtype=torch.float64)
+        samples = simulated([0.25] * 4, 400, 1.2, generator)
+        unlabelled, _ = simulated(shifted, 1000, 1.2, generator)
+        return samples, unlabelled, torch.tensor(shifted, dtype=torch.float64)
 
     rows = []
     for name, draw in (
@@ -177,18 +173,13 @@ def label_shift(data: Population, method: PriorMethod, draws: int) -> list[list[
         ("one class in 100", of_rare),
         ("poor model", of_poor),
     ):
-        refused, held = [], []
+        refused, hits = [], []
         for number in range(draws):
             samples, unknown, priors = draw(number)
             estimate = estimate_priors(*samples, unknown, method=method)
             refused.append(estimate.p_value < LEVEL)
-            held.append(
-                ((estimate.low <= priors) & (priors <= estimate.high))
-                .double()
-                .mean()
-                .item()
-            )
-        rows.append([method, name, f"{np.mean(refused):.3f}", f"{np.mean(held):.3f}"])
+            hits.append(holds(estimate, priors).double().mean().item())
+        rows.append([method, name, f"{np.mean(refused):.3f}", f"{np.mean(hits):.3f}"])
     return rows
 
 
@@ -259,11 +250,8 @@ def by_patient(design: Patients, draws: int) -> list[str]:
     """Return how often intervals hold by image, of one image of each patient, and by patient; and what is to paste."""
     random = np.random.default_rng(0)
     priors = images(design, design.deployed, 400_000, random)[3]
-    held, refused, ratios = (
-        {"rows": list[float](), "one": list[float](), "clusters": list[float]()},
-        [],
-        list[float](),
-    )
+    hits = {"rows": list[float](), "one": list[float](), "clusters": list[float]()}
+    refused, ratios = [], list[float]()
     for _ in range(draws):
         preds, target, patients, _ = images(design, design.known, design.validation, random)
         unlabelled, _, others, _ = images(
@@ -279,12 +267,11 @@ def by_patient(design: Patients, draws: int) -> list[str]:
         for name, (samples, more) in given.items():
             estimate = estimate_priors(preds, target, samples, **more)  # type: ignore[arg-type]
             has_interval = estimate.low.isfinite()
-            inside = (estimate.low <= priors) & (priors <= estimate.high)
-            held[name] += inside[has_interval].double().tolist()
+            hits[name] += holds(estimate, priors)[has_interval].double().tolist()
         refused.append(estimate.p_value < LEVEL)
         if not estimate.problem([*map(str, priors)]):
             ratios.append(float((estimate.priors / priors).log().abs().amax().exp()))
-    shown = [float(np.mean(np.array(values))) for values in (*held.values(), refused)]
+    shown = [float(np.mean(np.array(values))) for values in (*hits.values(), refused)]
     wrong = sum(ratio > TIMES for ratio in ratios)
     return [*(f"{value:.3f}" for value in shown), f"{len(ratios)} of {draws}", str(wrong)]
 

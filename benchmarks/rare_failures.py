@@ -50,8 +50,8 @@ def _models(target: Tensor, fails: Tensor, generator: torch.Generator) -> dict[s
     noise = torch.randn(2, len(target), 3, generator=generator)
     old, other = (3 * torch.eye(3)[target] + noise).softmax(dim=-1)
     wrong = (0.999 * torch.eye(3) + 0.0005 * (1 - torch.eye(3)))[(target + 1) % 3]
-    new, failing = (torch.where(fails.unsqueeze(1), wrong, right) for right in (other, old))
-    return {"old": old, "new": new, FAILING: failing}
+    new = torch.where(fails.unsqueeze(1), wrong, other)
+    return {"old": old, "new": new, FAILING: torch.where(fails.unsqueeze(1), wrong, old)}
 
 
 def rows(expected: float, of: int) -> Callable[[int, torch.Generator], Sample]:

@@ -36,9 +36,8 @@ def cost(*arguments: str) -> tuple[float, float]:
         subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
         for _ in range(5)
     ]
-    seconds, mebibytes = (
-        statistics.median(map(float, values)) for values in zip(*runs, strict=True)
-    )
+    seconds = statistics.median(float(printed) for printed, _ in runs)
+    mebibytes = statistics.median(float(printed) for _, printed in runs)
     return seconds, mebibytes
 
 

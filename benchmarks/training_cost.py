@@ -64,8 +64,8 @@ def batch_ratio(loss: str, rounds: int = 3) -> float:
 
     times = [(_seconds(bare), _seconds(batch) / MODELS) for _ in range(rounds)]
     torch.set_num_threads(threads)
-    alone, of_model = (median(column) for column in zip(*times, strict=True))
-    return of_model / alone
+    alone = median(time for time, _ in times)
+    return median(time for _, time in times) / alone
 
 
 def _seconds(call: Callable[[], object]) -> float:
@@ -76,7 +76,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def two_processes(batch_size: int) -> tuple[float, float]:
     """Return the time of a step in two processes over that in one, one thread each: our trainer, and a bare loop."""
-    one, two = (_steps_in(processes, batch_size) for processes in (1, 2))
+    one, two = _steps_in(1, batch_size), _steps_in(2, batch_size)
     return two[0] / one[0], two[1] / one[1]
 
 
@@ -108,9 +108,8 @@ def _print_steps(batch_size: int) -> None:
     with joined() as world:
         run = TrainingRun(config, data, world)
         batch = run.data.train.at(torch.arange(batch_size))
-        inputs, target = (
-            part[world.rows(batch_size)].clone() for part in (batch.inputs, batch.labels)
-        )
+        inputs = batch.inputs[world.rows(batch_size)].clone()
+        target = batch.labels[world.rows(batch_size)].clone()
         net: nn.Module = MNISTCNN((1, 28, 28), 10)
         engine = net if world.size == 1 else DistributedDataParallel(net)
         optimizer = SGD(net.parameters(), lr=0.01)
