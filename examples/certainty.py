@@ -31,44 +31,27 @@ TABLE_1 = {
 FLOORS = (0.05, 0.01, 0.005, 0.001, 0.0)
 """The floors epsilon of Table 2."""
 POWERS = [tenth / 10 for tenth in range(-20, 21)]
+SEEN = 700
+"""The number of samples to train with; the others are new."""
+TRAININGS = {"few steps": (60, 0.0), "20 percent wrong labels": (800, 0.2)}
+"""The steps of each training, and the share of its labels that are drawn at random."""
 
 
 def main() -> None:
     """Print the slopes of the paper, then those of two models of ours; draw their reliability and their means."""
-    print("slopes of the classifiers of the paper (below 1 is overconfident):")
-    for name, (decisive, robust, *measured) in TABLE_1.items():
-        of_paper = [
-            ProbabilityMeans(torch.tensor(torch.nan), torch.tensor(d), torch.tensor(r))
-            for d, r in ((decisive, robust), measured)
-        ]
-        print(f"{name:20} {calibration_slope(*of_paper):.3f}")
-
+    print_slopes_of_the_paper()
     digits = load_digits()
-    inputs, labels = (
-        torch.tensor(digits.data, dtype=torch.float32) / 16,
-        torch.tensor(digits.target),
-    )
+    inputs = torch.tensor(digits.data, dtype=torch.float32) / 16
+    labels = torch.tensor(digits.target)
+    new_labels = labels[SEEN:]
     print(
         "\ntraining          robust  geometric  decisive   slope      (reported / measured)"
     )
     logits, curves = {}, {}
-    for name, steps, noise in (
-        ("few steps", 60, 0.0),
-        ("20 percent wrong labels", 800, 0.2),
-    ):
-        torch.manual_seed(0)
-        wrong = torch.rand(700) < noise
-        seen = torch.where(wrong, torch.randint(0, 10, (700,)), labels[:700])
-        model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
-        optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
-        for _ in range(steps):
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(model(inputs[:700]), seen).backward()
-            optimizer.step()
+    for name, (steps, noise) in TRAININGS.items():
+        logits[name] = outputs_of_training(inputs, labels, steps=steps, noise=noise)
         accuracy = ProbabilityAccuracy(num_classes=10)
-        with torch.no_grad():
-            logits[name] = model(inputs[700:])
-        accuracy.update(logits[name], labels[700:])
+        accuracy.update(logits[name], new_labels)
         values = accuracy.compute()
         pairs = [
             f"{values[f'reported_{mean}']:.3f} / {values[f'measured_{mean}']:.3f}"
@@ -78,26 +61,61 @@ def main() -> None:
         file = f"certainty-{name.replace(' ', '-')}.png"
         reliability(accuracy.bins(), accuracy.reported(), name).savefig(file, dpi=110)
         print(f"wrote {file}")
-        of_true = (
-            logits[name].softmax(dim=1).gather(1, labels[700:].unsqueeze(1)).squeeze(1)
-        )
-        curves[name] = mean_curves(of_true, accuracy.bins())
+        curves[name] = mean_curves(of_true_class(logits[name], new_labels), accuracy.bins())
 
     mean_figure(curves).savefig("certainty-means.png", dpi=110)
     print("wrote certainty-means.png")
+    print_means_by_floor(logits["20 percent wrong labels"], new_labels)
 
+
+def print_slopes_of_the_paper() -> None:
+    """Print the slope of each classifier of Table 1, from its decisiveness and robustness alone."""
+    print("slopes of the classifiers of the paper (below 1 is overconfident):")
+    for name, (decisive, robust, *measured) in TABLE_1.items():
+        of_paper = [
+            ProbabilityMeans(torch.tensor(torch.nan), torch.tensor(d), torch.tensor(r))
+            for d, r in ((decisive, robust), measured)
+        ]
+        print(f"{name:20} {calibration_slope(*of_paper):.3f}")
+
+
+def outputs_of_training(
+    inputs: Tensor, labels: Tensor, *, steps: int, noise: float
+) -> Tensor:
+    """Train with a share of wrong labels, and return the logits of the samples that were not seen."""
+    torch.manual_seed(0)
+    is_wrong = torch.rand(SEEN) < noise
+    seen = torch.where(is_wrong, torch.randint(0, 10, (SEEN,)), labels[:SEEN])
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(inputs[:SEEN]), seen).backward()
+        optimizer.step()
+    with torch.no_grad():
+        outputs: Tensor = model(inputs[SEEN:])
+    return outputs
+
+
+def of_true_class(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the probability of the true class of each sample."""
+    return logits.softmax(dim=1).gather(1, labels.unsqueeze(1)).squeeze(1)
+
+
+def print_means_by_floor(logits: Tensor, labels: Tensor) -> None:
+    """Print the reported means with each floor, and the share of probabilities below it."""
     print(
         "\nreported means of the second model, by the floor epsilon of the probabilities, as in Table 2:"
     )
     print("epsilon   below it  robust  geometric  decisive")
+    probs = of_true_class(logits, labels)
     for epsilon in FLOORS:
-        robust, geometric, decisive = (
-            mean(logits[name], labels[700:], num_classes=10, epsilon=epsilon)
-            for mean in (robustness, geometric_accuracy, decisiveness)
-        )
-        print(
-            f"{epsilon:<9} {(of_true < epsilon).float().mean():8.1%} {robust:7.3f} {geometric:10.3f} {decisive:9.3f}"
-        )
+        settings = {"num_classes": 10, "epsilon": epsilon}
+        below = (probs < epsilon).float().mean()
+        robust = robustness(logits, labels, **settings)
+        geometric = geometric_accuracy(logits, labels, **settings)
+        decisive = decisiveness(logits, labels, **settings)
+        print(f"{epsilon:<9} {below:8.1%} {robust:7.3f} {geometric:10.3f} {decisive:9.3f}")
 
 
 def mean_curves(of_true: Tensor, bins: MeasuredProbabilities) -> tuple[Tensor, Tensor]:

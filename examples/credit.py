@@ -35,14 +35,10 @@ def draw(number: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tenso
 def train(inputs: Tensor, target: Tensor, costs: Tensor, *, by_costs: bool) -> nn.Module:
     """Train by cross entropy or, ``by_costs``, with a margin of 1 nat for an error of typical cost."""
     torch.manual_seed(0)
-    model, loss = (
-        nn.Linear(4, 2),
-        SoftmaxMarginLoss(CONCERN, margin=1.0 if by_costs else 0.0),
-    )
-    optimizer, typical = (
-        torch.optim.Adam(model.parameters(), lr=0.05),
-        2 * costs.mean(),
-    )  # half of the costs are 0
+    model = nn.Linear(4, 2)
+    loss = SoftmaxMarginLoss(CONCERN, margin=1.0 if by_costs else 0.0)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    typical = 2 * costs.mean()  # half of the costs are 0
     for _ in range(300):
         optimizer.zero_grad()
         loss(model(inputs), target, costs=costs / typical).backward()
@@ -53,12 +49,14 @@ def train(inputs: Tensor, target: Tensor, costs: Tensor, *, by_costs: bool) -> n
 def main() -> None:
     """Compare decisions by each row's costs with decisions by one matrix of mean costs."""
     generator = torch.Generator().manual_seed(0)
-    known, validation, new = (draw(number, generator) for number in (5000, 2000, 10_000))
+    known = draw(5000, generator)
+    validation = draw(2000, generator)
+    inputs, target, costs = draw(10_000, generator)
     fixed = ConcernSpec(
         NAMES, weights=known[2].mean(dim=0).tolist(), dangerous=[["defaults", "repays"]]
     )
-    inputs, target, costs = new
-    plain, by_costs = (train(*known, by_costs=chosen) for chosen in (False, True))
+    plain = train(*known, by_costs=False)
+    by_costs = train(*known, by_costs=True)
     with torch.no_grad():
         logits, of_new = plain(validation[0]), plain(inputs)
         rule = DecisionRule(CONCERN).fit(logits, validation[1], costs=validation[2])

@@ -26,10 +26,8 @@ def main() -> None:
         models[name] = torch.stack([1 - malignant, malignant], dim=1)
 
     # A missed tumour costs as much as 4 to 19 needless biopsies.
-    low, high = (
-        ConcernSpec(["benign", "malignant"], weights=[[0, 1], [missed, 0]])
-        for missed in (4, 19)
-    )
+    low = ConcernSpec(["benign", "malignant"], weights=[[0, 1], [4, 0]])
+    high = ConcernSpec(["benign", "malignant"], weights=[[0, 1], [19, 0]])
     groups = {"sex": ["female" if row % 2 else "male" for row in range(1500)]}
     curves = decision_curves(
         models, target, of="malignant", concern=ConcernRange([low], [high]), groups=groups

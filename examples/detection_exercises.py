@@ -170,27 +170,35 @@ def draw_gaussians(
         xlabel="score", ylabel="density", ylim=(0, 0.9)
     )
     scores = torch.linspace(-3, 4, 701, dtype=torch.float64)
-    sides = (
-        (
-            "non-targets",
-            "false alarms",
-            nontarget_mean,
-            nontarget_deviation,
-            scores >= threshold,
-            NONTARGETS,
-        ),
-        ("targets", "misses", target_mean, target_deviation, scores < threshold, TARGETS),
-    )
-    for name, error, mean, deviation, is_wrong, colour in sides:
-        density = torch.distributions.Normal(mean, deviation).log_prob(scores).exp()
+
+    def draw(
+        density: Tensor, is_wrong: Tensor, *, name: str, errors: str, colour: str
+    ) -> None:
         axes.plot(scores, density, color=colour, label=name)
         axes.fill_between(
             scores[is_wrong],
             density[is_wrong],
             color=colour,
             alpha=0.4,
-            label=f"{error}, {100 * rate:.2f} %",
+            label=f"{errors}, {100 * rate:.2f} %",
         )
+
+    nontargets = torch.distributions.Normal(nontarget_mean, nontarget_deviation)
+    draw(
+        nontargets.log_prob(scores).exp(),
+        scores >= threshold,
+        name="non-targets",
+        errors="false alarms",
+        colour=NONTARGETS,
+    )
+    targets = torch.distributions.Normal(target_mean, target_deviation)
+    draw(
+        targets.log_prob(scores).exp(),
+        scores < threshold,
+        name="targets",
+        errors="misses",
+        colour=TARGETS,
+    )
     axes.axvline(
         threshold,
         color=BLACK,
@@ -231,12 +239,10 @@ def check_intervals(
 ) -> None:
     """Print how often 95 % intervals of the false-alarm rate of a hold the true rate, over sets of new speakers."""
     threshold, babble = 2.4, BABBLE["eval"]
-    clean, noisy = (
-        1 - ndtr(torch.tensor(threshold - rise) / DEVIATION)
-        for rise in (0.0, DETECTORS["a"].babble)
-    )
+    clean = 1 - ndtr(torch.tensor(threshold) / DEVIATION)
+    noisy = 1 - ndtr(torch.tensor(threshold - DETECTORS["a"].babble) / DEVIATION)
     truth = (1 - babble) * clean + babble * noisy
-    held = [0, 0]
+    hits = {"independent trials (Clopper-Pearson)": 0, "whole speakers (Gaffke)": 0}
     for _ in range(sets):
         trials = simulated(speakers, babble, generator)
         is_nontarget = trials.label == 0
@@ -249,18 +255,12 @@ def check_intervals(
             torch.cat([torch.ones(speakers), torch.zeros(2)]),
             per=torch.cat([counts, torch.tensor([most, most])]),
         )
-        intervals = clopper_pearson(int(alarms.sum()), len(alarms)), whole
-        held = [
-            count + int(low <= truth <= high)
-            for count, (low, high) in zip(held, intervals, strict=True)
-        ]
+        independent = clopper_pearson(int(alarms.sum()), len(alarms))
+        for name, (low, high) in zip(hits, (independent, whole), strict=True):
+            hits[name] += int(low <= truth <= high)
     print(f"\ntrue false-alarm rate of a at a threshold of {threshold}: {truth:.4f}")
     print(f"95 % intervals of {sets} sets of {speakers} speakers hold it in")
-    for name, count in zip(
-        ("independent trials (Clopper-Pearson)", "whole speakers (Gaffke)"),
-        held,
-        strict=True,
-    ):
+    for name, count in hits.items():
         print(f"  {name:37} {100 * count / sets:.1f} %")
 
 

@@ -92,9 +92,8 @@ def calibration_figure() -> Figure:
         rest, rest_labels, test_size=0.65, random_state=0
     )
     model = GaussianNB(var_smoothing=1e-3).fit(train, train_labels)
-    dev_logits, logits = (
-        torch.from_numpy(model.predict_joint_log_proba(part)) for part in (dev, test)
-    )
+    dev_logits = torch.from_numpy(model.predict_joint_log_proba(dev))
+    logits = torch.from_numpy(model.predict_joint_log_proba(test))
     calibration = TemperatureScaling().fit(dev_logits, torch.from_numpy(dev_labels))
     figure, axes = new_figure(3.8)
     axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="calibrated")

@@ -81,11 +81,10 @@ def scores(preds: Tensor, target: Tensor) -> list[float]:
         soft_f1(preds, target, num_classes=CLASSES, average=average).item()
         for average in ("macro", "micro")
     ]
-    return [
-        soft_kl_divergence(preds, target, epsilon=1e-7).item(),
-        *hard,
-        *soft,
-    ]  # the floor of `mpcs score`
+    divergence = soft_kl_divergence(
+        preds, target, epsilon=1e-7
+    )  # the floor of `mpcs score`
+    return [divergence.item(), *hard, *soft]
 
 
 def best_thresholds(preds: Tensor, target: Tensor) -> Tensor:
@@ -142,13 +141,8 @@ def draw(rows: Tensor, names: list[str]) -> None:
         label="hard at 0.5, macro",
     )
     for x, name in zip(divergence, names, strict=True):
-        side = (
-            "right"
-            if name.startswith("constant")
-            else "left"
-            if name == "beta(5, 5)"
-            else "center"
-        )
+        # The points of these two are so near that their names would overlap.
+        side = {"constant 0.5": "right", "beta(5, 5)": "left"}.get(name, "center")
         axes.annotate(
             name, (x, 0.54), rotation=90, fontsize=7, color=GREY, ha=side, va="top"
         )

@@ -66,8 +66,9 @@ def ship(folder: Path) -> None:
     )
     stored = torch.cat([inputs[1500:], torch.full((1, 64), torch.nan)])
     with torch.no_grad():
-        answers = dict(zip(names, (value.numpy() for value in module(stored)), strict=True))
-    np.savez(folder / "stored_batch.npz", inputs=stored.numpy(), **answers)
+        answers = [value.numpy() for value in module(stored)]
+    by_name = dict(zip(names, answers, strict=True))
+    np.savez(folder / "stored_batch.npz", inputs=stored.numpy(), **by_name)
     reasons = ["", "a referral costs less", "logits are not sound", *map(str, rule.limits)]
     card = {
         "classes": CONCERN.classes,

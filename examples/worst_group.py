@@ -37,7 +37,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     generator = torch.Generator().manual_seed(0)
     inputs, target, _ = simulated(4000, generator)
-    validation = simulated(4000, generator)
+    features, labels, clinics = simulated(4000, generator)
 
     wrong = WeightedErrorRate(num_classes=2)
     metrics = MetricCollection(
@@ -55,9 +55,8 @@ def main() -> None:
         optimizer.step()
         metrics.reset()
         with torch.no_grad():
-            for rows in torch.arange(len(validation[0])).split(500):
-                features, labels, clinics = (each[rows] for each in validation)
-                metrics.update(model(features), labels, groups=clinics)
+            for rows in torch.arange(len(labels)).split(500):
+                metrics.update(model(features[rows]), labels[rows], groups=clinics[rows])
         values = metrics.compute()
         selector.update(model.state_dict, epoch=epoch, **values)
         rates = [*metrics["worst"].per_group().tolist(), values["wrong"].item()]
@@ -72,9 +71,8 @@ def main() -> None:
             f"{name:13} {epoch.number:6} {epoch.values['wrong']:7.3f} {epoch.values['worst']:20.3f}"
         )
     marked = {"Dunmore": {"by worst clinic": by_worst.number, "by all rows": by_all.number}}
-    shown = {
-        name: records[15:] for name, records in curves.items()
-    }  # before, all clinics are bad
+    # In the first epochs, all clinics are bad.
+    shown = {name: records[15:] for name, records in curves.items()}
     metric_trend(shown, "wrong decisions", marked).savefig(
         folder / "worst-group.png", dpi=100
     )
