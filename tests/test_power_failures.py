@@ -2,7 +2,6 @@
 
 import ast
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -28,7 +27,7 @@ from mpcs_torch.monitoring.watch import Watch
 from mpcs_torch.report.monitor import write_monitor_report
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.result import RunResult
-from tests.cli.shell import run
+from tests.cli.shell import must_run
 from tests.cli.test_cli import IRIS
 from tests.monitoring.test_watch import CONCERN, SETTINGS, go_on
 from tests.monitoring.test_watch import rows as log_rows
@@ -61,34 +60,12 @@ def inputs(folder: Path) -> Path:
         (folder / f"s{n}.csv").write_text("".join(["enrollment,test,score,label\n", *rows]))
     (folder / "c.yaml").write_text("classes: [red, green]\n")
     for n in (1, 2):
-        assert (
-            run("train", IRIS, f"epochs.count={n + 1}", f"name=run{n}", "--out", folder)
-            == 0
-        )
-    assert (
-        run(
-            "calibrate",
-            "fit",
-            folder / "p1.csv",
-            "--method",
-            "temperature",
-            "--out",
-            folder / "cal.pt",
-        )
-        == 0
-    )
-    assert (
-        run(
-            "decide",
-            "fit",
-            folder / "p1.csv",
-            "--concern",
-            folder / "c.yaml",
-            "--out",
-            folder / "rule.pt",
-        )
-        == 0
-    )
+        must_run("train", IRIS, f"epochs.count={n + 1}", f"name=run{n}", "--out", folder)
+    predictions = folder / "p1.csv"
+    calibrate = ("calibrate", "fit", predictions, "--method", "temperature")
+    must_run(*calibrate, "--out", folder / "cal.pt")
+    decide = ("decide", "fit", predictions, "--concern", folder / "c.yaml")
+    must_run(*decide, "--out", folder / "rule.pt")
     return folder
 
 
@@ -102,12 +79,9 @@ def command(line: str) -> Write:
     """Return a writer that calls ``mpcs``, where IN/ and OUT/ are folders and # is the number of what to write."""
 
     def write(folder: Path, number: int) -> None:
-        there = (
-            line.replace("IN/", f"{_kept_inputs()[0]}/")
-            .replace("OUT/", f"{folder}/")
-            .replace("#", str(number))
-        )
-        assert run(*there.split(" "), "--overwrite") == 0
+        inputs, _ = _kept_inputs()
+        words = line.replace("IN/", f"{inputs}/").replace("OUT/", f"{folder}/")
+        must_run(*words.replace("#", str(number)).split(" "), "--overwrite")
 
     return write
 
@@ -250,25 +224,24 @@ def test_a_file_is_as_it_was_or_whole_and_on_disk_once_it_is_written(name: str) 
 def test_no_epoch_of_a_selector_is_lost(tmp_path: Path) -> None:
     """Whoever goes on finds the epochs of all updates that have returned, and the best of them loads."""
     moments = of_a_selector()
-    for number, (during, after) in enumerate(
-        zip(moments.during, moments.after, strict=True), start=1
-    ):
-        for epochs, images in (({number - 1, number}, during), ({number}, after)):
-            for image in images:
-                folder = tmp_path / f"{number}-{len(list(tmp_path.iterdir()))}"
-                folder.mkdir()
-                selector = CheckpointSelector(restore(image, folder), RULE, resume=True)
-                last = selector.last_epoch or 0
-                assert last in epochs
-                assert [epoch.number for epoch in selector.epochs] == list(
-                    range(1, last + 1)
-                )
-                if last:
-                    assert selector.load_best() == {
-                        "weight": torch.tensor(best_of(SCORES[:last]))
-                    }
-                selector.update({"weight": torch.tensor(99)}, epoch=99, mpcs=0.0)
-                assert selector.load_best() == {"weight": torch.tensor(99)}
+    states = list[tuple[Image, set[int]]]()
+    """Each image, with the epochs of which the last one may be."""
+    for number, during in enumerate(moments.during, start=1):
+        states += [(image, {number - 1, number}) for image in during]
+    for number, after in enumerate(moments.after, start=1):
+        states += [(image, {number}) for image in after]
+    for place, (image, epochs) in enumerate(states):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        selector = CheckpointSelector(restore(image, folder), RULE, resume=True)
+        last = selector.last_epoch or 0
+        assert last in epochs
+        assert [epoch.number for epoch in selector.epochs] == list(range(1, last + 1))
+        if last:
+            best = torch.tensor(best_of(SCORES[:last]))
+            assert selector.load_best() == {"weight": best}
+        selector.update({"weight": torch.tensor(99)}, epoch=99, mpcs=0.0)
+        assert selector.load_best() == {"weight": torch.tensor(99)}
 
 
 def best_of(scores: tuple[float, ...]) -> int:
@@ -300,19 +273,23 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
 
 
 def test_every_module_that_replaces_files_was_cut_off_above() -> None:
-    found = [of_a_selector(), of_a_run(), *map(of_whole_files, WHOLE_FILES)]
-    writing = {
-        module
-        for module, tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "mpcs_torch.io.atomic_files"
-        if {alias.name for alias in node.names}
-        & {"replace_text", "replace_file", "replace_files", "rename"}
-    }
-    assert writing - set().union(*(moments.modules for moments in found)) == set()
+    cut_off = set[str]()
+    for moments in (of_a_selector(), of_a_run(), *map(of_whole_files, WHOLE_FILES)):
+        cut_off |= moments.modules
+    replacing = {"replace_text", "replace_file", "replace_files", "rename"}
+    writing = set[str]()
+    for module, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == files.__name__:
+                names = {alias.name for alias in node.names}
+                if names & replacing:
+                    writing.add(module)
+    assert writing
+    assert writing - cut_off == set()
 
 
 MAY_WRITE = {
+    # By module: why it may write by other means.
     "io/atomic_files.py": "the mechanism",
     "paper/downloads.py": "a download is checked whenever it is read",
     "evaluation/files/write.py": "into an archive that is open for writing",
@@ -331,29 +308,31 @@ WRITES = {
 }
 
 
+def opens_to_write(call: ast.Call) -> bool:
+    """Return whether a call of ``open`` has a mode, such as "wb", that writes."""
+    for argument in call.args:
+        for node in ast.walk(argument):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                is_mode = set(node.value) <= set("rwaxbt+")
+                if is_mode and set(node.value) & set("wax+"):
+                    return True
+    return False
+
+
 def writes(call: ast.Call) -> bool:
     """Return whether a call writes or renames a file with other means than those of `files`."""
-    name = (
-        call.func.attr
-        if isinstance(call.func, ast.Attribute)
-        else getattr(call.func, "id", "")
-    )
+    function = call.func
+    owner = name = ""
+    if isinstance(function, ast.Attribute):
+        owner, name = ast.unparse(function.value), function.attr
+    elif isinstance(function, ast.Name):
+        name = function.id
     if name == "open":
-        texts = [
-            node.value
-            for given in call.args
-            for node in ast.walk(given)
-            if isinstance(node, ast.Constant)
-        ]
-        return any(
-            re.fullmatch(r"[rwaxbt+]*[wax+][rwaxbt+]*", text)
-            for text in texts
-            if isinstance(text, str)
-        )
+        return opens_to_write(call)
     if name == "replace":  # that of a text takes two arguments, that of a path one
-        owner = ast.unparse(call.func).split(".")[0]
         return owner == "os" or (len(call.args) == 1 and not call.keywords)
-    return name in WRITES and ast.unparse(call.func) != "rename"  # ours
+    is_ours = name == "rename" and not owner
+    return name in WRITES and not is_ours
 
 
 def test_all_other_modules_write_through_the_one_that_flushes() -> None:

@@ -9,23 +9,39 @@ import runpy
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from tests.browser.chromium import find_chromium, opened_page
-from tests.cli.shell import run
+from tests.cli.shell import must_run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PREDICTIONS = str(EXAMPLES / "data" / "predictions.csv")
 WIDTH = 480
 """The width of the window in pixels; pictures have 1.5 pixels for each."""
+
+
+class Picture(NamedTuple):
+    """A picture of a page."""
+
+    command: str
+    """Writes the page.html."""
+    height: int
+    """Of what is shown, in pixels of the window."""
+
+
 PICTURES = {
-    "score-report": (f"score {PREDICTIONS} --concern traffic-lights", 620),
-    "is-b-better": (
-        "score a.csv b.csv --concern concern.yaml --metrics dangerous_rate,accuracy,mpcs",
+    "score-report": Picture(
+        f"score {PREDICTIONS} --concern traffic-lights --html page.html", 620
+    ),
+    "is-b-better": Picture(
+        "score a.csv b.csv --concern concern.yaml --metrics dangerous_rate,accuracy,mpcs --html page.html",
         460,
     ),
-    "explore": ("explore pilot.csv --concern biopsies.yaml --by site", 900),
+    "explore": Picture(
+        "explore pilot.csv --concern biopsies.yaml --by site --out page.html", 900
+    ),
 }
-"""By the name of each picture: the command that writes its page, and the height of what is shown."""
+"""By name."""
 
 
 def main(folder: Path) -> None:
@@ -38,8 +54,7 @@ def main(folder: Path) -> None:
         for example in ("three_outcomes", "biopsies"):
             runpy.run_path(str(EXAMPLES / f"{example}.py"), run_name="__main__")
         for name, (command, height) in PICTURES.items():
-            out = "-o" if command.startswith("explore") else "--html"
-            assert run(*command.split(), out, "page.html", "--overwrite") == 0
+            must_run(*command.split(), "--overwrite")
             page.open(Path("page.html"), width=WIDTH, scheme="light")
             clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1.5}
             shot = page.call(

@@ -33,14 +33,14 @@ HOSTILE = [
 ]
 
 
-def held(
+def rows_of_models(
     names: tuple[str, ...] | list[str] = NAMES,
     rows: int = 300,
     models: int = 3,
     *,
     column: str = "site",
 ) -> HeldRows:
-    """Rows of some models, of which the last class is rare, in three groups."""
+    """Draw rows of some models, of which the last class is rare, in three groups."""
     generator = torch.Generator().manual_seed(0)
     frequencies = torch.tensor([1.0] * (len(names) - 1) + [0.2])
     target = torch.multinomial(frequencies, rows, replacement=True, generator=generator)
@@ -58,7 +58,7 @@ def held(
 
 @pytest.fixture(scope="module")
 def rows() -> HeldRows:
-    return held()
+    return rows_of_models()
 
 
 def opened(
@@ -72,12 +72,13 @@ def opened(
     return page
 
 
-def settled(page: Page) -> None:
+def let_settle(page: Page) -> None:
+    """Wait for what the page puts off until nothing has changed for a while."""
     page.evaluate("new Promise(done => setTimeout(done, 600))")
 
 
 def random_state(generator: np.random.Generator, classes: int) -> dict[str, Any]:
-    """Costs with ties and zeros, dangerous errors among those that cost something, and a price of a referral."""
+    """Draw costs with ties and zeros, dangerous errors among those that cost something, and a price of a referral."""
     kind = generator.integers(3)
     if kind == 0:
         costs = generator.choice([0.5, 1.0], (classes, classes))
@@ -89,13 +90,10 @@ def random_state(generator: np.random.Generator, classes: int) -> dict[str, Any]
     np.fill_diagonal(costs, 0)
     dangerous = (costs > 0) & (generator.random((classes, classes)) < 0.6)
     dangerous[0, 1] = True
-    return {
-        "costs": costs.tolist(),
-        "dangerous": dangerous.tolist(),
-        "refer": float(generator.choice([0.1, 0.5, 2.0]))
-        if generator.random() < 0.5
-        else None,
-    }
+    refer = None
+    if generator.random() < 0.5:
+        refer = float(generator.choice([0.1, 0.5, 2.0]))
+    return {"costs": costs.tolist(), "dangerous": dangerous.tolist(), "refer": refer}
 
 
 def expected(rows: HeldRows, probs: Tensor, state: dict[str, Any]) -> dict[str, Any]:
@@ -168,7 +166,7 @@ def test_bounds_of_many_rows_are_interpolated_to_less_than_is_shown(
 ) -> None:
     table = bounds_of_counts(size)
     assert table.shape[1] < 1500
-    write_explorer(held(rows=60), None, tmp_path / "page.html")
+    write_explorer(rows_of_models(rows=60), None, tmp_path / "page.html")
     opened(page, tmp_path / "page.html")
     random = np.random.default_rng(0)
     counts = [
@@ -224,7 +222,7 @@ def test_the_page_shows_what_it_computes(
             assert shown[f"{place} now {name}"] == of_package[name]
             change = shown[f"{place} now {name}"] - shown[f"{place} usual {name}"]
             assert shown[f"{place} change {name}"] == pytest.approx(change, abs=1e-9)
-    settled(page)
+    let_settle(page)
     right = page.evaluate(
         "[...document.querySelectorAll('#column-0 [data-id]')].filter(({dataset}) => dataset.id.endsWith('0 right'))"
         ".map(({dataset}) => [dataset.id, JSON.parse(dataset.value)])"
@@ -246,16 +244,18 @@ def test_the_page_shows_what_it_computes(
 
 def concerns() -> list[ConcernSpec]:
     generator = np.random.default_rng(2)
-    drawn = [random_state(generator, 4) for _ in range(30)]
-    return [
+    states = [random_state(generator, 4) for _ in range(30)]
+    of_states = [
         ConcernSpec(
             NAMES,
-            weights=each["costs"],
-            refer=each["refer"],
+            weights=state["costs"],
+            refer=state["refer"],
             dangerous=[["benign", "cyst"]],
         )
-        for each in drawn
-    ] + [
+        for state in states
+    ]
+    return [
+        *of_states,
         ConcernSpec(
             NAMES,
             releases=[["benign", "cyst", "inflamed"], ["malignant", "cyst"]],
@@ -298,7 +298,9 @@ def test_a_concern_goes_to_the_page_and_back(
 def test_concerns_of_the_package_come_back_unchanged(page: Page, tmp_path: Path) -> None:
     for name in packaged_names("concerns"):
         spec = load_concern(name)
-        write_explorer(held(list(spec.classes), rows=60), spec, tmp_path / "page.html")
+        write_explorer(
+            rows_of_models(list(spec.classes), rows=60), spec, tmp_path / "page.html"
+        )
         opened(page, tmp_path / "page.html")
         (tmp_path / "back.yaml").write_text(page.evaluate("explorer.page.yamlText()"))
         assert load_concern(tmp_path / "back.yaml") == spec
@@ -331,10 +333,12 @@ def test_a_link_that_does_not_fit_is_left_out(
 def test_hostile_names_and_groups_are_text(page: Page, tmp_path: Path) -> None:
     names = [name.replace("\u2028", " ") for name in HOSTILE]
     write_explorer(
-        held(names, column="<script>alert(2)</script>"), None, tmp_path / "page.html"
+        rows_of_models(names, column="<script>alert(2)</script>"),
+        None,
+        tmp_path / "page.html",
     )
     opened(page, tmp_path / "page.html")
-    settled(page)
+    let_settle(page)
     assert (
         page.evaluate(
             "[...document.querySelectorAll('#classes tbody th')].map((cell) => cell.textContent)"
@@ -358,16 +362,18 @@ def test_a_page_is_sound_at_every_width_in_both_themes_and_asks_for_nothing(
     page: Page, tmp_path: Path, classes: int
 ) -> None:
     names = [f"class {number}" for number in range(classes)]
+    models = 1 + classes % 3
     write_explorer(
-        held(names, rows=400, models=1 + classes % 3), None, tmp_path / "page.html"
+        rows_of_models(names, rows=400, models=models), None, tmp_path / "page.html"
     )
-    data = 400 * (4 + (1 + classes % 3) * 4 * classes + 4) * 4 / 3
+    # Of each row: a label, a group, and the probabilities of each model, in four bytes each, of which base64 makes 4/3.
+    data = 400 * 4 * (2 + models * classes) * 4 / 3
     assert (tmp_path / "page.html").stat().st_size < data + 1_000_000
     faults = []
     for scheme in SCHEMES:
         for width in WIDTHS:
             opened(page, tmp_path / "page.html", width=width, scheme=scheme)
-            settled(page)
+            let_settle(page)
             found = [*page.evaluate(CHECKS), *page.complaints]
             faults += [f"{width} pixels, {scheme}: {fault}" for fault in found]
             assert [
@@ -418,7 +424,7 @@ def test_the_commands_read_files_as_the_page_did(
 ) -> None:
     write_explorer(rows, None, tmp_path / "page.html", reading="--label-column diagnosis")
     opened(page, tmp_path / "page.html")
-    settled(page)
+    let_settle(page)
     commands = page.evaluate("document.getElementById('commands').textContent")
     assert commands.count("--label-column diagnosis") == 2
 
@@ -459,12 +465,12 @@ def test_a_move_takes_a_tenth_of_a_second_with_many_rows(
     page: Page, tmp_path: Path
 ) -> None:
     write_explorer(
-        held([str(number) for number in range(10)], rows=100_000, models=1),
+        rows_of_models([str(number) for number in range(10)], rows=100_000, models=1),
         None,
         tmp_path / "page.html",
     )
     opened(page, tmp_path / "page.html")
-    settled(page)
+    let_settle(page)
     times = page.evaluate("""(async () => {
       const times = [], input = document.getElementById("refer");
       for (let place = 0; place < 15; place++) {

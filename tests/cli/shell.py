@@ -17,6 +17,11 @@ def run(*arguments: str | Path | int) -> int:
     return stopped.value.code
 
 
+def must_run(*arguments: str | Path | int, status: int = 0) -> None:
+    """Run ``mpcs ARGUMENTS``, and demand its exit status."""
+    assert run(*arguments) == status, arguments
+
+
 def one_line(error: str) -> str:
     """Join the lines of an error that the terminal wraps in a box, wherever a long path makes it break them."""
     return " ".join(error.replace("│", " ").split())

@@ -18,7 +18,7 @@ from mpcs_torch.evaluation import Result, evaluate_detectors
 from mpcs_torch.evaluation.fixed_thresholds import given_threshold, learned_thresholds
 from mpcs_torch.exit_statuses import ExitStatus
 from mpcs_torch.functional import OperatingPoint, costs_if_wrong, detection_curve
-from tests.cli.shell import run
+from tests.cli.shell import must_run
 from tests.evaluation.alike import assert_alike
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -188,12 +188,14 @@ def by_name(given: dict[str, Any]) -> dict[str, Any]:
     return filled
 
 
-def printed(capsys: pytest.CaptureFixture[str], *words: object, status: int = 0) -> Any:
-    assert run(*words, "--json") == status
+def printed(
+    capsys: pytest.CaptureFixture[str], *words: str | Path | int, status: int = 0
+) -> Any:
+    must_run(*words, "--json", status=status)
     return json.loads(capsys.readouterr().out)
 
 
-def words_of(kind: str, number: int) -> list[object]:
+def words_of(kind: str, number: int) -> list[str | Path]:
     """Write the files of some models to the current folder, and return the command that scores them."""
     save_concern(CONCERN, Path("concern.yaml"))
     options, given, _ = SCORE[kind]
@@ -363,10 +365,7 @@ def test_what_is_learnt_of_development_files_is_that_of_tensors(
 
 def test_the_points_of_curves_are_those_of_the_function() -> None:
     files = trial_files("", SCORES, IS_TARGET)
-    assert (
-        run("detect", *files, "--id-column", "id", "--no-intervals", "--det", "det.csv")
-        == 0
-    )
+    must_run("detect", *files, "--id-column", "id", "--no-intervals", "--det", "det.csv")
     with Path("det.csv").open() as file:
         rows = list(csv.DictReader(file))
     for name, scores in SCORES.items():

@@ -11,7 +11,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation import evaluate, evaluate_confusion
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.report.error_counts import error_sentence, error_table, max_danger_costs
-from tests.cli.shell import run
+from tests.cli.shell import must_run
 from tests.report.page import Page
 
 CLASSES = ["benign", "naevus", "keratosis", "malignant"]
@@ -104,18 +104,8 @@ def test_nothing_is_claimed_of_a_dangerous_class_without_rows(tmp_path: Path) ->
     )
     rows = [f"0.{6 - n % 3},0.3,0.{1 + n % 3},{n % 2}" for n in range(60)]
     (tmp_path / "p.csv").write_text("\n".join(["red,green,blue,target", *rows]) + "\n")
-    page = tmp_path / "r.html"
-    assert (
-        run(
-            "score",
-            tmp_path / "p.csv",
-            "--concern",
-            tmp_path / "concern.yaml",
-            "--html",
-            page,
-        )
-        == 0
-    )
+    page, concern = tmp_path / "r.html", tmp_path / "concern.yaml"
+    must_run("score", tmp_path / "p.csv", "--concern", concern, "--html", page)
     read = Page(page)
     assert "No row is blue: errors there are not known." in read.plain_text
     [table] = [table for table in read.tables if table.header[:2] == ["class", "rows"]]
@@ -132,7 +122,7 @@ def test_brackets_are_explained_if_there_are_any(
     for name in ("a", "b"):
         (tmp_path / f"{name}.csv").write_text("\n".join(["no,yes,target", *rows]) + "\n")
     models, page = [tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "r.html"
-    assert run("score", *models, "--metrics", metric, "--html", page) == 0
+    must_run("score", *models, "--metrics", metric, "--html", page)
     [table] = [table for table in Page(page).tables if "wrong decisions" in table.header]
     assert ("[" in " ".join(table.rows[0])) == has_brackets
     assert ("In brackets: " in Page(page).plain_text) == has_brackets
