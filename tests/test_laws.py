@@ -46,7 +46,7 @@ def case(request: pytest.FixtureRequest) -> MetricCase:
 
 
 def whole(case: MetricCase) -> Batch:
-    return case.fed.draw(SIZE, 0)
+    return case.batches.draw(SIZE, 0)
 
 
 def part(case: MetricCase, start: int, stop: int) -> Batch:
@@ -169,7 +169,7 @@ def test_forward_returns_the_value_of_the_batch_and_accumulates(case: MetricCase
 
 
 def test_reset_clears_the_states(case: MetricCase) -> None:
-    metric = updated(case, batch=case.fed.draw(7, 1))
+    metric = updated(case, batch=case.batches.draw(7, 1))
     metric.reset()
     check(case, updated(case, metric))
 
@@ -207,7 +207,7 @@ def test_merging_other_settings_is_refused(case: MetricCase) -> None:
 def test_state_dict_makes_a_round_trip(case: MetricCase) -> None:
     saved = updated(case, batch=part(case, 0, 10))
     saved.persistent(True)
-    loaded = updated(case, batch=case.fed.draw(3, 2))
+    loaded = updated(case, batch=case.batches.draw(3, 2))
     stale = values_of(loaded.compute())
     loaded.load_state_dict(saved.state_dict())
     assert values_of(loaded.compute()) == expected(case, part(case, 0, 10))
@@ -298,7 +298,7 @@ def test_update_never_waits_for_a_gpu(case: MetricCase) -> None:
         metric.update(
             *(
                 torch.zeros(t.shape, dtype=t.dtype, device="cuda")
-                for t in case.fed.draw(5, 0)
+                for t in case.batches.draw(5, 0)
             )
         )
         assert all(tensor.device.type == "cuda" for tensor in tensors(metric))
@@ -326,9 +326,9 @@ def test_bad_values_on_a_gpu_are_refused_by_compute(
 ) -> None:
     metric = updated(case)
     monkeypatch.setattr(Tensor, "is_cpu", False)  # as on any device except the CPU
-    metric.update(*case.fed.bad)
-    metric.update(*case.fed.bad)
-    refusal = case.fed.refusal
+    metric.update(*case.batches.bad)
+    metric.update(*case.batches.bad)
+    refusal = case.batches.refusal
     with Refused(refusal.code, refusal.argument, count=2):
         metric.compute()
     metric.reset()
@@ -524,8 +524,8 @@ def test_a_refused_batch_leaves_the_lists_of_a_user_alone() -> None:
     metric, case = Listing(), BY_NAME["MetaPatternConcernScore"]
     metric.update(*part(case, 0, 4))
     metric(*part(case, 4, 12))
-    with case.fed.refusal:
-        metric.update(*case.fed.bad)
+    with case.batches.refusal:
+        metric.update(*case.batches.bad)
     assert [size.item() for size in metric.sizes] == [4, 8]
 
 
@@ -538,10 +538,10 @@ def test_each_update_of_a_users_own_is_called() -> None:
 
 def test_a_refused_batch_leaves_the_metric_as_it_was(case: MetricCase) -> None:
     metric = updated(case)
-    with case.fed.refusal:
-        metric.update(*case.fed.bad)
-    with case.fed.refusal:
-        metric(*case.fed.bad)
+    with case.batches.refusal:
+        metric.update(*case.batches.bad)
+    with case.batches.refusal:
+        metric(*case.batches.bad)
     check(case, metric)
     assert metric.update_count == 1
     assert values_of(metric(*part(case, 0, 10))) == expected(case, part(case, 0, 10))
@@ -559,15 +559,15 @@ def test_compute_without_a_batch_is_refused(case: MetricCase) -> None:
 
 @pytest.mark.filterwarnings("ignore:.* needs targets and non-targets")
 def test_a_batch_of_ignored_samples_raises_no_error(case: MetricCase) -> None:
-    metric = case.make(**case.fed.ignoring)
-    metric(*case.fed.ignored)
+    metric = case.make(**case.batches.ignoring)
+    metric(*case.batches.ignored)
     metric(*whole(case))
     check(case, metric)
 
 
 def test_values_are_not_checked_without_validate_args(case: MetricCase) -> None:
     metric = updated(case, case.make(validate_args=False))
-    metric.update(*case.fed.bad)
+    metric.update(*case.batches.bad)
     assert values_of(metric.compute()) != expected(case)
 
 
@@ -603,7 +603,7 @@ def test_a_tracker_finds_the_best_value_of_a_scalar_metric(scalar_case: MetricCa
     if scalar_case.higher_is_better is None:
         pytest.skip("neither higher nor lower is better")
     tracker = MetricTracker(scalar_case.make())
-    batches = [scalar_case.fed.draw(SIZE, seed) for seed in range(3)]
+    batches = [scalar_case.batches.draw(SIZE, seed) for seed in range(3)]
     for batch in batches:
         tracker.increment()
         tracker.update(*batch)
@@ -656,8 +656,8 @@ def test_a_tracker_stacks_the_values_of_a_dictionary(name: str) -> None:
     tracker = MetricTracker(case.make(), maximize=True)
     for seed in range(2):
         tracker.increment()
-        tracker.update(*case.fed.draw(SIZE, seed))
-    oracles = [case.oracle(case.fed.draw(SIZE, seed)) for seed in range(2)]
+        tracker.update(*case.batches.draw(SIZE, seed))
+    oracles = [case.oracle(case.batches.draw(SIZE, seed)) for seed in range(2)]
     stacked = {entry: values.tolist() for entry, values in tracker.compute_all().items()}
     assert stacked == {
         entry: pytest.approx([oracle[entry] for oracle in oracles]) for entry in oracles[0]
@@ -678,7 +678,7 @@ def test_a_classwise_wrapper_names_the_values_of_classes() -> None:
 
 
 def test_a_classwise_wrapper_names_the_scores_of_true_classes() -> None:
-    preds, target = BY_NAME["MetaPatternConcernScore"].fed.draw(SIZE, 0)
+    preds, target = BY_NAME["MetaPatternConcernScore"].batches.draw(SIZE, 0)
     by_class = ClasswiseWrapper(
         MetaPatternConcernScore(num_classes=preds.shape[1], average="none"), prefix="mpcs_"
     )

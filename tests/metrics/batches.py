@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.probabilities import Samples, Scale, flatten_samples
-from tests.metrics.case import Batch, Fed
+from tests.metrics.case import Batch, Batches
 from tests.refused import Refused
 
 CLASSES = 4
@@ -18,6 +18,17 @@ def random_batch(size: int, seed: int) -> Batch:
         2 * torch.randn(size, CLASSES, generator=generator),
         torch.randint(0, CLASSES, (size,), generator=generator),
     )
+
+
+def wide_batch(size: int, seed: int) -> Batch:
+    """Draw the logits of `random_batch` as float64."""
+    logits, target = random_batch(size, seed)
+    return logits.double(), target
+
+
+def probability_batch(size: int, seed: int) -> Batch:
+    logits, target = random_batch(size, seed)
+    return logits.softmax(1), target
 
 
 def soft_batch(size: int, seed: int) -> Batch:
@@ -37,29 +48,20 @@ def flat(preds: Tensor, target: Tensor, scale: Scale = "logits") -> Samples:
     )
 
 
-HARD = Fed(
+HARD = Batches(
     draw=random_batch,
     bad=(torch.zeros(2, CLASSES), torch.tensor([0, CLASSES])),
     refusal=Refused("class_indices", "target", 4, sample=1, last=3),
     ignoring={"ignore_index": -1},
     ignored=(torch.zeros(2, CLASSES), torch.tensor([-1, -1])),
 )
-WIDE = replace(
-    HARD,
-    draw=lambda size, seed: (
-        random_batch(size, seed)[0].double(),
-        random_batch(size, seed)[1],
-    ),
-)
+WIDE = replace(HARD, draw=wide_batch)
 PROBABILITIES = replace(
     HARD,
-    draw=lambda size, seed: (
-        random_batch(size, seed)[0].softmax(1),
-        random_batch(size, seed)[1],
-    ),
+    draw=probability_batch,
     bad=(torch.full((2, CLASSES), 1 / CLASSES), torch.tensor([0, CLASSES])),
 )
-SOFT = Fed(
+SOFT = Batches(
     draw=soft_batch,
     bad=(
         torch.full((2, CLASSES), 0.5),

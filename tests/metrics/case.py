@@ -13,15 +13,15 @@ Batch = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
-class Fed:
+class Batches:
     """The batches that a metric accepts, and those it refuses."""
 
     draw: Callable[[int, int], Batch]
     """Draws a random batch of a given size from a seed."""
     bad: Batch
-    """Two samples, of which the second breaks `rule`."""
+    """Two samples, of which the second breaks a rule."""
     refusal: Refused
-    """The value as the message quotes it."""
+    """Of `bad`."""
     ignoring: dict[str, Any]
     """Settings with which every sample of `ignored` is left out."""
     ignored: tuple[Tensor | None, ...]
@@ -39,7 +39,7 @@ class MetricCase:
     agreeing_batch: Batch
     oracle: Callable[[Batch], dict[str, float]]
     """Computes the values of a batch in plain Python, by name; the name of a single value is empty."""
-    fed: Fed
+    batches: Batches
     given_core: Callable[[Tensor, Tensor], Any] | None = None
     """The computation of `update` of a Metric that is no measure."""
     make_stranger: Callable[[], Metric] | None = None

@@ -59,7 +59,7 @@ class History:
         self.compare()
 
     def batch(self) -> Batch:
-        return self.case.fed.draw(
+        return self.case.batches.draw(
             self.draw.choice([1, 2, 5, 17]), self.draw.randrange(1000)
         )
 
@@ -77,7 +77,7 @@ class History:
 
     def be_refused(self) -> None:
         with self.reads(), pytest.raises(ValueError, match="but sample 1 has"):
-            self.draw.choice([self.metric.update, self.metric])(*self.case.fed.bad)
+            self.draw.choice([self.metric.update, self.metric])(*self.case.batches.bad)
 
     def clone(self) -> None:
         self.metric = self.draw.choice(

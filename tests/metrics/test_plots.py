@@ -47,7 +47,7 @@ def samples(size: int) -> tuple[Tensor, Tensor]:
     return 2 * noise + 2.5 * torch.eye(size)[target], target
 
 
-def fed(metric: Metric, size: int) -> Metric:
+def updated(metric: Metric, size: int) -> Metric:
     metric.update(*samples(size))
     return metric
 
@@ -56,7 +56,7 @@ def fed(metric: Metric, size: int) -> Metric:
 @pytest.mark.parametrize("kind", WITH_CLASSES)
 def test_texts_fit_for_any_number_of_classes(kind: str) -> None:
     for size in (2, 10, 30):
-        figure, _ = fed(WITH_CLASSES[kind](size), size).plot()
+        figure, _ = updated(WITH_CLASSES[kind](size), size).plot()
         assert list(text_faults(figure)) == []
         pyplot.close(figure)
 
@@ -68,7 +68,7 @@ def test_texts_fit_between_axes_of_the_caller(kind: str) -> None:
     left, middle, right = figure.subplots(1, 3)
     for axes in (left, right):
         axes.set(title="title", xlabel="x", ylabel="y")
-    fed(WITH_CLASSES[kind](10), 10).plot(ax=middle)
+    updated(WITH_CLASSES[kind](10), 10).plot(ax=middle)
     assert list(text_faults(figure)) == []
 
 
@@ -81,7 +81,7 @@ def drawn(metric: Metric, *batch: Tensor) -> Any:
 
 
 def test_the_matrix_of_many_classes_is_an_image_of_shares() -> None:
-    figure, axes = fed(metrics.ConfusionMatrix(31), 31).plot()
+    figure, axes = updated(metrics.ConfusionMatrix(31), 31).plot()
     pyplot.close(figure)
     assert axes.get_xlabel() == "predicted (dark: most of a row)"
     assert axes.images[0].get_array().sum(axis=1).tolist() == pytest.approx([1.0] * 31)
@@ -157,7 +157,7 @@ def test_a_scale_shows_values_of_perfect_and_uniform_probabilities(
 
 
 def test_a_figure_that_cannot_be_drawn_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    metric = fed(metrics.BrierScore(3), 3)
+    metric = updated(metrics.BrierScore(3), 3)
     monkeypatch.setattr(metric, "_references", lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         metric.plot()
@@ -183,7 +183,7 @@ def test_without_matplotlib_the_error_says_how_to_install_it(
         ModuleNotFoundError,
         match=r"plot needs matplotlib: pip install 'mpcs_torch\[plot\]'",
     ):
-        fed(metrics.Accuracy(3), 3).plot()
+        updated(metrics.Accuracy(3), 3).plot()
 
 
 def test_the_line_of_recalls_is_the_share_of_right_decisions() -> None:

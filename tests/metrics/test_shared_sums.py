@@ -40,6 +40,7 @@ def test_entries_with_other_settings_have_the_values_of_their_own_groups(
     metric: Any,
 ) -> None:
     registered = next(entry for entry in BY_NAME.values() if entry.of == metric)
+    # Of several values, one that the settings change.
     key = "measured_decisiveness" if registered.key is not None else None
     entries = [
         MetricEntry(f"variant {place}", metric, registered.takes, settings, key=key)
@@ -49,17 +50,19 @@ def test_entries_with_other_settings_have_the_values_of_their_own_groups(
     preds = (
         logits.argmax(1) if registered.takes == "decisions" else logits.double().softmax(1)
     )
-    found = []
-    for chosen in (entries, *([entry] for entry in entries)):
+
+    def values_of(chosen: list[MetricEntry]) -> dict[str, float]:
         values = dict[str, float]()
         for group in shared_sums(chosen, 4):
-            computed = group.values(
-                group.first.named(group.first.sums(group.first.rows(preds, target)))
-            )
-            values |= {
-                entry.name: entry.number(computed[entry.name]) for entry in group.entries
-            }
-        found.append(values)
-    together, *alone = found
-    assert together == {name: value for each in alone for name, value in each.items()}
+            measure = group.first
+            sums = measure.named(measure.sums(measure.rows(preds, target)))
+            computed = group.values(sums)
+            for entry in group.entries:
+                values[entry.name] = entry.number(computed[entry.name])
+        return values
+
+    together = values_of(entries)
+    assert len(together) == len(entries)
+    for entry in entries:
+        assert values_of([entry]) == {entry.name: together[entry.name]}
     assert len(set(together.values())) == len(entries), "else one metric could serve all"

@@ -4,6 +4,7 @@ from math import log, nan
 
 from scipy.optimize import brentq
 from scipy.special import betaln, xlogy
+from torch import Tensor
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.learning import Limit
@@ -47,8 +48,12 @@ def interval(errors: float, samples: float) -> tuple[float, float]:
     if not samples:
         return 0.0, 1.0
     mean = errors / samples
-    low = brentq(excess, 1e-300, mean, xtol=1e-16) if errors else 0.0
-    return low, brentq(excess, mean, 1 - 1e-16, xtol=1e-16) if errors < samples else 1.0
+    low, high = 0.0, 1.0
+    if errors:
+        low = brentq(excess, 1e-300, mean, xtol=1e-16)
+    if errors < samples:
+        high = brentq(excess, mean, 1 - 1e-16, xtol=1e-16)
+    return low, high
 
 
 def counts_of(pairs: list[tuple[int, int]]) -> list[tuple[int, int, float]]:
@@ -84,14 +89,18 @@ def risk_oracle(batch: Batch) -> dict[str, float]:
         row = {"rate": errors / samples if samples else nan, "low": low, "high": high}
         row |= {"evidence": evidence(errors, samples, limit), "is_alarm": raised[place]}
         values |= {f"{name} {place}": value for name, value in row.items()}
-    return {
-        **values,
-        "total 0": sum(values[f"evidence {place}"] for place in range(len(raised)))
-        / len(raised),
-    }
+    evidences = [values[f"evidence {place}"] for place in range(len(AT_MOST))]
+    return {**values, "total 0": sum(evidences) / len(evidences)}
 
 
 WATCHING = RiskMonitor(CONCERN, LIMITS)
+
+
+def weights_of(preds: Tensor, target: Tensor) -> Tensor:
+    """Return what an update computes of a batch."""
+    values, _ = WATCHING.batch_values(preds, target)
+    return values.weight.flatten()
+
 
 MONITORS = {
     "RiskMonitor": MetricCase(
@@ -100,9 +109,7 @@ MONITORS = {
         make_other=lambda: RiskMonitor(ConcernSpec(CLASSES), LIMITS),
         agreeing_batch=CERTAIN,
         oracle=risk_oracle,
-        given_core=lambda preds, target: WATCHING.batch_values(preds, target)[
-            0
-        ].weight.flatten(),
-        fed=HARD,
+        given_core=weights_of,
+        batches=HARD,
     ),
 }

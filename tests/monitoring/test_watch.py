@@ -31,6 +31,7 @@ from mpcs_torch.monitoring.watch import (
     names_of_groups,
     read_log,
 )
+from tests.processes.forked import forked
 from tests.refused import Refused, refused_file
 
 CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
@@ -106,33 +107,31 @@ def test_a_state_after_kills_is_that_of_one_pass(tmp_path: Path) -> None:
     logs = [
         write(tmp_path / f"log{number}.csv", rows(40, seed=number)) for number in range(40)
     ]
-    state, begun, whole = (
-        tmp_path / "state.json",
-        time.perf_counter(),
-        Watch(SETTINGS, CONCERN),
-    )
+    state, whole = tmp_path / "state.json", Watch(SETTINGS, CONCERN)
+    begun = time.perf_counter()
     for log in logs:
         go_on(whole, log, state=tmp_path / "whole.json")
     took = time.perf_counter() - begun
-    draw, kills = random.Random(0), 0
-    while True:
-        child = os.fork()
-        if child == 0:
-            watch = (
-                Watch.load(state, CONCERN) if state.exists() else Watch(SETTINGS, CONCERN)
-            )
-            for log in logs:
-                go_on(watch, log, state=state)
-            watch.save(state)
-            os._exit(0)
-        time.sleep(
-            draw.uniform(0, took / 6 if kills < 4 else 2 * took)
-        )  # what was read is read again, to be checked
+
+    def read_all() -> None:
+        """Go on from the state that is there; what was read is read again, to be checked."""
+        watch = Watch(SETTINGS, CONCERN)
+        if state.exists():
+            watch = Watch.load(state, CONCERN)
+        for log in logs:
+            go_on(watch, log, state=state)
+        watch.save(state)
+
+    draw, kills, is_killed = random.Random(0), 0, True
+    while is_killed:
+        child = forked(read_all)
+        # The first kills come early; later ones leave time to finish.
+        time.sleep(draw.uniform(0, took / 6 if kills < 4 else 2 * took))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-        kills += os.WIFSIGNALED(status)
-        if not os.WIFSIGNALED(status):
-            break
+        is_killed = os.WIFSIGNALED(status)
+        kills += is_killed
+    assert status == 0
     assert kills >= 3
     assert state.read_bytes() == (tmp_path / "whole.json").read_bytes()
     assert Watch.load(state, CONCERN).rows == whole.rows == 1600
@@ -455,7 +454,7 @@ def test_alarms_are_in_the_order_of_rows_whatever_is_read_at_once(
 
 
 def estimated_rows(number: int, *, seed: int, heat: float = 1.0) -> list[list[str]]:
-    """Rows of a rule's decisions with their risks and costs, which are right if ``heat`` is 1."""
+    """Draw rows of a rule's decisions with their risks and costs, which are right if ``heat`` is 1."""
     generator = torch.Generator().manual_seed(seed)
     logits = 2 * torch.randn(number, 2, generator=generator)
     label = torch.multinomial(logits.softmax(1), 1, generator=generator).squeeze(1)
@@ -463,16 +462,12 @@ def estimated_rows(number: int, *, seed: int, heat: float = 1.0) -> list[list[st
     rule = DecisionRule(CONCERN, calibration=None)
     assessed = rule.assess(heat * logits)
     names = [*CONCERN.classes, "refer"]
-    return [
-        [names[decision], f"{risk:.6g}", f"{cost:.6g}", names[true] if known else ""]
-        for decision, risk, cost, true, known in zip(
-            *(
-                values.tolist()
-                for values in (*assessed[:1], *assessed[2:4], label, is_known)
-            ),
-            strict=True,
-        )
-    ]
+    rows = []
+    for row in range(number):
+        decision, true = names[assessed.decision[row]], names[label[row]]
+        risk, cost = f"{assessed.risk[row]:.6g}", f"{assessed.cost[row]:.6g}"
+        rows.append([decision, risk, cost, true if is_known[row] else ""])
+    return rows
 
 
 ESTIMATED = ["decision", "risk", "cost", "target"]
@@ -552,15 +547,12 @@ def test_estimates_are_means_of_the_logged_risks_and_costs(tmp_path: Path) -> No
     assert dangerous.value == pytest.approx(sum(risks) / 600)
     assert cost.value == pytest.approx(sum(costs) / 600)
     assert dangerous.labelled == cost.labelled == len(known)
-    wrong = [
-        rows[place][0] != "refer"
-        and bool(
-            CONCERN.dangerous_pairs()[
-                names.index(rows[place][3]), names.index(rows[place][0])
-            ]
-        )
-        for place in known
-    ]
+    dangerous_pairs = CONCERN.dangerous_pairs()
+    wrong = []
+    for decision, _, _, label in [rows[place] for place in known]:
+        is_decided = decision != "refer"
+        pair = names.index(label), names.index(decision) if is_decided else 0
+        wrong.append(is_decided and bool(dangerous_pairs[pair]))
     assert dangerous.difference == pytest.approx(
         (sum(wrong) - sum(risks[place] for place in known)) / len(known)
     )
@@ -587,11 +579,8 @@ def test_a_broken_calibration_raises_an_alarm_and_a_sound_one_does_not(
     ever = {1.0: 0, 3.0: 0}
     for heat in ever:
         for seed in range(20):
-            watch, path, alarms = (
-                Watch(Settings("0" * 64, ["any <= 0.5"]), CONCERN),
-                tmp_path / f"{heat}{seed}.csv",
-                0,
-            )
+            watch = Watch(Settings("0" * 64, ["any <= 0.5"]), CONCERN)
+            path, alarms = tmp_path / f"{heat}{seed}.csv", 0
             content = estimated_rows(2000, seed=seed, heat=heat)
             for end in range(200, 2001, 200):
                 write(path, content[:end], ESTIMATED)

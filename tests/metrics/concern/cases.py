@@ -132,7 +132,7 @@ def mean_severity_oracle(batch: Batch) -> dict[str, float]:
 
 
 def net_benefit_oracle(batch: Batch) -> dict[str, float]:
-    """TP / N - FP / N * t / (1 - t), as in dcurves."""
+    """Compute TP / N - FP / N * t / (1 - t), as in dcurves."""
     logits, target = batch
     found = needless = 0
     for row, true in zip(logits.softmax(dim=1).tolist(), target.tolist(), strict=True):
@@ -155,7 +155,7 @@ def decided_in_order(batch: Batch) -> list[float]:
 
 
 def generalized_area_oracle(batch: Batch) -> dict[str, float]:
-    """Trapezoids between the points of fd-shifts: coverage n / N, and errors among the first n divided by N."""
+    """Sum trapezoids between the points of fd-shifts: coverage n / N, and errors among the first n divided by N."""
     losses = decided_in_order(batch)
     size = len(losses)
     risks = [sum(losses[:n]) / size for n in range(size + 1)]
@@ -181,7 +181,7 @@ def of_errors(kind: Any, oracle: Any, given_core: Any = None, **options: Any) ->
         agreeing_batch=CERTAIN,
         oracle=oracle,
         given_core=given_core,
-        fed=HARD,
+        batches=HARD,
     )
 
 
@@ -193,7 +193,7 @@ def of_referrals(kind: Any, oracle: Callable[[Tensor, Tensor], Tensor]) -> Metri
         make_other=partial(kind, CLASSES, ignore_index=0),
         agreeing_batch=(torch.tensor([1, -1]), torch.tensor([1, 2])),
         oracle=lambda batch: {"": oracle(*batch).item()},
-        fed=REFERRING,
+        batches=REFERRING,
     )
 
 
@@ -225,7 +225,7 @@ CONCERN_CASES: dict[type[Metric], MetricCase] = {
         make_other=lambda: NetBenefit(CLASSES, classes=[1, 3]),
         agreeing_batch=SURE,
         oracle=net_benefit_oracle,
-        fed=HARD,
+        batches=HARD,
     ),
     RiskGap: MetricCase(
         make=partial(RiskGap, CLASSES, concern=CONCERN),
@@ -233,7 +233,7 @@ CONCERN_CASES: dict[type[Metric], MetricCase] = {
         make_other=lambda: RiskGap(CLASSES, concern=CONCERN, loss="cost"),
         agreeing_batch=CERTAIN,
         oracle=risk_gap_oracle,
-        fed=WIDE,
+        batches=WIDE,
     ),
     RowCost: MetricCase(
         make=partial(RowCost, CLASSES),
@@ -241,10 +241,9 @@ CONCERN_CASES: dict[type[Metric], MetricCase] = {
         make_other=lambda: RowCost(CLASSES, regret=True),
         agreeing_batch=(torch.eye(CLASSES), 1 - torch.eye(CLASSES)),
         oracle=row_cost_oracle,
-        fed=COSTED,
-        make_stranger=lambda: SoftKLDivergence(
-            validate_args=False
-        ),  # the mean cost and the regret share their sums
+        batches=COSTED,
+        # The mean cost and the regret share their sums.
+        make_stranger=lambda: SoftKLDivergence(validate_args=False),
     ),
     ExpectedConcern: MetricCase(
         make=partial(ExpectedConcern, CLASSES, concern=CONCERN, decision="least_concern"),
@@ -252,6 +251,6 @@ CONCERN_CASES: dict[type[Metric], MetricCase] = {
         make_other=lambda: ExpectedConcern(CLASSES, concern=CONCERN),
         agreeing_batch=SURE,
         oracle=expected_concern_oracle,
-        fed=HARD,
+        batches=HARD,
     ),
 }

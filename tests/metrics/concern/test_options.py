@@ -21,9 +21,6 @@ from tests.metrics.batches import random_batch
 from tests.refused import Refused
 
 LOGITS, TARGET = random_batch(30, seed=3)
-ORDERED = (
-    torch.ones(4, 4, dtype=torch.float64).triu(1) + 0.1
-)  # mistaking a class for a higher one costs more
 
 
 @pytest.mark.parametrize(
@@ -76,7 +73,7 @@ def test_the_scale_of_costs_does_not_matter_for_dangerous_errors(
     small = ConcernSpec(
         4,
         weights=[[cost / 50 for cost in row] for row in costs],
-        dangerous=dangerous and dangerous / 50,
+        dangerous=None if dangerous is None else dangerous / 50,
     )
     counts = [DangerousErrors(4, concern=spec)(LOGITS, TARGET) for spec in (raw, small)]
     assert counts[0] == counts[1]

@@ -11,7 +11,7 @@ from torchmetrics import Metric
 
 from mpcs_torch import OperatingPoint, metrics
 from mpcs_torch.functional.detection.errors import flatten_trials
-from tests.metrics.case import Batch, Fed, MetricCase
+from tests.metrics.case import Batch, Batches, MetricCase
 from tests.oracles import naive_detection as naive
 from tests.refused import Refused
 
@@ -39,14 +39,14 @@ def class_scores(size: int, seed: int) -> Batch:
     return (noise + 1.5 * torch.eye(CLASSES)[target]) * 2 - 1, target
 
 
-DETECTIONS = Fed(
+DETECTIONS = Batches(
     draw=detections,
     bad=(torch.tensor([-9.0, 0.0]), torch.tensor([1, 2])),
     refusal=Refused("trial_labels", "target", 2, sample=1),
     ignoring={"ignore_index": -1},
     ignored=(torch.zeros(2), torch.tensor([-1, -1])),
 )
-CLASS_SCORES = Fed(
+CLASS_SCORES = Batches(
     draw=class_scores,
     bad=(torch.zeros(2, CLASSES), torch.tensor([0, CLASSES])),
     refusal=Refused("class_indices", "target", 4, sample=1, last=3),
@@ -70,18 +70,10 @@ def detection_case(
         agreeing_batch=(torch.tensor([-9.0, 9.0]), torch.tensor([0, 1])),
         oracle=lambda batch: oracle(batch[0].tolist(), batch[1].bool().tolist()),
         given_core=lambda s, y: kept(s, y, None),
-        fed=DETECTIONS,
-        make_stranger=lambda: type(make())(*_settings_of(make()), ignore_index=7),
+        batches=DETECTIONS,
+        # Other settings share the states.
+        make_stranger=lambda: make(ignore_index=7),
     )
-
-
-def _settings_of(metric: Any) -> list[Any]:
-    if isinstance(
-        metric,
-        metrics.HalfTotalErrorRate | metrics.MissAtFalseAlarm | metrics.FalseAlarmAtMiss,
-    ):
-        return [0.0]
-    return [POINTS] if hasattr(metric, "points") else []
 
 
 def class_case(
@@ -103,7 +95,7 @@ def class_case(
         agreeing_batch=(9 * torch.eye(CLASSES)[:3] - 4, torch.arange(3)),
         oracle=micro,
         given_core=lambda s, y: kept(s, y, CLASSES),
-        fed=CLASS_SCORES,
+        batches=CLASS_SCORES,
     )
 
 

@@ -37,7 +37,7 @@ def mean_case(kind: type[Metric], power: float) -> MetricCase:
         make_other=lambda: kind(CLASSES, epsilon=0.2),
         agreeing_batch=(CERTAIN[0].double(), CERTAIN[1]),
         oracle=oracle,
-        fed=WIDE,
+        batches=WIDE,
     )
 
 
@@ -60,10 +60,9 @@ def probability_case(cells: int | None, *, from_logits: bool = True) -> MetricCa
         agreeing_batch=(logits if from_logits else logits.softmax(1), target),
         oracle=oracle,
         given_core=lambda scores, labels: counting.sums(counting.rows(scores, labels)),
-        fed=WIDE if from_logits else PROBABILITIES,
-        make_stranger=lambda: metrics.ProbabilityAccuracy(
-            CLASSES, epsilon=0.1, **options
-        ),  # others share the states
+        batches=WIDE if from_logits else PROBABILITIES,
+        # Other numbers of bins share the states.
+        make_stranger=lambda: metrics.ProbabilityAccuracy(CLASSES, epsilon=0.1, **options),
     )
 
 
@@ -74,7 +73,10 @@ def entropy_case(*, normalized: bool) -> MetricCase:
         logits, target = WIDE.draw(size, seed)
         return logits.log_softmax(1), target
 
-    uniform = torch.full((2, CLASSES), 1 / CLASSES).log()
+    batches = WIDE
+    if normalized:
+        uniform = torch.full((2, CLASSES), 1 / CLASSES).log()
+        batches = replace(HARD, draw=draw, bad=(uniform, torch.tensor([0, CLASSES])))
     return MetricCase(
         make=partial(metrics.CrossEntropy, CLASSES, normalized=normalized),
         higher_is_better=False,
@@ -85,9 +87,7 @@ def entropy_case(*, normalized: bool) -> MetricCase:
         oracle=lambda batch: {
             "": naive.cross_entropy(batch[0].softmax(1).tolist(), batch[1].tolist())
         },
-        fed=replace(HARD, draw=draw, bad=(uniform, torch.tensor([0, CLASSES])))
-        if normalized
-        else WIDE,
+        batches=batches,
     )
 
 
@@ -104,10 +104,9 @@ PROBABILITY: dict[type[Metric], MetricCase] = {
         oracle=lambda batch: {
             "": naive.brier_score(batch[0].softmax(1).tolist(), batch[1].tolist())
         },
-        fed=WIDE,
-        make_stranger=lambda: metrics.BrierScore(
-            CLASSES, ignore_index=3
-        ),  # the other one shares the states
+        batches=WIDE,
+        # The mean over classes shares the states.
+        make_stranger=lambda: metrics.BrierScore(CLASSES, ignore_index=3),
     ),
     metrics.CrossEntropy: entropy_case(normalized=False),
     metrics.Overconfidence: MetricCase(
@@ -118,7 +117,7 @@ PROBABILITY: dict[type[Metric], MetricCase] = {
         oracle=lambda batch: {
             "": naive.overconfidence(batch[0].softmax(1).tolist(), batch[1].tolist())
         },
-        fed=WIDE,
+        batches=WIDE,
     ),
 }
 MORE_PROBABILITY = {  # settings with states of their own

@@ -1,7 +1,9 @@
 """The cases of the quality family."""
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torchmetrics import Metric
@@ -12,46 +14,48 @@ from tests.metrics.case import Batch, MetricCase
 from tests.oracles import naive
 
 
+def values_of(batch: Batch) -> dict[str, Any]:
+    logits, target = batch
+    return naive.quality(logits.tolist(), target.tolist(), CLASSES)
+
+
+def values_of_onedal(batch: Batch) -> dict[str, float]:
+    values = values_of(batch)
+    return {name: values[name] for name in naive.ONEDAL}
+
+
+def rates_of_classes(batch: Batch) -> dict[str, float]:
+    rates = values_of(batch)["class_error_rates"]
+    return {str(label): rate for label, rate in enumerate(rates)}
+
+
+def cells(batch: Batch) -> dict[str, float]:
+    """Count pairs of a true class and a decision, row by row of the matrix."""
+    logits, target = batch
+    pairs = Counter[tuple[int, int]]()
+    for row, true in zip(logits.tolist(), target.tolist(), strict=True):
+        pairs[true, max(range(CLASSES), key=row.__getitem__)] += 1
+    return {str(i): pairs[divmod(i, CLASSES)] for i in range(CLASSES**2)}
+
+
 def quality_case(
-    kind: type[Metric], name: str | None, higher_is_better: bool | None
+    kind: type[Metric],
+    oracle: Callable[[Batch], dict[str, float]],
+    higher_is_better: bool | None,
+    **options: float,
 ) -> MetricCase:
     """Describe a metric of a confusion matrix; another ignore_index agrees on batches without that label."""
-    options = (
-        {"zero_division": 0.0}
-        if name in naive.ONEDAL or kind is metrics.MulticlassQualityMetrics
-        else {}
-    )
-
-    def oracle(batch: Batch) -> dict[str, float]:
-        logits, target = batch
-        values = naive.quality(logits.tolist(), target.tolist(), CLASSES)
-        if kind is metrics.ClassErrorRates:
-            return {
-                str(label): rate for label, rate in enumerate(values["class_error_rates"])
-            }
-        if kind is metrics.ConfusionMatrix:
-            pairs = Counter(
-                (true, max(range(CLASSES), key=row.__getitem__))
-                for row, true in zip(logits.tolist(), target.tolist(), strict=True)
-            )
-            return {str(i): pairs[divmod(i, CLASSES)] for i in range(CLASSES**2)}
-        return (
-            {entry: values[entry] for entry in naive.ONEDAL}
-            if name is None
-            else {"": values[name]}
-        )
-
     return MetricCase(
         make=partial(kind, CLASSES, **options),
         higher_is_better=higher_is_better,
         make_other=lambda: kind(CLASSES, **options, ignore_index=3),
         agreeing_batch=(torch.eye(CLASSES)[:3], torch.arange(3)),
         oracle=oracle,
-        fed=HARD,
+        batches=HARD,
     )
 
 
-SINGLE = {
+SINGLE: dict[type[Metric], tuple[str, bool]] = {
     metrics.AverageAccuracy: ("average_accuracy", True),
     metrics.ErrorRate: ("error_rate", False),
     metrics.MicroPrecision: ("micro_precision", True),
@@ -67,13 +71,22 @@ SINGLE = {
     metrics.MatthewsCorrelation: ("matthews_correlation", True),
 }
 """Name of the oracle and direction of each metric that is a single value."""
+
+
+def single_case(kind: type[Metric]) -> MetricCase:
+    """Describe a metric of `SINGLE`."""
+    name, higher_is_better = SINGLE[kind]
+    options = {"zero_division": 0.0} if name in naive.ONEDAL else {}
+    return quality_case(
+        kind, lambda batch: {"": values_of(batch)[name]}, higher_is_better, **options
+    )
+
+
 QUALITY = {
-    kind: quality_case(kind, name, higher) for kind, (name, higher) in SINGLE.items()
-}
-QUALITY |= {
+    **{kind: single_case(kind) for kind in SINGLE},
     metrics.MulticlassQualityMetrics: quality_case(
-        metrics.MulticlassQualityMetrics, None, None
+        metrics.MulticlassQualityMetrics, values_of_onedal, None, zero_division=0.0
     ),
-    metrics.ClassErrorRates: quality_case(metrics.ClassErrorRates, None, False),
-    metrics.ConfusionMatrix: quality_case(metrics.ConfusionMatrix, None, None),
+    metrics.ClassErrorRates: quality_case(metrics.ClassErrorRates, rates_of_classes, False),
+    metrics.ConfusionMatrix: quality_case(metrics.ConfusionMatrix, cells, None),
 }

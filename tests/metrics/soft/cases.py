@@ -13,19 +13,17 @@ from tests.metrics.case import Batch, MetricCase
 from tests.oracles import naive
 
 
-def soft_case(
-    kind: type[Metric], beta: float, options: dict[str, Any] | None = None
-) -> MetricCase:
+def soft_case(kind: type[Metric], beta_of_oracle: float, **options: Any) -> MetricCase:
     """Describe a macro-averaged soft score; perfect predictions get 1 with any average."""
     return MetricCase(
-        make=partial(kind, CLASSES, average="macro", **(options or {})),
+        make=partial(kind, CLASSES, average="macro", **options),
         higher_is_better=True,
-        make_other=lambda: kind(CLASSES, **(options or {})),
+        make_other=lambda: kind(CLASSES, **options),
         agreeing_batch=(torch.eye(CLASSES), torch.eye(CLASSES)),
         oracle=lambda batch: {
-            "": naive.macro_soft_fbeta(batch[0].tolist(), batch[1].tolist(), beta)
+            "": naive.macro_soft_fbeta(batch[0].tolist(), batch[1].tolist(), beta_of_oracle)
         },
-        fed=SOFT,
+        batches=SOFT,
         make_stranger=metrics.SoftKLDivergence,  # soft scores share their sums
     )
 
@@ -40,7 +38,7 @@ SOFT_CASES: dict[type[Metric], MetricCase] = {
     metrics.SoftPrecision: soft_case(metrics.SoftPrecision, 0.0),
     metrics.SoftRecall: soft_case(metrics.SoftRecall, float("inf")),
     metrics.SoftF1: soft_case(metrics.SoftF1, 1.0),
-    metrics.SoftFBeta: soft_case(metrics.SoftFBeta, 2.0, {"beta": 2.0}),
+    metrics.SoftFBeta: soft_case(metrics.SoftFBeta, 2.0, beta=2.0),
     metrics.HardF1: MetricCase(
         make=partial(metrics.HardF1, CLASSES, average="macro"),
         higher_is_better=True,
@@ -49,7 +47,7 @@ SOFT_CASES: dict[type[Metric], MetricCase] = {
         oracle=lambda batch: {
             "": naive.macro_hard_f1(batch[0].tolist(), batch[1].tolist(), 0.5)
         },
-        fed=replace(SOFT, draw=close_batch),
+        batches=replace(SOFT, draw=close_batch),
         make_stranger=lambda: metrics.SoftF1(CLASSES),
     ),
     metrics.SoftKLDivergence: MetricCase(
@@ -60,6 +58,6 @@ SOFT_CASES: dict[type[Metric], MetricCase] = {
         oracle=lambda batch: {
             "": naive.soft_kl_divergence(batch[0].tolist(), batch[1].tolist())
         },
-        fed=SOFT,
+        batches=SOFT,
     ),
 }
