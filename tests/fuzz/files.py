@@ -25,7 +25,7 @@ from tests.fuzz.readers import Reader, readers
 
 READ, REFUSED = "read", "refused"
 MAX_SECONDS = 5.0
-LONGEST_MESSAGE = 10_000
+MAX_MESSAGE = 10_000
 MAX_BYTES = 4 * 2**30
 """Of the address space of a child beyond that of its parent: readers of small files need far less."""
 
@@ -48,12 +48,13 @@ def outcome(reader: Reader, folder: Path) -> str:
     except MpcsError as error:
         if _asked_for_memory(error):
             return f"too much memory: {error}"
-        if (seconds := time.perf_counter() - started) > MAX_SECONDS:
+        seconds = time.perf_counter() - started
+        if seconds > MAX_SECONDS:
             return f"refused after {seconds:.1f} s"
-        is_shown = (
-            str(error).replace("\n", "").isprintable() and len(str(error)) < LONGEST_MESSAGE
-        )
-        return REFUSED if is_shown else f"long or not printable: {str(error)[:200]!r}"
+        message = str(error)
+        if len(message) >= MAX_MESSAGE or not message.replace("\n", "").isprintable():
+            return f"long or not printable: {message[:200]!r}"
+        return REFUSED
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     seconds = time.perf_counter() - started
@@ -96,13 +97,17 @@ def outcomes(
             other.close()
         started = time.perf_counter()
         pipe.send(seed)
-        try:
-            found = pipe.recv() if pipe.poll(MAX_SECONDS) else f"over {MAX_SECONDS:g} s"
-        except EOFError:
-            child.join()
-            found = f"crash with exit code {child.exitcode}"
-        yield seed, found, time.perf_counter() - started
-        if found.startswith(("crash", "over")):
+        is_lost = not pipe.poll(MAX_SECONDS)
+        answer = f"over {MAX_SECONDS:g} s"
+        if not is_lost:
+            try:
+                answer = pipe.recv()
+            except EOFError:
+                child.join()
+                is_lost = True
+                answer = f"crash with exit code {child.exitcode}"
+        yield seed, answer, time.perf_counter() - started
+        if is_lost:
             child.kill()
             child.join()
             child = None
@@ -132,19 +137,16 @@ def main() -> int:
             slowest = 0.0
             with tempfile.TemporaryDirectory() as folder:
                 task = progress.add_task(name, total=arguments.count)
-                for seed, found, seconds in outcomes(reader, seeds, Path(folder)):
-                    counts[found if found in (READ, REFUSED) else "other"] += 1
+                for seed, answer, seconds in outcomes(reader, seeds, Path(folder)):
                     slowest = max(slowest, seconds)
-                    if found not in (READ, REFUSED):
-                        wrong.append(f"{name}, seed {seed}: {found[:300]!r}")
+                    if answer in (READ, REFUSED):
+                        counts[answer] += 1
+                    else:
+                        counts["other"] += 1
+                        wrong.append(f"{name}, seed {seed}: {answer[:300]!r}")
                     progress.advance(task)
-            rows.append(
-                [
-                    name,
-                    *(str(counts[key]) for key in (READ, REFUSED, "other")),
-                    f"{slowest:.3f}",
-                ]
-            )
+            numbers = [str(counts[key]) for key in (READ, REFUSED, "other")]
+            rows.append([name, *numbers, f"{slowest:.3f}"])
     print(Table(["reader", READ, REFUSED, "other", "slowest, s"], rows).markdown())
     print("\n".join(wrong[:50]))
     return 1 if wrong else 0

@@ -40,9 +40,8 @@ TOKENS = (
     b"\xed\xa0\x80",
     b"\xe2\x80\xae",
 )
-LONGEST_REPEAT = (
-    64  # a file grows by small amounts, so that thousands of mutations remain quick
-)
+MAX_PIECE = 64
+"""In bytes: a file grows and shrinks by small amounts, so that thousands of mutations remain quick."""
 
 
 def mutated(data: bytes, generator: random.Random) -> bytes:
@@ -58,9 +57,10 @@ def mutated(data: bytes, generator: random.Random) -> bytes:
         The damaged bytes; they may be empty and, by chance, still be a valid file.
     """
     for _ in range(generator.randint(1, 4)):
-        data = generator.choice(
+        damage = generator.choice(
             (_flip, _overwrite, _cut, _truncate, _repeat, _insert, _replace_number)
-        )(data, generator)
+        )
+        data = damage(data, generator)
     return data
 
 
@@ -79,7 +79,7 @@ def _overwrite(data: bytes, generator: random.Random) -> bytes:
 
 def _cut(data: bytes, generator: random.Random) -> bytes:
     start, end = sorted((generator.randint(0, len(data)), generator.randint(0, len(data))))
-    return data[:start] + data[min(end, start + LONGEST_REPEAT) :]
+    return data[:start] + data[min(end, start + MAX_PIECE) :]
 
 
 def _truncate(data: bytes, generator: random.Random) -> bytes:
@@ -88,7 +88,7 @@ def _truncate(data: bytes, generator: random.Random) -> bytes:
 
 def _repeat(data: bytes, generator: random.Random) -> bytes:
     start = generator.randint(0, len(data))
-    piece = data[start : start + generator.randint(1, LONGEST_REPEAT)]
+    piece = data[start : start + generator.randint(1, MAX_PIECE)]
     return data[:start] + piece * generator.randint(2, 8) + data[start + len(piece) :]
 
 

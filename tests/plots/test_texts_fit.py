@@ -144,15 +144,15 @@ def watched(size: int, *, is_long: bool) -> list[MonitoredMean]:
     return [
         MonitoredMean(
             name,
-            limit * place / 3,
-            limit * place / 4,
-            limit * (place + 1) / 2,
-            1.0,
-            0.0,
-            limit,
-            100.0,
-            1.0,
-            place > 3,
+            rate=limit * place / 3,
+            low=limit * place / 4,
+            high=limit * (place + 1) / 2,
+            evidence=1.0,
+            lowest=0.0,
+            highest=limit,
+            samples=100.0,
+            scale=1.0,
+            is_alarm=place > 3,
         )
         for place, name in enumerate(names(size, is_long=is_long))
     ]

@@ -36,13 +36,11 @@ def text_faults(figure: Figure) -> Iterator[str]:
     """Name the texts that lie outside the figure, and the pairs that lie over each other."""
     texts = drawn_texts(figure)
     inside = figure.bbox
+    widened = inside.padded(SLACK)
     for text, box in texts:
-        if (
-            box.x0 < inside.x0 - SLACK
-            or box.x1 > inside.x1 + SLACK
-            or box.y0 < inside.y0 - SLACK
-            or box.y1 > inside.y1 + SLACK
-        ):
+        is_inside = widened.x0 <= box.x0 and box.x1 <= widened.x1
+        is_inside &= widened.y0 <= box.y0 and box.y1 <= widened.y1
+        if not is_inside:
             yield f"{text!r} at {box.extents.round().tolist()} is outside {inside.extents.round().tolist()}"
     texts.sort(key=lambda each: each[1].x0)
     for place, (one, first) in enumerate(texts):

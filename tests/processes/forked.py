@@ -16,9 +16,8 @@ from mpcs_torch.processes import ALONE, World
 def forked(function: Callable[[], object]) -> int:
     """Call a function in a child; return its number. The child exits with 1 if it raises an error."""
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # Python 3.12 warns where a parent has threads
+        # Python 3.12 warns where a parent has threads.
+        warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child:
         return child

@@ -15,7 +15,6 @@ def sleep(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # which shells ignore for jobs in the background
+    # Shells ignore SIGINT for jobs in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     list(run_in_processes(sleep, [Path(sys.argv[1])] * 2))

@@ -72,9 +72,9 @@ def test_workers_say_nothing_when_a_terminal_interrupts_all_processes(
             lambda: len(list(tmp_path.glob("*.worker"))) == min(2, processes._cores()), 60
         )
         os.killpg(parent.pid, signal.SIGINT)
-        _, told = parent.communicate(timeout=10)
-    assert told.count("Traceback") == 1  # that of the parent
-    assert told.rstrip().endswith("KeyboardInterrupt")
+        _, errors = parent.communicate(timeout=10)
+    assert errors.count("Traceback") == 1  # that of the parent
+    assert errors.rstrip().endswith("KeyboardInterrupt")
 
 
 @pytest.mark.slow
@@ -87,10 +87,10 @@ def test_an_error_stops_what_has_not_begun(tmp_path: Path) -> None:
 def test_there_is_a_process_with_one_thread_for_each_core_that_may_be_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        os, "sched_getaffinity", lambda pid: {pid}, raising=False
-    )  # one core
-    (found,) = {seen for _, seen in run_in_processes(process_and_threads, range(5))}
-    process, threads = found
+    one_core = {0}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: one_core, raising=False)
+    [(process, threads)] = {
+        seen for _, seen in run_in_processes(process_and_threads, range(5))
+    }
     assert process != os.getpid()
     assert threads == 1
