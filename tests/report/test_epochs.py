@@ -61,9 +61,10 @@ def test_the_page_of_a_folder_begins_with_the_pick_and_why() -> None:
 
 def test_each_metric_is_drawn_over_the_epochs_with_the_picked_epoch() -> None:
     train(Path("skin"))
-    drawn = figures(page := report("skin"))
-    assert [*drawn] == ["missed", "accuracy", "loss", "slow"]
-    assert all("picked: epoch 1" in svg for svg in drawn.values())
+    page = report("skin")
+    by_metric = figures(page)
+    assert [*by_metric] == ["missed", "accuracy", "loss", "slow"]
+    assert all("picked: epoch 1" in svg for svg in by_metric.values())
     assert (
         page.alts[0] == "missed over the epochs. skin: 9 at the first epoch, 3 at the last."
     )

@@ -23,6 +23,17 @@ WEIGHTS = [
 DANGEROUS_FROM = 1.25
 
 
+def is_dangerous(true: int, predicted: int) -> bool:
+    return WEIGHTS[true][predicted] >= DANGEROUS_FROM
+
+
+def kind_of(true: int, predicted: int) -> str:
+    """Return what tables call an error."""
+    if is_dangerous(true, predicted):
+        return "dangerous"
+    return f"costs {WEIGHTS[true][predicted]:g}"
+
+
 @dataclass
 class Counted:
     """The test samples of an epoch, each as the model decides it."""
@@ -53,15 +64,14 @@ class Counted:
 
     @property
     def dangerous(self) -> int:
-        return sum(
-            count
-            for (y, d), count in self.confused.items()
-            if WEIGHTS[y][d] >= DANGEROUS_FROM
-        )
+        return sum(count for pair, count in self.confused.items() if is_dangerous(*pair))
 
     @property
     def costs(self) -> dict[tuple[int, int], float]:
         return {(y, d): count * WEIGHTS[y][d] for (y, d), count in self.confused.items()}
+
+    def share_of_costs(self, pair: tuple[int, int]) -> str:
+        return f"{100 * self.costs.get(pair, 0) / sum(self.costs.values()):.1f} %"
 
 
 @pytest.fixture(scope="module")
@@ -123,11 +133,10 @@ def test_the_page_begins_with_the_dangerous_errors_of_the_classes(
     assert len(of_classes) == 3, "the others are not told"
     for number, rows, label in of_classes:
         assert int(rows) == counted.labels.count(int(label))
-        wrong = {
-            pair: count for pair, count in counted.confused.items() if pair[0] == int(label)
-        }
         assert int(number) == sum(
-            count for (y, d), count in wrong.items() if WEIGHTS[y][d] >= DANGEROUS_FROM
+            count
+            for (true, predicted), count in counted.confused.items()
+            if true == int(label) and is_dangerous(true, predicted)
         )
     assert f"; {counted.dangerous} of {len(counted.labels)} test samples (" in told
 
@@ -156,33 +165,25 @@ def test_the_costliest_confusions_are_listed_by_their_cost_in_the_worse_epoch(
     runs: list[TrainedRun], page: Page
 ) -> None:
     table = table_of(page, "Most expensive first")
-    epochs = [int(numbers_in(name)[0]) for name in table.header[1:5:2]]
-    counted = [Counted.of(runs[0], epoch) for epoch in epochs]
+    # Each of two epochs has a column of counts and one of shares.
+    first, _, second, _ = table.header[1:5]
+    one, other = [Counted.of(runs[0], int(numbers_in(name)[0])) for name in (first, second)]
     assert table.header[0] == "true → predicted"
     assert table.header[5:] == ["kind", "concern"]
     shown = []
-    for pair, *cells, kind, concern in table.rows:
-        true, predicted = map(int, pair.split(" → "))
-        shown.append((true, predicted))
-        for (count, share), of_epoch in zip(
-            zip(cells[::2], cells[1::2], strict=True), counted, strict=True
-        ):
-            assert int(count) == of_epoch.confused[true, predicted]
-            percent = (
-                100
-                * of_epoch.costs.get((true, predicted), 0)
-                / sum(of_epoch.costs.values())
-            )
-            assert share == f"{percent:.1f} %"
+    for pair_shown, count, share, other_count, other_share, kind, concern in table.rows:
+        true, predicted = map(int, pair_shown.split(" → "))
+        pair = true, predicted
+        shown.append(pair)
+        assert int(count) == one.confused[pair]
+        assert int(other_count) == other.confused[pair]
+        assert share == one.share_of_costs(pair)
+        assert other_share == other.share_of_costs(pair)
         assert float(concern) == WEIGHTS[true][predicted]
-        weight = WEIGHTS[true][predicted]
-        assert kind.endswith(
-            "dangerous" if weight >= DANGEROUS_FROM else f"costs {weight:g}"
-        )
+        assert kind.endswith(kind_of(true, predicted))
     highest = {
-        pair: max(each.costs.get(pair, 0) for each in counted)
-        for each in counted
-        for pair in each.costs
+        pair: max(one.costs.get(pair, 0), other.costs.get(pair, 0))
+        for pair in one.costs | other.costs
     }
     costs = [highest.pop(pair) for pair in shown]
     assert costs == sorted(costs, reverse=True)
@@ -208,16 +209,13 @@ def test_the_worst_samples_have_the_highest_confidence_times_concern(
     expected = []
     for place in worst:
         label, decision = counted.labels[place], counted.decisions[place]
-        weight = WEIGHTS[label][decision]
-        kind = "dangerous" if weight >= DANGEROUS_FROM else f"costs {weight:g}"
-        sure = f"{100 * counted.confidences[place]:.1f} %"
         expected.append(
             [
                 str(place),
                 str(label),
                 str(decision),
-                sure,
-                kind,
+                f"{100 * counted.confidences[place]:.1f} %",
+                kind_of(label, decision),
                 f"{WEIGHTS[label][decision]:g}",
             ]
         )
@@ -257,10 +255,8 @@ def test_the_picks_are_the_best_rows_of_the_records(
 def test_the_metrics_of_each_split_are_those_of_the_result(
     runs: list[TrainedRun], page: Page
 ) -> None:
-    table, values = (
-        table_of(page, "Metrics of"),
-        json.loads((runs[0].folder / "result.json").read_text())["values"],
-    )
+    table = table_of(page, "Metrics of")
+    values = json.loads((runs[0].folder / "result.json").read_text())["values"]
     assert [row[0] for row in table.rows] == list(values["test"])
     for name, *cells in table.rows:
         for split, cell in zip(table.header[1:], cells, strict=True):
@@ -297,22 +293,12 @@ def test_figures_are_described_by_the_numbers_that_they_show(
     [told] = [
         alt for alt in page.alts if alt.startswith("Dangerous errors per decided sample")
     ]
-    shares = [
-        100 * Counted.of(runs[0], epoch).dangerous / len(counted.labels)
-        for epoch in _epochs_in(told)
-    ]
-    assert shows(
-        told.split("Without referral: ")[1].rstrip("."),
-        *_beside_epochs(_epochs_in(told), shares),
-    )
-
-
-def _epochs_in(told: str) -> list[int]:
-    return [int(number) for number in re.findall(r"epoch (\d)", told)]
-
-
-def _beside_epochs(epochs: list[int], values: list[float]) -> list[float]:
-    return [number for pair in zip(epochs, values, strict=True) for number in pair]
+    # The number of each epoch stands before its share.
+    numbers = list[float]()
+    for epoch in map(int, re.findall(r"epoch (\d)", told)):
+        dangerous = Counted.of(runs[0], epoch).dangerous
+        numbers += [epoch, 100 * dangerous / len(counted.labels)]
+    assert shows(told.split("Without referral: ")[1].rstrip("."), *numbers)
 
 
 def test_runs_are_counted_and_compared_on_the_same_samples(
@@ -333,10 +319,13 @@ def test_runs_are_counted_and_compared_on_the_same_samples(
         "dangerous errors have one column"
     )
     for run, row in zip(runs, picked.rows, strict=True):
-        own = counted[run.config.name]
+        of_run = counted[run.config.name]
         assert row[:5] == [
             run.config.name,
-            *map(str, (run.result.epoch, len(own.labels), own.errors, own.dangerous)),
+            str(run.result.epoch),
+            str(len(of_run.labels)),
+            str(of_run.errors),
+            str(of_run.dangerous),
         ]
         assert all(
             is_rounded(cell, run.result.values["test"][name])
