@@ -59,44 +59,29 @@ def named(decided: Tensor) -> list[str]:
     return [[*NAMES, "refer"][label] for label in decided.tolist()]
 
 
-@pytest.mark.parametrize("scale", ["logits", "probabilities"])
-def test_a_rule_decides_or_refers_each_row(
-    scale: str, mpcs: Shell, spec: ConcernSpec
-) -> None:
-    (scores, target), (new, new_target) = logits(0), logits(1)
-    flag = "--logits" if scale == "logits" else ""
-    for name, values, truth in (("dev.csv", scores, target), ("new.csv", new, new_target)):
-        written = values if flag else values.softmax(dim=1)
-        write_predictions(Path(name), written, truth, NAMES)
-    limit = "--limit 'dangerous <= 10 % with confidence 0.9'"
-    printed = mpcs(f"{FIT} {limit} {flag}").out
-    guarantee = "dangerous <= 0.1 of samples with confidence 0.9"
-    assert f"Guaranteed for samples like these: {guarantee}." in printed
-    assert decide.TWO_SIDED in one_line(printed)
-    [fitted] = printed_tables(printed)
-    assert fitted.rows[:3] == [
-        ["samples that calibrated", "80"],
-        ["seed that drew them", "0"],
-        ["samples judged", "320"],
-    ], "one of five calibrates"
-    printed = mpcs(f"{APPLY} {flag}").out
-    expected = DecisionRule(spec, Limit(0.1, confidence=0.9)).fit(scores, target)
+LIMIT = "--limit 'dangerous <= 10 % with confidence 0.9'"
+GUARANTEE = "dangerous <= 0.1 of samples with confidence 0.9"
+
+
+def check_rows(expected: DecisionRule, new: Tensor, target: Tensor) -> None:
+    """Check the rows of out.csv: decisions, risks, reasons, and the labels that were in the file."""
     assessed = expected.assess(new)
-    rows, decided = read_rows(), decisions()
-    referrals = decided.count("refer")
-    assert decided == named(expected(new))
-    assert f"{len(rows)} decisions, {referrals} of them referrals" in printed
-    assert 0 < referrals < len(rows)
+    rows = read_rows()
+    assert decisions() == named(expected(new))
     risks = [float(row["risk"]) for row in rows]
     assert risks == pytest.approx(assessed.risk.tolist(), rel=1e-4)
     assert [row["best"] for row in rows] == named(assessed.best)
-    assert {(row["decision"] == "refer", row["reason"]) for row in rows} == {
-        (False, ""),
-        (True, f"its risk is too high for '{guarantee}'"),
-    }
-    labels = [row["target"] for row in rows]
-    assert labels == named(new_target)
-    pairs = zip(labels, decided, strict=True)
+    reasons = {"refer": f"its risk is too high for '{GUARANTEE}'"}
+    assert all(row["reason"] == reasons.get(row["decision"], "") for row in rows)
+    assert [row["target"] for row in rows] == named(target)
+
+
+def check_printed(printed: str) -> None:
+    """Check the tables that are printed by counting the rows of out.csv."""
+    pairs = [(row["target"], row["decision"]) for row in read_rows()]
+    referrals = decisions().count("refer")
+    assert 0 < referrals < len(pairs) == 400
+    assert f"400 decisions, {referrals} of them referrals" in printed
     wrong = [(label, name) for label, name in pairs if name not in (label, "refer")]
     released = sum({"red", "yellow"} == set(pair) for pair in wrong)
     assert 0 < released < len(wrong), "else costs are dangerous errors"
@@ -109,6 +94,31 @@ def test_a_rule_decides_or_refers_each_row(
     assert matrix.header == ["true class", *NAMES, "referred"]
     assert sum(int(row[-1]) for row in matrix.rows) == referrals
     assert [row[0] for row in by_class.rows] == NAMES
+
+
+@pytest.mark.parametrize("scale", ["logits", "probabilities"])
+def test_a_rule_decides_or_refers_each_row(
+    scale: str, mpcs: Shell, spec: ConcernSpec
+) -> None:
+    scores, target = logits(0)
+    new, new_target = logits(1)
+    flag = "--logits" if scale == "logits" else ""
+    for name, values, truth in (("dev.csv", scores, target), ("new.csv", new, new_target)):
+        written = values if flag else values.softmax(dim=1)
+        write_predictions(Path(name), written, truth, NAMES)
+    printed = mpcs(f"{FIT} {LIMIT} {flag}").out
+    assert f"Guaranteed for samples like these: {GUARANTEE}." in printed
+    assert decide.TWO_SIDED in one_line(printed)
+    [fitted] = printed_tables(printed)
+    assert fitted.rows[:3] == [
+        ["samples that calibrated", "80"],
+        ["seed that drew them", "0"],
+        ["samples judged", "320"],
+    ], "one of five calibrates"
+    printed = mpcs(f"{APPLY} {flag}").out
+    expected = DecisionRule(spec, Limit(0.1, confidence=0.9)).fit(scores, target)
+    check_rows(expected, new, new_target)
+    check_printed(printed)
 
 
 def write_table(name: str, columns: Mapping[str, Sequence[object]]) -> None:
@@ -233,8 +243,9 @@ def test_limits_of_patients_and_sites_and_all_columns_flow_through_files(
 
 def test_the_first_line_says_how_a_file_was_read(mpcs: Shell) -> None:
     write_logits("dev.csv", 0)
-    lines = [f"{line},{place or 'age'}" for place, line in enumerate(lines_of("dev.csv"))]
-    Path("dev.csv").write_text("\n".join(lines))
+    header, *lines = lines_of("dev.csv")
+    with_age = [f"{line},{age}" for age, line in enumerate(lines, start=1)]
+    Path("dev.csv").write_text("\n".join([f"{header},age", *with_age]))
     how = 'dev.csv: labels "target"; scores red, yellow, green, blue; not used: age'
     assert mpcs(f"{FIT} --logits --quiet").out.splitlines()[0] == how
     printed = mpcs(f"{FIT} --logits --overwrite --json")
@@ -259,9 +270,11 @@ def test_every_column_keeps_its_name_order_and_text(mpcs: Shell) -> None:
     assert header == f"{header_before};decision;risk;cost;reason;best"
     pairs = zip(rows, rows_before, strict=True)
     assert all(row.startswith(before) for row, before in pairs)
-    assert [row.split(";")[-5:-3] for row in rows] == [["red", "0,2"], ["blue", "0,6"]], (
-        "a row without a label is decided, too"
-    )
+    added = [row.split(";")[-5:] for row in rows]
+    assert [(decision, risk) for decision, risk, _, _, _ in added] == [
+        ("red", "0,2"),
+        ("blue", "0,6"),
+    ], "a row without a label is decided, too"
     only = "Of 2 rows, 1 have a label: all values are of these, which count alike."
     assert only in printed
 
@@ -413,11 +426,13 @@ def test_a_row_with_a_missing_cost_is_dropped_or_referred_if_it_has_no_label(
     options = "--cost-columns a,b,c,d --costs-if-wrong"
     files = "decide fit new.csv --concern concern.yaml --out other.pt"
     mpcs(f"{files} {options} --missing drop")
-    table = [line.split(",") for line in lines_of("new.csv")]
-    table[7][4] = ""
-    without_labels = [[*row[:4], *row[5:]] for row in table]
-    for rows in (table, without_labels):
-        Path("new.csv").write_text("\n".join(map(",".join, rows)) + "\n")
+    header, *table = [line.split(",") for line in lines_of("new.csv")]
+    of_label = header.index("target")
+    table[6][of_label] = ""
+    rows = [header, *table]
+    without_labels = [[*row[:of_label], *row[of_label + 1 :]] for row in rows]
+    for written in (rows, without_labels):
+        Path("new.csv").write_text("\n".join(map(",".join, written)) + "\n")
         mpcs(f"{APPLY} {options} --overwrite")
         assert decisions().index("refer") == 6
 

@@ -26,6 +26,16 @@ def _rule(mpcs: Shell) -> None:
     DecisionRule(CONCERN, calibration=None).save("rule.pt")
 
 
+def referrals_in(content: list[list[str]]) -> int:
+    decision = HEADER.index("decision")
+    return sum(row[decision] == "refer" for row in content)
+
+
+def labels_in(content: list[list[str]]) -> int:
+    target = HEADER.index("target")
+    return sum(row[target] != "" for row in content)
+
+
 def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(mpcs: Shell) -> None:
     first, later = rows(300, rate=0.01), rows(600, rate=0.5, seed=1)
     write(LOG, first)
@@ -52,9 +62,8 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(mpcs: Shell) -> Non
     with LOG.open("a") as file:
         file.writelines(",".join(row) + "\n" for row in later)
     alarmed = mpcs(f"{MONITOR} {outputs}", ExitStatus.ALARM)
-    old, new = [[row[2] for row in part].count("refer") for part in (first, later)]
-    labels = sum(row[4] != "" for row in later)
-    assert f"600 new rows, {labels} of them with a label. " in alarmed.out
+    old, new = referrals_in(first), referrals_in(later)
+    assert f"600 new rows, {labels_in(later)} of them with a label. " in alarmed.out
     share, of_all = in_percent(new / 600), in_percent((old + new) / 900)
     assert f"{share} of them are referrals, {of_all} of all 900 rows." in alarmed.out
     assert re.search(
@@ -99,8 +108,7 @@ def test_an_alarm_stays_until_it_is_acknowledged(mpcs: Shell) -> None:
     assert "It is not shown" not in printed, "the old alarm has shown the opposite"
     new = rows(400, rate=0.0, seed=2)
     write(LOG, [*content, *new])
-    labels = sum(row[4] != "" for row in new)
-    assert new_test.format(labels) in mpcs(MONITOR).out
+    assert new_test.format(labels_in(new)) in mpcs(MONITOR).out
     plain = mpcs.json(MONITOR)
     assert plain["alarms"] == []
     assert [alarm["name"] for alarm in plain["acknowledged"]] == [

@@ -92,9 +92,11 @@ def test_a_written_file_is_read_by_the_next_command_as_that_of_csv(
     name: str, chain: str, here: Shell
 ) -> None:
     columns, command, next_commands = CHAINS[chain]
-    ends = [end for end in (".tsv", ".txt", ".npz", ".pt") if name.endswith(end)]
+    suffixes = {".csv", ".parquet"}
+    if Path(name).suffix in (".tsv", ".txt", ".npz", ".pt"):
+        suffixes.add(Path(name).suffix)
     pairs = [("p.csv", "out.csv")]
-    pairs += [(name, f"out{end}") for end in (".csv", ".parquet", *ends)]
+    pairs += [(name, f"out{suffix}") for suffix in sorted(suffixes)]
     results = []
     for source, out in pairs:
         ALL_FORMATS[source](Path(source), columns)
@@ -197,12 +199,14 @@ ROWS = 8
 
 def write_input(folder: Path, form: str, columns: Columns) -> Path:
     """Write columns in a form: as JSON lines, parquet, or text with a delimiter and quotes."""
-    path = folder / f"in.{form if form in ('jsonl', 'parquet') else 'txt'}"
     if form == "jsonl":
+        path = folder / "in.jsonl"
         path.write_text("\n".join(map(json.dumps, records(columns))))
     elif form == "parquet":
+        path = folder / "in.parquet"
         parquet.write_table(pyarrow.table(columns), path)
     else:
+        path = folder / "in.txt"
         with path.open("w", newline="") as file:
             rows = csv.writer(file, delimiter=form, quoting=csv.QUOTE_ALL)
             rows.writerows([[*columns], *zip(*columns.values(), strict=True)])
@@ -264,6 +268,9 @@ def test_cells_are_read_back_and_only_awkward_ones_are_refused(
         refusal = str(error)
     if not refusal:
         assert rows[0] == rows[1]
-    elif is_ordinary or "out." in refusal:
-        assert (is_ordinary, "write .parquet instead" in refusal) == (False, True), refusal
+        return
+    assert not is_ordinary, refusal
+    # The input may be refused for many reasons, the output only because of cells that text cannot hold.
+    if "out." in refusal:
+        assert "write .parquet instead" in refusal
         assert not (tmp_path / "out.csv").exists()
