@@ -37,15 +37,12 @@ def blocks(page: Path) -> list[Block]:
 
 
 def commands(page: Path) -> Iterator[list[str]]:
-    """The commands that a page shows, in its order; settings of the environment are left out."""
-    for block in blocks(page):
-        lines = block.text.replace("\\\n", "").splitlines()
-        words = (
-            [shlex.split(line, comments=True) for line in lines]
-            if is_of_commands(block)
-            else []
-        )
-        yield from ([*dropwhile(is_setting, command)] for command in words if command)
+    """Yield the commands that a page shows, in its order; settings of the environment are left out."""
+    for block in filter(is_of_commands, blocks(page)):
+        for line in block.text.replace("\\\n", "").splitlines():
+            command = shlex.split(line, comments=True)
+            if command:
+                yield [*dropwhile(is_setting, command)]
 
 
 def is_of_commands(block: Block) -> bool:

@@ -66,31 +66,22 @@ def write_predictions(
     target = random.integers(3, size=rows)
     logits = random.normal(size=(rows, 3)) + skill * np.eye(3)[target]
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    write(
-        path,
-        [*CLASSES, "target"],
-        ([*row, CLASSES[label]] for row, label in zip(probs, target, strict=True)),
-    )
+    rows = [[*row, CLASSES[label]] for row, label in zip(probs, target, strict=True)]
+    write(path, [*CLASSES, "target"], rows)
 
 
 def write_pairs(folder: Path, random: np.random.Generator) -> None:
     """Write trials with names as HDF5 and as text."""
-    pairs = [(f"e{row}", f"t{row}", row % 2) for row in range(40)]
-    scores = random.normal([2 * label for *_, label in pairs], 1)
-    write(
-        folder / "named.csv",
-        ["enrollment", "test", "score", "label"],
-        (
-            [one, other, score, label]
-            for (one, other, label), score in zip(pairs, scores, strict=True)
-        ),
-    )
+    labels = [row % 2 for row in range(40)]
+    scores = random.normal([2 * label for label in labels], 1)
+    rows = [
+        [f"e{row}", f"t{row}", score, label]
+        for row, (score, label) in enumerate(zip(scores, labels, strict=True))
+    ]
+    write(folder / "named.csv", ["enrollment", "test", "score", "label"], rows)
     for kind in ("scores", "key"):
         copyfile(HDF5 / f"sidekit-{kind}.h5", folder / f"{kind}.h5")
-    lines = (
-        f"{one} {other} {score}\n"
-        for (one, other, _), score in zip(pairs, scores, strict=True)
-    )
+    lines = [f"{enrollment} {test} {score}\n" for enrollment, test, score, _ in rows]
     (folder / "scores.txt").write_text("".join(lines))
 
 

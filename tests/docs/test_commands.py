@@ -5,9 +5,10 @@ import runpy
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -22,7 +23,7 @@ WITH_OUTPUT = {
     "docs/tutorials/detector-exercises.md": 0,
     "docs/tutorials/from-costs-to-deployment.md": 2,
 }
-"""Show of the tables that commands print the rows and columns that matter, beside so many other tables."""
+"""Pages that show rows and columns of printed tables outside code, and how many of their tables are not printed."""
 NOT_PRINTED = {
     "docs/development/layers.md": "a map",
     "docs/how-to/when-class-frequencies-change.md": "a refusal, of other data than those of the examples",
@@ -42,10 +43,17 @@ SLOW = {
 
 
 def slow_reason(command: list[str]) -> str | None:
+    reason: str | None = by_beginning(command, SLOW, None)
+    return reason
+
+
+def by_beginning(command: list[str], values: Mapping[str, Any], default: Any) -> Any:
+    """Return the value of the first beginning that a command has."""
     text = " ".join(command)
-    return next(
-        (reason for beginning, reason in SLOW.items() if text.startswith(beginning)), None
-    )
+    for beginning, value in values.items():
+        if text.startswith(beginning):
+            return value
+    return default
 
 
 PAGES_WITH_COMMANDS = [page for page in PAGES if [*commands(page)]]
@@ -59,7 +67,7 @@ SLOW_COMMANDS = [
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with the examples, the configs and the files that the commands read."""
+    """Make a folder with the examples, the configs and the files that the commands read."""
     for name in ("examples", "configs"):
         shutil.copytree(ROOT / name, tmp_path / name)
     write_samples(tmp_path)
@@ -92,15 +100,7 @@ def test_the_commands_of_a_page_run_one_after_the_other(
         if slow_reason([program, *arguments]) is not None:
             check_arguments(program, arguments)
         elif program == "mpcs":
-            text = " ".join([program, *arguments])
-            status = next(
-                (
-                    status
-                    for beginning, status in STATUS.items()
-                    if text.startswith(beginning)
-                ),
-                0,
-            )
+            status = by_beginning([program, *arguments], STATUS, 0)
             assert run(*arguments) == status, capsys.readouterr().err
         elif program == "cd":
             monkeypatch.chdir(arguments[0])
@@ -117,42 +117,48 @@ def test_the_commands_of_a_page_run_one_after_the_other(
     if any(slow_reason(command) for command in shown):
         return
     lines = capsys.readouterr().out.splitlines()
-    printed = [cells(line) for line in lines if line.startswith("|")]
-    blocks_of_commands = FENCE.findall(EXAMPLE.sub("", page.read_text()))
-    tables = [
-        line
-        for *_, text in blocks_of_commands
-        for line in text.splitlines()
-        if line.startswith("|")
-    ]
-    assert [
-        line for line in tables if cells(line) not in printed and not line.startswith("|--")
-    ] == []
-    words = " ".join(" ".join(lines).split())  # long lines are wrapped on the pages
-    assert [
-        line
-        for text in texts
-        for line in text.splitlines()
-        if " ".join(line.split()) not in words
-    ] == []
+    rows = [cells(line) for line in lines if line.startswith("|")]
+    check_tables_in_code(page, rows)
+    check_texts(texts, lines)
     if name_of(page) in WITH_OUTPUT:
-        shown_tables = [
-            match[0].splitlines()
-            for match in re.finditer(r"(?:^\|.*\n)+", page.read_text(), re.MULTILINE)
-        ]
-        of_output = [
-            table
-            for table in shown_tables
-            if any(holds(row, cells(table[0])) for row in printed)
-        ]
-        assert len(shown_tables) - len(of_output) == WITH_OUTPUT[name_of(page)]
-        tables = [
-            line for table in of_output for line in table if not line.startswith("|--")
-        ]
-        assert len(tables) >= 10
-        assert [
-            line for line in tables if not any(holds(row, cells(line)) for row in printed)
-        ] == []
+        check_tables_of_output(page, rows)
+
+
+def is_row(line: str) -> bool:
+    """Return whether a line is a row of a table, not the line below its header."""
+    return line.startswith("|") and not line.startswith("|--")
+
+
+def check_tables_in_code(page: Path, printed: list[list[str]]) -> None:
+    """Demand that commands have printed each row of a table that stands in a block of code."""
+    lines = list[str]()
+    for *_, text in FENCE.findall(EXAMPLE.sub("", page.read_text())):
+        lines += filter(is_row, text.splitlines())
+    assert [line for line in lines if cells(line) not in printed] == []
+
+
+def check_texts(texts: list[str], printed: list[str]) -> None:
+    """Demand that commands have printed each line of some texts; long lines are wrapped on the pages."""
+    words = " ".join(" ".join(printed).split())
+    lines = [" ".join(line.split()) for text in texts for line in text.splitlines()]
+    assert [line for line in lines if line not in words] == []
+
+
+def check_tables_of_output(page: Path, printed: list[list[str]]) -> None:
+    """Demand that commands have printed the rows of tables of a page, which may leave out rows and columns."""
+
+    def is_printed(line: str) -> bool:
+        return any(holds(row, cells(line)) for row in printed)
+
+    tables = [
+        match[0].splitlines()
+        for match in re.finditer(r"(?:^\|.*\n)+", page.read_text(), re.MULTILINE)
+    ]
+    of_output = [table for table in tables if is_printed(table[0])]
+    assert len(tables) - len(of_output) == WITH_OUTPUT[name_of(page)]
+    lines = [line for table in of_output for line in table if is_row(line)]
+    assert len(lines) >= 10
+    assert [line for line in lines if not is_printed(line)] == []
 
 
 def texts_of_commands(page: Path) -> list[str]:

@@ -37,10 +37,13 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def listed(entries: object) -> Iterator[str]:
+    """Yield the pages of a part of the navigation, which is a page, a list of parts or parts by name."""
     if isinstance(entries, str):
         yield entries
-    elif isinstance(entries, dict | list):
-        for entry in entries.values() if isinstance(entries, dict) else entries:
+    elif isinstance(entries, dict):
+        yield from listed(list(entries.values()))
+    elif isinstance(entries, list):
+        for entry in entries:
             yield from listed(entry)
 
 
@@ -48,9 +51,8 @@ def test_the_navigation_lists_every_page_once() -> None:
     pages = [
         name_of(page).removeprefix("docs/") for page in PAGES if page.is_relative_to(DOCS)
     ]
-    assert sorted(
-        listed(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
-    ) == sorted(pages)
+    navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    assert sorted(listed(navigation)) == sorted(pages)
 
 
 def test_nothing_of_the_site_is_loaded_from_elsewhere() -> None:
@@ -182,8 +184,11 @@ DRAWN_BY = {
     "examples/decision_curve.py": {"decision-curve"},
     "examples/detection.py": {"det"},
     "examples/detection_exercises.py": {
-        *("detection-gaussian", "detection-same-area", "detection-small-det"),
-        *("detection-small-roc", "detection-systems"),
+        "detection-gaussian",
+        "detection-same-area",
+        "detection-small-det",
+        "detection-small-roc",
+        "detection-systems",
     },
     "examples/monitor_a_deployment.py": {"monitor"},
     "examples/pictures.py": {"calibration", "clusters", "epochs", "penalties", "result"},
@@ -221,7 +226,7 @@ def test_every_picture_stands_on_a_page() -> None:
 
 
 def links(page: Path) -> set[Path]:
-    """The pages that a page links to, with those of files that it includes."""
+    """Return the pages that a page links to, with those of files that it includes."""
     text = re.sub(
         r'^--8<-- "(\w+\.md)"$',
         lambda found: (ROOT / found[1]).read_text(),

@@ -39,13 +39,16 @@ def words_of(page: Path) -> tuple[int, int]:
 
 def main() -> None:
     """Print the words of each page, and of all."""
-    pages = [page for page in PAGES if name_of(page) not in WRITTEN_BY_PROGRAMS]
     print(f"{'prose':>7}{'tables':>8}")
-    for page in pages:
+    all_prose = all_tables = 0
+    for page in PAGES:
+        if name_of(page) in WRITTEN_BY_PROGRAMS:
+            continue
         prose, tables = words_of(page)
         print(f"{prose:7}{tables:8}  {name_of(page)}")
-    totals = [sum(counts) for counts in zip(*map(words_of, pages), strict=True)]
-    print(f"{totals[0]:7}{totals[1]:8}  all")
+        all_prose += prose
+        all_tables += tables
+    print(f"{all_prose:7}{all_tables:8}  all")
 
 
 if __name__ == "__main__":
