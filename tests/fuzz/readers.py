@@ -7,7 +7,9 @@ import random
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
+from math import prod
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,9 +81,7 @@ class Reader(NamedTuple):
 
 def _saved(save: Callable[[Path], object], suffix: str = "") -> bytes:
     """Return what a function writes to a file."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:
         path = Path(folder) / f"file{suffix}"
         save(path)
         return path.read_bytes()
@@ -127,9 +127,8 @@ def _read_concern(folder: Path) -> object:
 
 
 def _read_override(folder: Path) -> object:
-    text = (
-        (folder / "overrides").read_bytes().decode("utf-8", "surrogateescape")
-    )  # as arguments of a command are
+    # As arguments of a command are decoded.
+    text = (folder / "overrides").read_bytes().decode("utf-8", "surrogateescape")
     return load_config(CONFIGS / "experiments" / "exp01.yaml", text.splitlines())
 
 
@@ -195,21 +194,22 @@ def _table(names: list[str], target: list[str]) -> str:
 
 
 def _ucr(label_first: bool) -> bytes:
-    rows = zip(["a", "b", "1"], PROBS.tolist(), strict=False)
-    if label_first:
-        return "".join(
-            "\t".join([label, *map(repr, row)]) + "\n" for label, row in rows
-        ).encode()
-    lines = (",".join(map(repr, row)) + f":{label}\n" for label, row in rows)
-    return f"# a set\n@univariate true\n@data\n{''.join(lines)}".encode()
+    lines = []
+    for label, row in zip(["a", "b", "1"], PROBS.tolist(), strict=False):
+        if label_first:
+            lines.append("\t".join([label, *map(repr, row)]))
+        else:
+            lines.append(f"{','.join(map(repr, row))}:{label}")
+    text = "\n".join(lines) + "\n"
+    if not label_first:
+        text = f"# a set\n@univariate true\n@data\n{text}"
+    return text.encode()
 
 
 def _idx(shape: tuple[int, ...]) -> bytes:
-    return (
-        bytes([0, 0, 8, len(shape)])
-        + b"".join(size.to_bytes(4, "big") for size in shape)
-        + bytes(np.prod(shape))
-    )
+    """Return an array of zeros in the format of MNIST: bytes are type 8, and sizes have four bytes each."""
+    sizes = b"".join(size.to_bytes(4, "big") for size in shape)
+    return bytes([0, 0, 8, len(shape)]) + sizes + bytes(prod(shape))
 
 
 def _npy(array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]") -> bytes:
@@ -273,88 +273,94 @@ def _parquet_trials(path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table(columns), path)
 
 
-def readers() -> dict[str, Reader]:
-    """Return all readers by name."""
+NAMED = _table(
+    ["red", "yellow", "a green"],
+    [["red", "yellow", "a green"][label] for label in TARGET.tolist()],
+).encode()
+"""Predictions with names of classes, as csv."""
+
+
+def _prediction_readers() -> dict[str, Reader]:
     arrays = {"preds": PROBS.numpy(), "target": TARGET.numpy()}
-    scores, labels = _npy(arrays["preds"]), _npy(arrays["target"])
     npz = _saved(lambda path: np.savez_compressed(path, **arrays), ".npz")
     pt = _saved(lambda path: torch.save({"preds": PROBS, "target": TARGET}, path))
-    lights = ConcernSpec(
-        ["red", "yellow", "green"], releases=[["red", "yellow"]], refer=0.5
-    )
-    rule = _saved(DecisionRule(lights, calibration="vector").fit(PROBS.log(), TARGET).save)
-    vector = SavedCalibration("vector", new_calibration("vector", 3), ("a", "b", "c"))
-    calibration = _saved(lambda path: save_calibration(vector, path))
-    text = "".join(
-        f"{row[0]!r} {label}\n"
-        for row, label in zip(PROBS.tolist(), [0, 1] * 10, strict=True)
-    )
-    pairs = "".join(f"m{n} t{n} {row[0]!r}\n" for n, row in enumerate(PROBS.tolist()))
-    trials = "".join(f"m{n} t{n} {'target' if n % 2 else 'nontarget'}\n" for n in range(20))
-    columns = {
-        "test": np.array([f"t{n}" for n in range(20)]),
-        "enrollment": np.array(["é", "m"] * 10),
-    }
-    trial_arrays = {
-        "scores": PROBS[:, 0].numpy(),
-        "labels": np.arange(20) % 2 == 0,
-        **columns,
-    }
-    trial_npz = _saved(lambda path: np.savez_compressed(path, **trial_arrays), ".npz")
-    mnist = {
-        f"MNIST/raw/{part}-{kind}": _idx((2, 28, 28) if "images" in kind else (2,))
-        for part in ("train", "t10k")
-        for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")
-    }
-    add = {f"ADD/X_{part}.npy": _npy(np.zeros((3, 40, 2))) for part in ("train", "test")}
-    add |= {f"ADD/Y_{part}.npy": _npy(np.arange(3)) for part in ("train", "test")}
-    named = _table(
-        ["red", "yellow", "a green"],
-        [["red", "yellow", "a green"][label] for label in TARGET.tolist()],
-    ).encode()
-    tsv = {f"UCR/S/S_{part}.tsv": _ucr(label_first=True) for part in ("TRAIN", "TEST")}
-    ts = {f"UCR/S/S_{part}.ts": _ucr(label_first=False) for part in ("TRAIN", "TEST")}
+    of_arrays = {"p.npy": _npy(arrays["preds"]), "t.npy": _npy(arrays["target"])}
     return {
-        "csv": Reader({"p.csv": named}, _predictions("p.csv")),
-        **_tables(named),
+        "csv": Reader({"p.csv": NAMED}, _predictions("p.csv")),
+        **_tables(NAMED),
         "parquet": Reader({"p.parquet": _saved(_parquet)}, _predictions("p.parquet")),
-        "npy": Reader({"p.npy": scores, "t.npy": labels}, _predictions("p.npy", "t.npy")),
+        "npy": Reader(of_arrays, _predictions("p.npy", "t.npy")),
         "npz": Reader({"p.npz": npz}, _predictions("p.npz")),
         "npz members": Reader({"p.npz": npz}, _predictions("p.npz"), damaged_member),
         "pt": Reader({"p.pt": pt}, _predictions("p.pt")),
         "pt pickle": Reader({"p.pt": pt}, _predictions("p.pt"), damaged_member),
-        "trials csv": Reader(
-            {"s.csv": b"score,label\n" + text.replace(" ", ",").encode()}, _trials("s.csv")
-        ),
-        "trials npz": Reader({"s.npz": trial_npz}, _trials("s.npz", named=True)),
-        "trials npz members": Reader(
-            {"s.npz": trial_npz}, _trials("s.npz", named=True), damaged_member
-        ),
-        "trials HDF5": Reader(_hdf5("sidekit"), _trials("scores.h5", "key.h5")),
-        "trials HDF5 of PyBOSARIS": Reader(
-            _hdf5("pybosaris"), _trials("scores.h5", "key.h5")
-        ),
-        "trials parquet": Reader(
-            {"s.parquet": _saved(_parquet_trials)}, _trials("s.parquet", named=True)
-        ),
+    }
+
+
+def _trial_readers() -> dict[str, Reader]:
+    scores = PROBS[:, 0].tolist()
+    text = "".join(f"{score!r} {n % 2}\n" for n, score in enumerate(scores))
+    csv = "score,label\n" + text.replace(" ", ",")
+    pairs = "".join(f"m{n} t{n} {score!r}\n" for n, score in enumerate(scores)).encode()
+    kinds = ["nontarget", "target"]
+    trials = "".join(f"m{n} t{n} {kinds[n % 2]}\n" for n in range(20)).encode()
+    arrays = {
+        "scores": PROBS[:, 0].numpy(),
+        "labels": np.arange(20) % 2 == 0,
+        "test": np.array([f"t{n}" for n in range(20)]),
+        "enrollment": np.array(["é", "m"] * 10),
+    }
+    npz = {"s.npz": _saved(lambda path: np.savez_compressed(path, **arrays), ".npz")}
+    parquet = {"s.parquet": _saved(_parquet_trials)}
+    read_hdf5 = _trials("scores.h5", "key.h5")
+    return {
+        "trials csv": Reader({"s.csv": csv.encode()}, _trials("s.csv")),
+        "trials npz": Reader(npz, _trials("s.npz", named=True)),
+        "trials npz members": Reader(npz, _trials("s.npz", named=True), damaged_member),
+        "trials HDF5": Reader(_hdf5("sidekit"), read_hdf5),
+        "trials HDF5 of PyBOSARIS": Reader(_hdf5("pybosaris"), read_hdf5),
+        "trials parquet": Reader(parquet, _trials("s.parquet", named=True)),
         "trials text": Reader({"s": text.encode()}, _trials("s")),
-        "trials Kaldi": Reader(
-            {"s": pairs.encode(), "t": trials.encode()}, _trials("s", "t")
-        ),
-        "rewritten trials": Reader({"s": pairs.encode()}, _rewritten("s")),
-        "rewritten parquet": Reader(
-            {"s.parquet": _saved(_parquet_trials)}, _rewritten("s.parquet")
-        ),
+        "trials Kaldi": Reader({"s": pairs, "t": trials}, _trials("s", "t")),
+        "rewritten trials": Reader({"s": pairs}, _rewritten("s")),
+        "rewritten parquet": Reader(parquet, _rewritten("s.parquet")),
+    }
+
+
+def _data_readers() -> dict[str, Reader]:
+    tsv = {f"UCR/S/S_{part}.tsv": _ucr(label_first=True) for part in ("TRAIN", "TEST")}
+    ts = {f"UCR/S/S_{part}.ts": _ucr(label_first=False) for part in ("TRAIN", "TEST")}
+    mnist = dict[str, bytes]()
+    for part in ("train", "t10k"):
+        mnist[f"MNIST/raw/{part}-images-idx3-ubyte"] = _idx((2, 28, 28))
+        mnist[f"MNIST/raw/{part}-labels-idx1-ubyte"] = _idx((2,))
+    add = {f"ADD/X_{part}.npy": _npy(np.zeros((3, 40, 2))) for part in ("train", "test")}
+    add |= {f"ADD/Y_{part}.npy": _npy(np.arange(3)) for part in ("train", "test")}
+    return {
         "UCR tsv": Reader(tsv, lambda folder: load_ucr(folder, set="S")),
         "UCR ts": Reader(ts, lambda folder: load_ucr(folder, set="S")),
         "MNIST": Reader(mnist, load_mnist),
         "ADD": Reader(add, load_add),
-        "calibration": Reader({"calibration": calibration}, _calibrate),
-        "calibration pickle": Reader(
-            {"calibration": calibration}, _calibrate, damaged_member
-        ),
-        "rule": Reader({"rule": rule}, _decide),
-        "rule pickle": Reader({"rule": rule}, _decide, damaged_member),
+    }
+
+
+def _readers_of_our_files() -> dict[str, Reader]:
+    lights = ConcernSpec(
+        ["red", "yellow", "green"], releases=[["red", "yellow"]], refer=0.5
+    )
+    fitted = DecisionRule(lights, calibration="vector").fit(PROBS.log(), TARGET)
+    rule = {"rule": _saved(fitted.save)}
+    vector = SavedCalibration("vector", new_calibration("vector", 3), ("a", "b", "c"))
+    calibration = {"calibration": _saved(lambda path: save_calibration(vector, path))}
+
+    def read_all_records(folder: Path) -> object:
+        return read_records(folder / "records.csv")
+
+    return {
+        "calibration": Reader(calibration, _calibrate),
+        "calibration pickle": Reader(calibration, _calibrate, damaged_member),
+        "rule": Reader(rule, _decide),
+        "rule pickle": Reader(rule, _decide, damaged_member),
         "concern": _one_of(
             "concern.yaml", _read_concern, *_configs("concerns"), OWN_CONCERN
         ),
@@ -363,7 +369,15 @@ def readers() -> dict[str, Reader]:
         ),
         "override": _one_of("overrides", _read_override, OVERRIDES),
         "manifest": _one_of("manifest.json", _read_manifest, MANIFEST.encode()),
-        "records": _one_of(
-            "records.csv", lambda folder: read_records(folder / "records.csv"), RECORDS
-        ),
+        "records": _one_of("records.csv", read_all_records, RECORDS),
+    }
+
+
+def readers() -> dict[str, Reader]:
+    """Return all readers by name."""
+    return {
+        **_prediction_readers(),
+        **_trial_readers(),
+        **_data_readers(),
+        **_readers_of_our_files(),
     }

@@ -119,33 +119,44 @@ def test_sealed_json_is_json_and_comes_back(content: Any) -> None:
         unsealed_json(spread.encode())
 
 
-CHANGES: dict[str, Callable[[Any], object]] = {
-    "counts must be finite and at least 0": lambda state: state["counts"][0].__setitem__(
-        0, -1.0
+OTHER_ALARM = {"kind": "risk", "name": "other", "log": "log.csv", "row": 1, "time": ""}
+CHANGES: dict[str, tuple[tuple[str | int, ...], Callable[[Any], Any]]] = {
+    "counts must be finite and at least 0": (("counts", 0, 0), lambda _: -1.0),
+    r"counts must have shape \(3, 3\), but got \(2, 3\)": (
+        ("counts",),
+        lambda rows: rows[:-1],
     ),
-    r"counts must have shape \(3, 3\), but got \(2, 3\)": lambda state: state[
-        "counts"
-    ].pop(),
-    "risk loss must be finite and at least 0": lambda state: state["monitors"]["risk"][
-        "loss"
-    ].__setitem__(0, float("nan")),
-    r"risk samples must have shape \(1,\), but got \(2,\)": lambda state: state["monitors"][
-        "risk"
-    ]["samples"].append(1.0),
-    "change starts must be finite and at least -inf": lambda state: state["monitors"][
-        "change"
-    ]["starts"][0].__setitem__(0, float("inf")),
-    "must be an alarm of this state": lambda state: state["alarms"].append(
-        {"kind": "risk", "name": "other", "log": "log.csv", "row": 1, "time": ""}
+    "risk loss must be finite and at least 0": (
+        ("monitors", "risk", "loss", 0),
+        lambda _: float("nan"),
     ),
-    "the place in 'log.csv' must be a number of rows and a hash": lambda state: state[
-        "logs"
-    ].update({"log.csv": ["1", "a"]}),
-    "'monitors'": lambda state: state.pop("monitors"),
-    "counts must be lists of numbers, but got 'many'": lambda state: state.update(
-        counts="many"
+    r"risk samples must have shape \(1,\), but got \(2,\)": (
+        ("monitors", "risk", "samples"),
+        lambda numbers: [*numbers, 1.0],
     ),
+    "change starts must be finite and at least -inf": (
+        ("monitors", "change", "starts", 0, 0),
+        lambda _: float("inf"),
+    ),
+    "must be an alarm of this state": (("alarms",), lambda alarms: [*alarms, OTHER_ALARM]),
+    "the place in 'log.csv' must be a number of rows and a hash": (
+        ("logs",),
+        lambda logs: {**logs, "log.csv": ["1", "a"]},
+    ),
+    "counts must be lists of numbers, but got 'many'": (("counts",), lambda _: "many"),
+    "'monitors'": (("monitors",), None),
 }
+"""By the problem: the path of an entry of a state, and what it becomes; None removes it."""
+
+
+def change_entry(state: Any, path: tuple[str | int, ...], change: Any) -> None:
+    *above, name = path
+    for part in above:
+        state = state[part]
+    if change is None:
+        del state[name]
+    else:
+        state[name] = change(state[name])
 
 
 @pytest.mark.parametrize("problem", CHANGES)
@@ -156,7 +167,7 @@ def test_a_state_with_invalid_values_is_refused_even_if_its_hash_fits(
     save, load = ARTIFACTS["state of a monitor"]
     save(path)
     state = json.loads(path.read_text())["content"]
-    CHANGES[problem](state)
+    change_entry(state, *CHANGES[problem])
     path.write_text(sealed_json(state))
     with pytest.raises(MpcsError, match=problem):
         load(path)
