@@ -140,11 +140,11 @@ def test_without_an_optimum_logits_stay_as_they_are_with_a_warning(
 @given(seed=SEEDS, size=st.integers(2, 8))
 def test_tiny_sets_have_an_optimum_or_a_warning(seed: int, size: int) -> None:
     scores, target = logits(seed, size)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         temperature = TemperatureScaling().fit(scores, target)
         vector = VectorScaling(CLASSES).fit(scores, target)
-    assert all(issubclass(warning.category, CalibrationWarning) for warning in told)
+    assert all(issubclass(warning.category, CalibrationWarning) for warning in caught)
     assert temperature.temperature.isfinite()
     assert temperature.temperature > 0
     assert vector.scale.isfinite().all()

@@ -15,22 +15,19 @@ def test_two_gaussian_systems_reach_the_analytic_equal_error_rate() -> None:
     generator = torch.Generator().manual_seed(0)
     separation = torch.tensor([2.0, 1.5])
 
-    def drawn(size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def draw(size: int) -> tuple[torch.Tensor, torch.Tensor]:
         target = torch.arange(size) % 2
-        return torch.randn(size, 2, generator=generator) + separation * target.unsqueeze(
-            1
-        ), target
+        noise = torch.randn(size, 2, generator=generator)
+        return noise + separation * target.unsqueeze(1), target
 
-    fusion = LogisticFusion(2).fit(*drawn(20_000))
-    scores, target = drawn(100_000)
+    fusion = LogisticFusion(2).fit(*draw(20_000))
+    scores, target = draw(100_000)
     found = equal_error_rate(fusion(scores), target).item()
     best = 0.5 * math.erfc(separation.norm().item() / 2 / math.sqrt(2))
     low, high = clopper_pearson(round(found * 100_000), 100_000)
     assert low < best < high
-    assert (
-        found
-        < min(equal_error_rate(scores[:, place], target).item() for place in (0, 1)) - 0.04
-    )
+    alone = [equal_error_rate(scores[:, place], target).item() for place in (0, 1)]
+    assert found < min(alone) - 0.04
 
 
 @pytest.mark.parametrize(("factor", "shares"), [(0, [1.0, 0.0]), (1, [0.5, 0.5])])

@@ -9,7 +9,7 @@ from mpcs_torch.functional import cllr, min_cllr
 TRIALS = 100_000
 
 
-def drawn(seed: int, separation: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def draw(seed: int, separation: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Draw Gaussian scores with their log-likelihood ratios and labels."""
     generator = torch.Generator().manual_seed(seed)
     target = torch.arange(TRIALS) % 10 == 0
@@ -24,16 +24,15 @@ def drawn(seed: int, separation: float) -> tuple[torch.Tensor, torch.Tensor, tor
 def test_calibration_brings_the_actual_cost_of_ratios_near_the_minimum(
     kind: type[LogisticCalibration | PAVCalibration], separation: float
 ) -> None:
-    scores, ratios, target = drawn(0, separation)
+    scores, ratios, target = draw(0, separation)
     calibration = kind().fit(3 * scores + 2, target)
-    scores, ratios, target = drawn(1, separation)
+    scores, ratios, target = draw(1, separation)
     found = calibration(3 * scores + 2)
     least = min_cllr(found, target).item()
     assert cllr(3 * scores + 2, target).item() > least + 0.1
-    assert (
-        cllr(ratios, target).item() < least + 0.005
-    )  # the best there is, with a threshold for each score
-    if kind is LogisticCalibration:
-        assert cllr(found, target).item() < least + 0.005
-    else:  # a target below all development targets costs infinitely much: PAV trusts its data fully
-        assert cllr(found.clamp(-12, 12), target).item() < least + 0.005
+    # The true ratios are the best there is; the minimum has a threshold for each score.
+    assert cllr(ratios, target).item() < least + 0.005
+    if kind is PAVCalibration:
+        # PAV trusts its data fully: a target below all development targets would cost infinitely much.
+        found = found.clamp(-12, 12)
+    assert cllr(found, target).item() < least + 0.005

@@ -8,6 +8,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.spec import MAX_PAIRS, oversights
 
 BOTH = [["a", "b"], ["b", "a"]]
+MISSED = {"classes": ["a", "b"], "weights": [[0, 1], [50, 0]], "dangerous": 50}
 
 
 @pytest.mark.parametrize(
@@ -31,19 +32,15 @@ BOTH = [["a", "b"], ["b", "a"]]
             {"releases": BOTH, "refer": 1.0},
             ["deciding a never costs more than a referral"],
         ),
+        ({**MISSED, "refer": 1}, ["deciding b never costs more than a referral"]),
+        ({**MISSED, "refer": 0.9}, []),
         (
-            {"classes": ["a", "b"], "weights": [[0, 1], [50, 0]], "dangerous": 50}
-            | {"refer": 1},
-            ["deciding b never costs more than a referral"],
-        ),
-        (
-            {"classes": ["a", "b"], "weights": [[0, 1], [50, 0]], "dangerous": 50}
-            | {"refer": 0.9},
-            [],
-        ),
-        (
-            {"weights": [[0, 1, 9], [9, 0, 9], [0.2, 0.2, 0]], "dangerous": 9}
-            | {"refer": 0.9, "answers": {"a or b": 0.3}},
+            {
+                "weights": [[0, 1, 9], [9, 0, 9], [0.2, 0.2, 0]],
+                "dangerous": 9,
+                "refer": 0.9,
+                "answers": {"a or b": 0.3},
+            },
             ["deciding a or b never costs more than a referral"],
         ),
         ({"releases": BOTH, "refer": 0}, ["a referral costs nothing"]),

@@ -17,7 +17,7 @@ ROW = st.tuples(
     st.integers(0, 5),
     st.tuples(st.booleans(), st.booleans()),
 )
-"""A cluster, the steps from which its two answers are allowed (5 for never), and whether each is wrong."""
+"""A row: its cluster, the steps from which its two answers are allowed (5 for never), and whether each is wrong."""
 BET = 0.7
 
 
@@ -27,18 +27,21 @@ def looped(
     """Return the p-value at a step, with the errors of each cluster counted one row at a time."""
     wealth = 1.0
     for cluster in {row[0] for row in rows}:
-        errors = of = 0.0
+        errors = counted = 0.0
         for place, (code, *steps, wrong) in enumerate(rows):
+            if code != cluster:
+                continue
             weight = 1.0 if rate.weights is None else rate.weights[place].item()
-            if code == cluster:
-                answer = next((k for k in range(2) if steps[k] <= step), None)
-                errors += weight * (answer is not None and wrong[answer])
-                of += weight * (answer is not None or not rate.is_of_decided)
-        if of and rate.per_cluster:
-            errors, of = errors / of, 1.0
-        wealth *= 1 + BET * (rate.at_most * of - errors) / (
-            (1 - rate.at_most) * rate.largest
-        )
+            # The first answer that is allowed is given.
+            answer = next((k for k in range(2) if steps[k] <= step), None)
+            if answer is not None and wrong[answer]:
+                errors += weight
+            if answer is not None or not rate.is_of_decided:
+                counted += weight
+        if counted and rate.per_cluster:
+            errors, counted = errors / counted, 1.0
+        gain = rate.at_most * counted - errors
+        wealth *= 1 + BET * gain / ((1 - rate.at_most) * rate.largest)
     return min(1.0, 1 / wealth)
 
 

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from math import nan
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -221,19 +222,22 @@ def test_a_resumed_selector_equals_an_unbroken_one(
                 ranking = rule.ranking(unbroken.epochs)
                 assert unbroken.best == (ranking[0] if ranking else None)
         if not within and options["keep_at_most"] is None:
-            kept = {epoch.number for epoch in ranking[: options["top_k"]]}
-            if options["keep_last"]:
-                kept.add(len(scores) - 1)
-            if options["keep_every"]:
-                kept |= {*range(0, len(scores), options["keep_every"])}
-            best_by_each = rule.picked_by_each(unbroken.epochs)
-            kept |= {
-                best_by_each[name].number
-                for name in options["keep_best_by"]
-                if name in best_by_each
-            }
-            files = {f"epoch-{epoch:05}.pt" for epoch in kept}
+            files = {f"epoch-{epoch:05}.pt" for epoch in epochs_to_keep(unbroken, options)}
             assert image_of(unbroken.folder).keys() == {*files, "manifest.json"}
+
+
+def epochs_to_keep(selector: CheckpointSelector, options: dict[str, Any]) -> set[int]:
+    """Return the epochs whose files the options keep, if nothing limits their number."""
+    ranking = selector.rule.ranking(selector.epochs)
+    kept = {epoch.number for epoch in ranking[: options["top_k"]]}
+    number = len(selector.epochs)
+    if options["keep_last"]:
+        kept.add(number - 1)
+    if options["keep_every"]:
+        kept |= {*range(0, number, options["keep_every"])}
+    picks = selector.rule.picked_by_each(selector.epochs)
+    kept |= {picks[name].number for name in options["keep_best_by"] if name in picks}
+    return kept
 
 
 def test_the_record_is_readable_after_a_kill_at_any_byte(tmp_path: Path) -> None:
@@ -279,13 +283,11 @@ def test_the_limit_on_files_holds_and_the_lost_pick_is_named(tmp_path: Path) -> 
 
 def test_patience_is_counted_from_the_last_change_of_the_best(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE, patience=2)
-    told = []
-    for epoch, mpcs in enumerate(
-        [float("nan"), float("nan"), 0.5, 0.6, 0.4, 0.4, float("nan"), 0.3]
-    ):
+    stops = []
+    for epoch, mpcs in enumerate([nan, nan, 0.5, 0.6, 0.4, 0.4, nan, 0.3]):
         selector.update({}, epoch=epoch, mpcs=mpcs)
-        told.append(selector.should_stop)
-    assert told == [False, True, False, False, False, False, True, False]
+        stops.append(selector.should_stop)
+    assert stops == [False, True, False, False, False, False, True, False]
 
 
 def test_epochs_that_a_resumed_run_repeats_do_not_count_twice(tmp_path: Path) -> None:

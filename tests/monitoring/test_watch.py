@@ -392,15 +392,15 @@ def test_other_limits_than_classes_are_refused() -> None:
 
 
 def test_logs_with_semicolons_and_decimal_commas_are_read_alike(tmp_path: Path) -> None:
-    content, told = rows(60), list[str]()
+    content, said = rows(60), list[str]()
     by_comma = watched(tmp_path, content)
     lines = [";".join(row).replace(".", ",") for row in [HEADER, *content]]
     (tmp_path / "other.csv").write_text("\n".join(lines) + "\nday 60;north;go")
     watch = Watch(SETTINGS, CONCERN)
-    watch.read(tmp_path / "other.csv", ReadOptions(), told.append)
+    watch.read(tmp_path / "other.csv", ReadOptions(), said.append)
     assert watch.plain()["monitors"] == by_comma.plain()["monitors"]
     dialect = "separated by semicolons, decimal commas"
-    assert told == [
+    assert said == [
         f'other.csv ({dialect}): labels "target"; predicted labels "decision"; not used: risk'
     ]
 

@@ -70,6 +70,8 @@ def test_ends_are_quantiles_of_means_with_uniform_weights(seed: int) -> None:
     low, high = bounded_mean_interval(
         *(torch.from_numpy(each) for each in (values, counts)), per=torch.from_numpy(per)
     )
+    # Under Dirichlet weights, of which one more is for the worst value, a mean is beyond each end with 2.5 %: the sum
+    # of weight * (value - end * per) has the sign of the side.
     for end, sign in ((low, -1), (high, 1)):
         surplus = sign * (values - end * per)
         weights = generator.gamma(np.append(counts, 1), size=(200_000, 8))

@@ -117,9 +117,10 @@ def test_intervals_of_float32_are_exact_and_those_of_float64_to_rounding(t: int)
         )
         for score, number in zip(scores.tolist(), confidence.tolist(), strict=True):
             product = Fraction(number) * t
+            # In float64, a number that rounding cannot tell from an edge may be on either side of it.
+            to_edge = abs(round(product) - product)
+            is_at_edge = to_edge <= Fraction(2.0**-52) * product
+            if is_at_edge and confidence.dtype == torch.float64:
+                continue
             exact = -math.log(min(math.floor(product), t - 1) / (t - 1))
-            if score != pytest.approx(exact, rel=1e-12, abs=1e-15):
-                assert confidence.dtype == torch.float64
-                assert abs(round(product) - product) <= Fraction(2.0**-52) * product, (
-                    "an edge within rounding"
-                )
+            assert score == pytest.approx(exact, rel=1e-12, abs=1e-15)

@@ -27,6 +27,7 @@ def test_counts_and_rates_equal_those_of_a_loop(
     }
     decided = [(predicted, true) for predicted, true in pairs if predicted >= 0]
     errors = [(predicted, true) for predicted, true in decided if predicted != true]
+    # The matrix was drawn row by row.
     dangerous = sum(concern[4 * true + predicted] for predicted, true in errors)
     assert details(DangerousErrors(**settings), preds, target) == (
         dangerous,

@@ -65,10 +65,10 @@ def test_score_equals_exact_arithmetic(case: dict[str, Any], dtype: torch.dtype)
 def test_k_is_5_or_fewer_and_t_is_200_by_default() -> None:
     for num_classes in (3, 7):
         preds, target = torch.randn(20, num_classes), torch.randint(0, num_classes, (20,))
-        given = meta_pattern_concern_score(
+        score = meta_pattern_concern_score(preds, target, num_classes=num_classes)
+        assert score == meta_pattern_concern_score(
             preds, target, num_classes=num_classes, k=min(5, num_classes), t=200
         )
-        assert meta_pattern_concern_score(preds, target, num_classes=num_classes) == given
 
 
 def test_the_worst_score_is_the_one_of_the_register() -> None:
@@ -83,21 +83,16 @@ def test_the_worst_score_is_the_one_of_the_register() -> None:
 
 def test_binary_scores_of_class_1_stand_for_both_classes() -> None:
     logits, target = torch.tensor([-2.0, 0.5, 3.0]), torch.tensor([0, 1, 0])
-    for from_logits, scores in ((True, logits), (False, logits.sigmoid())):
-        zero = torch.zeros_like(scores) if from_logits else 1 - scores
-        both = meta_pattern_concern_score(
-            torch.stack([zero, scores], dim=1),
-            target,
-            num_classes=2,
-            from_logits=from_logits,
-        )
-        found = meta_pattern_concern_score(
-            scores, target, num_classes=2, from_logits=from_logits
-        )
-        assert found == both
-        assert (
-            expected_concern(scores, target, num_classes=2, from_logits=from_logits) == 1.0
-        )
+    probs = logits.sigmoid()
+    for scores, of_class_0, from_logits in (
+        (logits, torch.zeros_like(logits), True),
+        (probs, 1 - probs, False),
+    ):
+        settings: dict[str, Any] = {"num_classes": 2, "from_logits": from_logits}
+        of_both = torch.stack([of_class_0, scores], dim=1)
+        both = meta_pattern_concern_score(of_both, target, **settings)
+        assert meta_pattern_concern_score(scores, target, **settings) == both
+        assert expected_concern(scores, target, **settings) == 1.0
     with Refused("binary_scores", "preds"):
         dangerous_errors(logits, target, num_classes=2)
 

@@ -22,11 +22,12 @@ def test_the_order_of_samples_does_not_matter_even_among_ties(
 ) -> None:
     shuffled = list(pairs)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    curves = [
-        risk_coverage_curve(*torch.tensor(p, dtype=torch.float64).t())
-        for p in (pairs, shuffled)
-    ]
-    assert torch.allclose(curves[0].risk, curves[1].risk)
+    risk, loss = torch.tensor(pairs, dtype=torch.float64).t()
+    shuffled_risk, shuffled_loss = torch.tensor(shuffled, dtype=torch.float64).t()
+    curve = risk_coverage_curve(risk, loss)
+    assert torch.allclose(
+        risk_coverage_curve(shuffled_risk, shuffled_loss).risk, curve.risk
+    )
 
 
 def test_at_full_coverage_the_risk_is_the_rate_of_dangerous_errors() -> None:

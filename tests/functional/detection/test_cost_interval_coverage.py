@@ -1,4 +1,4 @@
-"""A short form of `benchmarks.cost_intervals`."""
+"""Intervals of costs hold the cost, in a short form of `benchmarks.cost_intervals`."""
 
 import pytest
 

@@ -128,9 +128,8 @@ DRAWN = st.lists(
 
 
 def tensors_of(drawn: list[tuple[int, bool]]) -> tuple[Tensor, Tensor]:
-    return torch.tensor([float(score) for score, _ in drawn]), torch.tensor(
-        [label for _, label in drawn]
-    )
+    scores, labels = zip(*drawn, strict=True)
+    return torch.tensor(scores).float(), torch.tensor(labels)
 
 
 @given(DRAWN, st.floats(-30, 30))

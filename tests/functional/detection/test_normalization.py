@@ -15,9 +15,8 @@ def cohort(seed: int, num_names: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     names = torch.arange(num_names).repeat_interleave(torch.arange(num_names) + 5)
     names = names[torch.randperm(len(names), generator=generator)]
-    return torch.randn(len(names), generator=generator, dtype=torch.float64) * (
-        names + 1
-    ) + names, names
+    noise = torch.randn(len(names), generator=generator, dtype=torch.float64)
+    return noise * (names + 1) + names, names
 
 
 @pytest.mark.parametrize("top", [None, 2, 3, 100])
@@ -25,9 +24,9 @@ def test_statistics_are_those_of_numpy(top: int | None) -> None:
     scores, names = cohort(0)
     found = cohort_statistics(scores, names, num_names=4, top=top)
     for name in range(4):
-        held = np.sort(scores[names == name].numpy())[::-1][:top]
-        assert found.mean[name].item() == pytest.approx(held.mean(), rel=1e-12)
-        assert found.deviation[name].item() == pytest.approx(held.std(), rel=1e-12)
+        highest = np.sort(scores[names == name].numpy())[::-1][:top]
+        assert found.mean[name].item() == pytest.approx(highest.mean(), rel=1e-12)
+        assert found.deviation[name].item() == pytest.approx(highest.std(), rel=1e-12)
 
 
 def test_the_three_kinds_follow_their_equations() -> None:

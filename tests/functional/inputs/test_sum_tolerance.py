@@ -44,23 +44,16 @@ def test_files_and_priors_accept_the_same_sums(
     first = "".join(f"{name},0.3331,0.3329,0.334\n" for name in 200 * "abc")
     path.write_text(f"label,prob_a,prob_b,prob_c\n{first}a,0.3331,0.3329,0.{last}\n")
     priors = torch.tensor([0.3331, 0.3329, last / 1000], dtype=torch.float64)
+    even = torch.full((3,), 1 / 3)
     if is_fine:
         rows = Predictions(path, ReadOptions()).rows()
         assert rows.scores.sum(1).tolist() == pytest.approx([1.0] * 601)
-        shift_priors(
-            torch.full((1, 3), 1 / 3),
-            training_priors=torch.full((3,), 1 / 3),
-            priors=priors,
-        )
+        shift_priors(even.unsqueeze(0), training_priors=even, priors=priors)
     else:
         with refused_file("probabilities, row 601"):
             Predictions(path, ReadOptions()).rows()
         with Refused("distribution", "priors"):
-            shift_priors(
-                torch.full((1, 3), 1 / 3),
-                training_priors=torch.full((3,), 1 / 3),
-                priors=priors,
-            )
+            shift_priors(even.unsqueeze(0), training_priors=even, priors=priors)
     assert is_accepted([333, 333, last], torch.float32) == is_fine
 
 

@@ -26,10 +26,14 @@ ORACLE = load_oracle("generalized_cases")
 CASES = [(case, expected) for case in ORACLE["cases"] for expected in case["expected"]]
 
 
-def name(value: Any) -> str:
-    if "name" in value:
-        return str(value["name"])
-    return "-".join(str(value[key]) for key in ("n_bins", "epsilon", "delta", "span"))
+SETTINGS = ("n_bins", "epsilon", "delta", "span")
+
+
+def id_of(case_or_settings: Any) -> str:
+    """Name a case, or the settings of its expected values."""
+    if "name" in case_or_settings:
+        return str(case_or_settings["name"])
+    return "-".join(str(case_or_settings[key]) for key in SETTINGS)
 
 
 def bins_of(preds: Tensor, target: Tensor, **settings: Any) -> MeasuredProbabilities:
@@ -38,14 +42,14 @@ def bins_of(preds: Tensor, target: Tensor, **settings: Any) -> MeasuredProbabili
     return metric.bins()
 
 
-@pytest.mark.parametrize(("case", "expected"), CASES, ids=name)
+@pytest.mark.parametrize(("case", "expected"), CASES, ids=id_of)
 def test_every_case_of_the_oracle(case: dict[str, Any], expected: dict[str, Any]) -> None:
     preds = torch.tensor(case["preds"], dtype=torch.float64)
     target = torch.tensor(case["target"])
     settings: dict[str, Any] = {
         "num_classes": preds.shape[1],
         "from_logits": False,
-        **{key: expected[key] for key in ("epsilon", "n_bins", "delta", "span")},
+        **{key: expected[key] for key in SETTINGS},
     }
     whole = {
         "slope": float(expected["slope"]),

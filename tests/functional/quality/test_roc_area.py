@@ -11,7 +11,7 @@ from mpcs_torch.functional.quality.roc_area import RocArea
 CLASSES = 4
 
 
-def drawn(seed: int, size: int = 120) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def draw(seed: int, size: int = 120) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     target = torch.randint(CLASSES, (size,), generator=generator)
     logits = (
@@ -30,24 +30,24 @@ def drawn(seed: int, size: int = 120) -> tuple[torch.Tensor, torch.Tensor, torch
 def test_the_mean_over_classes_is_that_of_scikit_learn_with_ties_and_weights(
     seed: int,
 ) -> None:
-    probs, target, weights = drawn(seed)
+    probs, target, weights = draw(seed)
     area = RocArea(CLASSES)
-    for own, theirs in ((None, None), (weights, weights.numpy())):
-        expected = roc_auc_score(
-            target, probs, multi_class="ovr", average="macro", sample_weight=theirs
-        )
-        assert area.value(area.rows(probs, target, own)).item() == pytest.approx(expected)
+    settings = {"multi_class": "ovr", "average": "macro"}
+    expected = roc_auc_score(target, probs, **settings)
+    assert area.value(area.rows(probs, target)).item() == pytest.approx(expected)
+    expected = roc_auc_score(target, probs, sample_weight=weights.numpy(), **settings)
+    assert area.value(area.rows(probs, target, weights)).item() == pytest.approx(expected)
 
 
 def test_the_area_of_a_group_is_that_of_its_summed_probability() -> None:
-    probs, target, weights = drawn(2)
+    probs, target, weights = draw(2)
     area, is_in = RocArea(CLASSES, [1, 3]), (target == 1) | (target == 3)
     expected = roc_auc_score(is_in, probs[:, [1, 3]].sum(1), sample_weight=weights)
     assert area.value(area.rows(probs, target, weights)).item() == pytest.approx(expected)
 
 
 def test_absent_classes_are_left_out_and_a_single_class_has_no_area() -> None:
-    probs, target, _ = drawn(3)
+    probs, target, _ = draw(3)
     area, known = RocArea(CLASSES), target != 2
     found = area.value(area.rows(probs[known], target[known]))
     of_classes = [

@@ -36,7 +36,7 @@ def shared(t_norm: TNorm, p: float, y: float) -> float:
     return shared_of(preds, target, t_norm).item()
 
 
-def drawn(seed: int) -> tuple[Tensor, Tensor]:
+def draw(seed: int) -> tuple[Tensor, Tensor]:
     preds, target = torch.rand(
         2, 30, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
     )
@@ -52,7 +52,7 @@ def test_each_is_its_formula(t_norm: TNorm, p: float, y: float) -> None:
 @pytest.mark.parametrize("t_norm", T_NORMS)
 @given(seed=st.integers(0, 10**6))
 def test_precision_recall_and_f_are_those_of_the_counts(t_norm: TNorm, seed: int) -> None:
-    preds, target = drawn(seed)
+    preds, target = draw(seed)
     tp = shared_of(preds, target, t_norm)
     settings: dict[str, Any] = {"num_classes": 3, "average": "none", "t_norm": t_norm}
     assert torch.allclose(soft_precision(preds, target, **settings), tp / preds.sum(dim=0))

@@ -14,7 +14,7 @@ from mpcs_torch.metrics import HardF1
 from tests.refused import Refused
 
 
-def drawn(seed: int, classes: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+def draw(seed: int, classes: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
     """Draw predictions with many ties, 0 and 1 among them."""
     generator = torch.Generator().manual_seed(seed)
     preds = torch.randint(0, 11, (25, classes), generator=generator) / 10
@@ -25,7 +25,7 @@ def drawn(seed: int, classes: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
 
 @given(seed=st.integers(0, 10**6))
 def test_each_class_has_its_threshold(seed: int) -> None:
-    preds, target = drawn(seed)
+    preds, target = draw(seed)
     thresholds = torch.tensor([0.1, 0.5, 0.75])
     ours = hard_f1(preds, target, num_classes=3, average="none", threshold=thresholds)
     theirs = f1_score(target > 0.5, preds > thresholds, average=None, zero_division=0)
@@ -42,6 +42,6 @@ def test_each_class_has_its_threshold(seed: int) -> None:
 )
 def test_thresholds_that_fit_no_class_are_refused(threshold: Any, refusal: Refused) -> None:
     with refusal:
-        hard_f1(*drawn(0), num_classes=3, threshold=threshold)
+        hard_f1(*draw(0), num_classes=3, threshold=threshold)
     with refusal:
         HardF1(3, threshold=threshold)
