@@ -41,6 +41,7 @@ SECONDS = 60
 HANGS = 200
 """The seconds after which a mutant counts as hanging."""
 GUARDS = ("stacklevel", "strict", "device")
+"""Arguments that guard against mistakes, and change no result."""
 LET_BE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.AnnAssign, ast.Import, ast.ImportFrom)
 PAIRS = "Lt LtE,Gt GtE,Eq NotEq,Is IsNot,In NotIn,And Or,Add Sub,Mult Div,BitAnd BitOr,min max,amin amax,argmin argmax"
 PAIRS += ",minimum maximum,any all,sum mean,floor ceil,zeros ones,first last"
@@ -54,6 +55,7 @@ FORK = multiprocessing.get_context("fork")
 
 def changes(node: Any) -> Iterator[dict[str, object]]:
     """Give the fields of a node that make it another one."""
+    # Comparisons have several operators, other operations one.
     operators = getattr(node, "ops", [getattr(node, "op", None)])
     name = type(operators[0]).__name__
     swapped = getattr(ast, SWAPS[name]) if name in SWAPS else None

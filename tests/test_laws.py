@@ -38,6 +38,8 @@ from tests.plots.texts import text_faults
 from tests.refused import Refused
 
 SIZE = 40
+DOUBLINGS = 28
+"""After so many doublings, 40 samples are more than 10^10."""
 
 
 @pytest.fixture(params=BY_NAME)
@@ -117,7 +119,7 @@ def test_totals_of_ten_thousand_million_samples_still_grow(case: MetricCase) -> 
         name for name, reduction in metric._reductions.items() if reduction is dim_zero_sum
     }
     one = {name: metric.metric_state[name].clone() for name in summed}
-    for _ in range(28):
+    for _ in range(DOUBLINGS):
         metric.merge_state(pickle.loads(pickle.dumps(metric)))
     assert SIZE * metric.batch_count > 10**10
     before = {name: metric.metric_state[name] for name in one}
@@ -368,7 +370,7 @@ def test_all_that_reads_states_sees_all_batches(case: MetricCase, reader: str) -
     metric = READERS[reader](metric, case)
     check(case, metric)
     assert metric.update_count == metric.batch_count == SIZE // 4
-    check(case, updated(case, metric), tuple(map(twice, whole(case))))
+    check(case, updated(case, metric), whole_twice(case))
 
 
 @pytest.mark.parametrize("method", ["update", "forward"])
@@ -439,7 +441,7 @@ def test_an_error_in_compute_leaves_a_metric_of_several_processes_unsynced(
     )
     with pytest.raises(ValueError, match="needs at least one batch"):
         metric.compute()
-    check(case, updated(case, metric), tuple(map(twice, whole(case))))
+    check(case, updated(case, metric), whole_twice(case))
     assert metric.update_count == 1
 
 
@@ -484,13 +486,13 @@ def test_kept_samples_lie_in_few_tensors_that_a_reset_frees(case: MetricCase) ->
         for other in (by_forward, merged_all)
         for name in lists
     )
-    held = [getattr(metric, name) for name in lists]
-    kept = [weakref.ref(tensor) for state in held for tensor in state]
+    states = [getattr(metric, name) for name in lists]
+    kept = [weakref.ref(tensor) for state in states for tensor in state]
     metric.reset()
-    assert [len(state) for state in held] == [SIZE.bit_count()] * len(lists), (
+    assert [len(state) for state in states] == [SIZE.bit_count()] * len(lists), (
         "the list that somebody holds is left alone"
     )
-    del held
+    del states
     assert not any(reference() is not None for reference in kept)
 
 
@@ -755,11 +757,12 @@ def test_plot_draws_the_samples(case: MetricCase) -> None:
     pyplot.close(figure)
     assert pyplot.get_fignums() == []
     assert values_of(metric.compute()) == pytest.approx(before, rel=0, abs=0, nan_ok=True)
-    check(case, updated(case, metric), tuple(map(twice, whole(case))))
+    check(case, updated(case, metric), whole_twice(case))
 
 
-def twice(batch: Tensor) -> Tensor:
-    return torch.cat([batch, batch])
+def whole_twice(case: MetricCase) -> Batch:
+    preds, target = whole(case)
+    return torch.cat([preds, preds]), torch.cat([target, target])
 
 
 def test_plot_leaves_other_axes_alone(case: MetricCase) -> None:
@@ -853,10 +856,9 @@ def test_values_are_float32_on_devices_without_float64(
     scalar_case: MetricCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lightning's `log` sends them to the device of the model."""
-    for module in list(sys.modules.values()):
-        if getattr(module, "__name__", "").startswith("mpcs_torch.") and hasattr(
-            module, "widest_float"
-        ):
+    # Each module that has imported the function has a name of its own for it.
+    for name, module in list(sys.modules.items()):
+        if name.startswith("mpcs_torch.") and hasattr(module, "widest_float"):
             monkeypatch.setattr(module, "widest_float", lambda _: torch.float32)
     metric = scalar_case.make()
     for name, state in metric.metric_state.items():

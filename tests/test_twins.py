@@ -207,13 +207,19 @@ def twin_of(name: str) -> Callable[..., Any]:
     return twin
 
 
-def drawn(name: str, settings: dict[str, Any]) -> dict[str, Tensor]:
-    """A batch as the settings want it, without what is optional."""
-    if ".soft." in getattr(metrics, name).__module__:
+def family_of(name: str) -> str:
+    """Return the folder of a Metric's file, such as soft."""
+    module: str = getattr(metrics, name).__module__
+    return module.split(".")[-2]
+
+
+def draw_batch(name: str, settings: dict[str, Any]) -> dict[str, Tensor]:
+    """Draw a batch as the settings want it, without what is optional."""
+    if family_of(name) == "soft":
         preds, target = soft_batch(SIZE, 0)
     elif name == "RowCost":
         preds, target = costed_batch(SIZE, 0)
-    elif "detection" in getattr(metrics, name).__module__:
+    elif family_of(name) == "detection":
         draw = class_scores if "num_classes" in settings else detections
         preds, target = draw(SIZE, 0)
     else:
@@ -228,7 +234,7 @@ def drawn(name: str, settings: dict[str, Any]) -> dict[str, Tensor]:
 
 
 def optional(name: str, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The further arguments of an update of the Metric."""
+    """Draw the further arguments of an update of the Metric."""
     generator = torch.Generator().manual_seed(1)
     values = {
         "sample_weight": torch.rand(SIZE, generator=generator),
@@ -249,7 +255,7 @@ def settings_of(name: str) -> dict[str, inspect.Parameter]:
 
 
 def assert_same(ours: Any, theirs: Any) -> None:
-    """Same type, and same dtype, shape and value of every tensor."""
+    """Compare types, and the dtype, shape and value of every tensor."""
     assert type(ours) is type(theirs)
     if isinstance(ours, Tensor):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True)
@@ -296,7 +302,7 @@ def test_every_file_of_metrics_has_a_functional_file_of_its_name() -> None:
 @pytest.mark.parametrize("name", WITH_TWIN)
 def test_numpy_arrays_give_what_tensors_give(name: str) -> None:
     for settings in SETTINGS[name]:
-        batch = drawn(name, settings)
+        batch = draw_batch(name, settings)
         batch |= optional(name, batch)
         arrays = {argument: tensor.numpy() for argument, tensor in batch.items()}
         for array in arrays.values():
@@ -330,7 +336,7 @@ def test_twins_have_the_same_arguments_and_defaults(name: str) -> None:
 @pytest.mark.parametrize(("name", "place"), VARIANTS)
 def test_twins_return_the_same(name: str, place: int) -> None:
     settings = SETTINGS[name][place]
-    batch = drawn(name, settings)
+    batch = draw_batch(name, settings)
     for whole in (batch, {**batch, **optional(name, batch)}):
         assert_same(
             twin_of(name)(**whole, **settings), updated(name, settings, whole).compute()
@@ -341,7 +347,7 @@ def test_twins_return_the_same(name: str, place: int) -> None:
 @pytest.mark.parametrize(("name", "place"), VARIANTS)
 def test_twins_refuse_the_same(name: str, place: int, argument: str) -> None:
     settings = SETTINGS[name][place]
-    batch = drawn(name, settings)
+    batch = draw_batch(name, settings)
     values = batch[argument].clone()
     values[1] = float("nan") if values.is_floating_point() else 99  # the first is ignored
     with pytest.raises(InvalidValueError) as of_metric:
@@ -354,7 +360,7 @@ def test_twins_refuse_the_same(name: str, place: int, argument: str) -> None:
 
 
 def assert_near(ours: Any, theirs: Any) -> None:
-    """As `assert_same`, but for rounding: sums are taken in another order."""
+    """Compare as `assert_same` does, but for rounding: sums are taken in another order."""
     if isinstance(ours, Tensor):
         torch.testing.assert_close(
             ours, theirs, rtol=1e-6, atol=1e-7, equal_nan=True, check_dtype=False
@@ -371,10 +377,10 @@ def assert_near(ours: Any, theirs: Any) -> None:
     "name", [name for name in WITH_TWIN if "sample_weight" in arguments_of_update(name)]
 )
 def test_weights_repeat_samples(name: str) -> None:
-    """Also over batches: a Metric that sees them one after the other."""
+    """The Metric sees two batches one after the other."""
     counts = torch.arange(SIZE) % 3
     for settings in SETTINGS[name]:
-        batch = drawn(name, settings)
+        batch = draw_batch(name, settings)
         repeated = twin_of(name)(
             **{key: rows.repeat_interleave(counts, 0) for key, rows in batch.items()},
             **settings,
@@ -391,7 +397,7 @@ def test_weights_repeat_samples(name: str) -> None:
 )
 def test_ignored_samples_do_not_count_whatever_their_scores(name: str) -> None:
     for settings in SETTINGS[name]:
-        batch = drawn(name, settings)
+        batch = draw_batch(name, settings)
         others = {key: value for key, value in settings.items() if key != "ignore_index"}
         kept = torch.arange(SIZE) % 5 > 0
         expected = twin_of(name)(
@@ -405,7 +411,7 @@ def test_ignored_samples_do_not_count_whatever_their_scores(name: str) -> None:
 @pytest.mark.parametrize("name", WITH_TWIN)
 def test_further_dimensions_are_samples(name: str) -> None:
     for settings in SETTINGS[name]:
-        batch = drawn(name, settings)
+        batch = draw_batch(name, settings)
         images = {key: torch.stack(rows.split(8), dim=-1) for key, rows in batch.items()}
         assert_near(twin_of(name)(**images, **settings), twin_of(name)(**batch, **settings))
 
@@ -413,7 +419,7 @@ def test_further_dimensions_are_samples(name: str) -> None:
 @pytest.mark.parametrize("name", ENTRIES)
 def test_single_quality_metrics_are_entries_of_the_dictionary(name: str) -> None:
     for settings in SETTINGS["MulticlassQualityMetrics"]:
-        batch = drawn(name, settings)
+        batch = draw_batch(name, settings)
         batch |= optional(name, batch)
         values = functional.multiclass_quality_metrics(**batch, **settings)
         assert_same(values[ENTRIES[name]], updated(name, settings, batch).compute())

@@ -242,11 +242,11 @@ def test_outcomes_are_kept_for_each_setting_seed_and_member(
     one = Training(
         "small",
         Regime(PLAIN, 0.01, Condition()),
-        (0.0, 0.1),
-        range(2),
-        3,
-        NOWHERE,
-        tmp_path,
+        settings=(0.0, 0.1),
+        seeds=range(2),
+        members=3,
+        data_root=NOWHERE,
+        out=tmp_path,
     )
     assert not one.is_done()
     one.run()

@@ -128,12 +128,10 @@ def nearest_to_equal(scores: list[float], labels: list[bool]) -> tuple[float, fl
 def cost_at(
     scores: list[float], labels: list[bool], threshold: float, point: Point
 ) -> float:
-    miss = sum(s < threshold for s, y in zip(scores, labels, strict=True) if y) / sum(
-        labels
-    )
-    fa = sum(s >= threshold for s, y in zip(scores, labels, strict=True) if not y) / (
-        len(labels) - sum(labels)
-    )
+    targets = [s for s, is_target in zip(scores, labels, strict=True) if is_target]
+    nontargets = [s for s, is_target in zip(scores, labels, strict=True) if not is_target]
+    miss = sum(s < threshold for s in targets) / len(targets)
+    fa = sum(s >= threshold for s in nontargets) / len(nontargets)
     return cost(miss, fa, point)
 
 

@@ -21,8 +21,5 @@ def lowest_versions(pyproject: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(
-        "\n".join(
-            lowest_versions((Path(__file__).parents[2] / "pyproject.toml").read_text())
-        )
-    )
+    pyproject = Path(__file__).parents[2] / "pyproject.toml"
+    print("\n".join(lowest_versions(pyproject.read_text())))

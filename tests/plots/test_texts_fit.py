@@ -110,11 +110,9 @@ def conditions(size: int, is_long: bool) -> Figure:
 def results(size: int, is_long: bool) -> Figure:
     models, panels = names(size, is_long=is_long), list[Panel]()
     for name in names(5, is_long=is_long):
-        apart = (
-            {f"{b} - {a}": (0.1, -0.1, 0.3) for a, b in pairwise(models)}
-            if len(panels)
-            else {}
-        )
+        apart = {}
+        if panels:  # the first metric has no differences
+            apart = {f"{b} - {a}": (0.1, -0.1, 0.3) for a, b in pairwise(models)}
         panels.append(Panel(name, {"all rows": [(0.5, 0.4, 0.6)] * size}, apart))
     return result_figure(panels, models)
 
@@ -178,62 +176,55 @@ def thumbnails(size: int, is_long: bool) -> Figure:
     )
 
 
+def gap_scale(size: int, is_long: bool) -> Figure:
+    return value_scale(-0.4, {"none": 0.0}, LONG * is_long, xlabel="x")
+
+
+def score_scale(size: int, is_long: bool) -> Figure:
+    return value_scale(0.4, {"guess": 1.5, "none": 0.0}, LONG * is_long, xlabel="x")
+
+
+def watched_figure(size: int, is_long: bool) -> Figure:
+    return watched_means(watched(size, is_long=is_long), LONG * is_long)
+
+
+def metric_lines(size: int, is_long: bool) -> Figure:
+    return figure_4(dict.fromkeys(names(size, is_long=is_long), RECORDS))
+
+
+def det(size: int, is_long: bool) -> Figure:
+    return det_curves(curves(size, is_long=is_long), points=POINTS)
+
+
+def roc(size: int, is_long: bool) -> Figure:
+    return roc_curves(curves(size, is_long=is_long), LONG)
+
+
+def bayes_errors(size: int, is_long: bool) -> Figure:
+    return bayes_error_curves(curves(size, is_long=is_long), LONG)
+
+
+def histograms(size: int, is_long: bool) -> Figure:
+    return score_histograms(CURVE, LONG if is_long else "scores")
+
+
 FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     confusion_matrix: [(CLASSES, confusion), ((3, 200), plain_confusion)],
     class_bars: [((2, 30, 1000), bars)],
-    value_scale: [
-        (
-            ONE,
-            lambda _, is_long: value_scale(
-                0.4, {"guess": 1.5, "none": 0.0}, LONG * is_long, xlabel="x"
-            ),
-        ),
-        (
-            ONE,
-            lambda _, is_long: value_scale(-0.4, {"none": 0.0}, LONG * is_long, xlabel="x"),
-        ),
-    ],
+    value_scale: [(ONE, score_scale), (ONE, gap_scale)],
     reliability: [(ONE, reliability_of)],
     decision_curve_figure: [(SYSTEMS, decision_curve)],
     samples_figure: [((2, 12), thumbnails)],
     result_figure: [((1, 2, 7), results), ((12, 40), by_group), ((1, 3, 40), conditions)],
     metric_trend: [(SYSTEMS, trend)],
     risk_coverage_figure: [(SYSTEMS, referral)],
-    watched_means: [
-        (
-            (1, 3, 30),
-            lambda size, is_long: watched_means(
-                watched(size, is_long=is_long), LONG * is_long
-            ),
-        )
-    ],
-    figure_4: [
-        (
-            (1, 10),
-            lambda size, is_long: figure_4(
-                dict.fromkeys(names(size, is_long=is_long), RECORDS)
-            ),
-        )
-    ],
+    watched_means: [((1, 3, 30), watched_figure)],
+    figure_4: [((1, 10), metric_lines)],
     figure_6: [(ONE, lambda *_: figure_6(RECORDS, RECORDS))],
-    det_curves: [
-        (
-            SYSTEMS,
-            lambda size, is_long: det_curves(curves(size, is_long=is_long), points=POINTS),
-        ),
-    ],
-    roc_curves: [
-        (SYSTEMS, lambda size, is_long: roc_curves(curves(size, is_long=is_long), LONG))
-    ],
-    score_histograms: [
-        (ONE, lambda _, is_long: score_histograms(CURVE, LONG if is_long else "scores"))
-    ],
-    bayes_error_curves: [
-        (
-            SYSTEMS,
-            lambda size, is_long: bayes_error_curves(curves(size, is_long=is_long), LONG),
-        )
-    ],
+    det_curves: [(SYSTEMS, det)],
+    roc_curves: [(SYSTEMS, roc)],
+    score_histograms: [(ONE, histograms)],
+    bayes_error_curves: [(SYSTEMS, bayes_errors)],
 }
 
 
