@@ -289,9 +289,9 @@ def table(data: Population, repetitions: int) -> Table:
     for method in METHODS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            *shares, cost, best, without = np.mean(
-                [*outcomes(data, method, repetitions)], axis=0
-            )
+            means = np.mean([*outcomes(data, method, repetitions)], axis=0)
+        # The last ones are the costs with the estimate, with the true priors, and without priors.
+        *shares, cost, best, without = means
         rows.append([method, *(f"{share:.3f}" for share in shares), f"{cost / best:.3f}"])
     return Table(
         HEADER,

@@ -61,7 +61,7 @@ def rows() -> HeldRows:
     return rows_of_models()
 
 
-def opened(
+def open_page(
     page: Page, path: Path, *, width: int = 1280, scheme: str = "light", link: str = ""
 ) -> Page:
     page.open(path, width=width, scheme=scheme)
@@ -128,7 +128,7 @@ def test_the_page_agrees_with_the_package_on_random_states(
     page: Page, rows: HeldRows, tmp_path: Path
 ) -> None:
     write_explorer(rows, None, tmp_path / "page.html")
-    opened(page, tmp_path / "page.html")
+    open_page(page, tmp_path / "page.html")
     generator = np.random.default_rng(0)
     states = [random_state(generator, len(NAMES)) for _ in range(CASES)]
     for start in range(0, CASES, 100):
@@ -149,7 +149,7 @@ def test_all_bounds_are_exact_for_few_rows(
     page: Page, rows: HeldRows, tmp_path: Path
 ) -> None:
     write_explorer(rows, None, tmp_path / "page.html")
-    opened(page, tmp_path / "page.html")
+    open_page(page, tmp_path / "page.html")
     sizes = {300, 100, *rows.target.bincount().tolist()}
     assert set(page.evaluate("[...explorer.page.rows.bounds.keys()]")) == sizes
     for size in sizes:
@@ -167,7 +167,7 @@ def test_bounds_of_many_rows_are_interpolated_to_less_than_is_shown(
     table = bounds_of_counts(size)
     assert table.shape[1] < 1500
     write_explorer(rows_of_models(rows=60), None, tmp_path / "page.html")
-    opened(page, tmp_path / "page.html")
+    open_page(page, tmp_path / "page.html")
     random = np.random.default_rng(0)
     counts = [
         0,
@@ -193,7 +193,7 @@ def test_the_page_shows_what_it_computes(
 ) -> None:
     """A click, words and a price, with a decimal comma, reach the cells."""
     write_explorer(rows, None, tmp_path / "page.html")
-    opened(page, tmp_path / "page.html")
+    open_page(page, tmp_path / "page.html")
     state = page.evaluate("""(() => {
       const set = (query, value) => {
         const input = document.querySelector(query);
@@ -234,7 +234,7 @@ def test_the_page_shows_what_it_computes(
     assert page.evaluate("explorer.page.stateNow().refer") is None
     page.evaluate("document.getElementById('redo').click()")
     assert page.evaluate("explorer.page.stateNow()") == state
-    opened(page, tmp_path / "page.html", link=link)
+    open_page(page, tmp_path / "page.html", link=link)
     again = page.evaluate("explorer.page.stateNow()")
     assert {name: again[name] for name in ("costs", "dangerous", "refer", "orders")} == {
         name: state[name] for name in ("costs", "dangerous", "refer", "orders")
@@ -279,7 +279,7 @@ def test_a_concern_goes_to_the_page_and_back(
 ) -> None:
     for spec in concerns():
         write_explorer(rows, spec, tmp_path / "page.html")
-        opened(page, tmp_path / "page.html")
+        open_page(page, tmp_path / "page.html")
         (tmp_path / "back.yaml").write_text(page.evaluate("explorer.page.yamlText()"))
         assert load_concern(tmp_path / "back.yaml") == spec
         # After changes, it is written as weights or releases, without what the page does not know.
@@ -301,7 +301,7 @@ def test_concerns_of_the_package_come_back_unchanged(page: Page, tmp_path: Path)
         write_explorer(
             rows_of_models(list(spec.classes), rows=60), spec, tmp_path / "page.html"
         )
-        opened(page, tmp_path / "page.html")
+        open_page(page, tmp_path / "page.html")
         (tmp_path / "back.yaml").write_text(page.evaluate("explorer.page.yamlText()"))
         assert load_concern(tmp_path / "back.yaml") == spec
 
@@ -325,7 +325,7 @@ def test_a_link_that_does_not_fit_is_left_out(
     page: Page, rows: HeldRows, tmp_path: Path, link: str
 ) -> None:
     write_explorer(rows, None, tmp_path / "page.html")
-    opened(page, tmp_path / "page.html", link=link)
+    open_page(page, tmp_path / "page.html", link=link)
     assert page.evaluate("explorer.page.stateNow().costs[0][1]") == 1
     assert "does not fit" in page.evaluate("document.getElementById('problem').textContent")
 
@@ -337,7 +337,7 @@ def test_hostile_names_and_groups_are_text(page: Page, tmp_path: Path) -> None:
         None,
         tmp_path / "page.html",
     )
-    opened(page, tmp_path / "page.html")
+    open_page(page, tmp_path / "page.html")
     let_settle(page)
     assert (
         page.evaluate(
@@ -372,7 +372,7 @@ def test_a_page_is_sound_at_every_width_in_both_themes_and_asks_for_nothing(
     faults = []
     for scheme in SCHEMES:
         for width in WIDTHS:
-            opened(page, tmp_path / "page.html", width=width, scheme=scheme)
+            open_page(page, tmp_path / "page.html", width=width, scheme=scheme)
             let_settle(page)
             found = [*page.evaluate(CHECKS), *page.complaints]
             faults += [f"{width} pixels, {scheme}: {fault}" for fault in found]
@@ -386,7 +386,7 @@ def test_words_about_any_other_class_say_what_is_dangerous(
     page: Page, rows: HeldRows, tmp_path: Path
 ) -> None:
     write_explorer(rows, None, tmp_path / "page.html")
-    opened(page, tmp_path / "page.html")
+    open_page(page, tmp_path / "page.html")
     page.evaluate("""(() => {
       const set = (id, value) => { document.getElementById(id).value = value; };
       set("worse-true", 3); set("worse-decision", "any"); set("times", 50);
@@ -423,7 +423,7 @@ def test_the_commands_read_files_as_the_page_did(
     page: Page, rows: HeldRows, tmp_path: Path
 ) -> None:
     write_explorer(rows, None, tmp_path / "page.html", reading="--label-column diagnosis")
-    opened(page, tmp_path / "page.html")
+    open_page(page, tmp_path / "page.html")
     let_settle(page)
     commands = page.evaluate("document.getElementById('commands').textContent")
     assert commands.count("--label-column diagnosis") == 2
@@ -434,7 +434,7 @@ def test_the_keyboard_reaches_each_error(
     page: Page, rows: HeldRows, tmp_path: Path
 ) -> None:
     write_explorer(rows, None, tmp_path / "page.html")
-    opened(page, tmp_path / "page.html")
+    open_page(page, tmp_path / "page.html")
     reached = page.evaluate("""(() => {
       document.querySelector("#matrix [tabindex='0']").focus();
       const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
@@ -469,7 +469,7 @@ def test_a_move_takes_a_tenth_of_a_second_with_many_rows(
         None,
         tmp_path / "page.html",
     )
-    opened(page, tmp_path / "page.html")
+    open_page(page, tmp_path / "page.html")
     let_settle(page)
     times = page.evaluate("""(async () => {
       const times = [], input = document.getElementById("refer");

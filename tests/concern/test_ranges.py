@@ -14,7 +14,7 @@ from mpcs_torch import (
     load_concern_range,
 )
 
-AB = ["a", "b", "c"]
+ABC = ["a", "b", "c"]
 ALL = torch.tensor(True)
 """Of costs: every one matters."""
 ILL = "classes: [ill, healthy]\nweights: [[0, 5 to 20], [1, 0]]\nrefer: 0.5 to 1.5\n"
@@ -59,7 +59,7 @@ def test_a_factor_has_one_value_at_a_time(tmp_path: Path) -> None:
     low, high = costs.bounds()
     assert torch.equal(low, high)
     assert low[:, 0, 1].tolist() == low[:, 1, 2].tolist() == [0.2, 0.6]
-    assert costs.middle == ConcernSpec(AB, releases=[["a", "b"], ["b", "c"]], factor=0.4)
+    assert costs.middle == ConcernSpec(ABC, releases=[["a", "b"], ["b", "c"]], factor=0.4)
     [(name, cells, lowest, highest)] = costs.uncertain(ALL)
     assert (name, len(cells), lowest, highest) == ("a released error", 2, 0.2, 0.6)
 
@@ -102,7 +102,7 @@ def test_people_may_differ(tmp_path: Path) -> None:
     ],
 )
 def test_a_range_without_width_is_the_spec(settings: dict[str, Any]) -> None:
-    spec = ConcernSpec(AB, **settings)
+    spec = ConcernSpec(ABC, **settings)
     for costs in (
         ConcernRange([spec], [spec]),
         ConcernRange.from_people({"anna": spec, "ben": spec}),
@@ -117,10 +117,10 @@ def test_a_range_without_width_is_the_spec(settings: dict[str, Any]) -> None:
 
 def test_the_middle_is_in_the_set_of_costs() -> None:
     low = ConcernSpec(
-        AB, weights=[[0, 0, 1], [2, 0, 1], [1, 1, 0]], refer=0, answers={"a or b": 0.1}
+        ABC, weights=[[0, 0, 1], [2, 0, 1], [1, 1, 0]], refer=0, answers={"a or b": 0.1}
     )
     high = ConcernSpec(
-        AB,
+        ABC,
         weights=[[0, 4, 1], [2, 0, 3], [1, 9, 0]],
         refer=[1, 2, 3],
         answers={"a or b": 0.5},
@@ -173,7 +173,7 @@ def test_reading_ranges_as_one_spec_says_who_reads_them(tmp_path: Path) -> None:
 
 
 def test_costs_that_do_not_fit_together_are_refused() -> None:
-    one, other = ConcernSpec(AB), ConcernSpec(["a", "b"])
+    one, other = ConcernSpec(ABC), ConcernSpec(["a", "b"])
     with pytest.raises(
         ConcernError,
         match=r"specs must agree on classes, but have \['a', 'b', 'c'\] and \['a', 'b'\]",
@@ -183,13 +183,13 @@ def test_costs_that_do_not_fit_together_are_refused() -> None:
         ConcernError,
         match="must agree on whether a referral has a cost, but have False and True",
     ):
-        ConcernRange.from_people({"anna": one, "ben": ConcernSpec(AB, refer=1)})
+        ConcernRange.from_people({"anna": one, "ben": ConcernSpec(ABC, refer=1)})
     with pytest.raises(ConcernError, match="low must have no cost above that of high"):
-        ConcernRange([ConcernSpec(AB, refer=2)], [ConcernSpec(AB, refer=1)])
+        ConcernRange([ConcernSpec(ABC, refer=2)], [ConcernSpec(ABC, refer=1)])
     with pytest.raises(
         ConcernError, match="must have the same released pairs, or both weights"
     ):
-        ConcernRange([one], [ConcernSpec(AB, releases=[["a", "b"]])])
+        ConcernRange([one], [ConcernSpec(ABC, releases=[["a", "b"]])])
     with pytest.raises(
         ConcernError, match="must have a spec for each person, but have 0 and 0"
     ):

@@ -144,7 +144,8 @@ def test_a_masked_class_has_no_gradient_and_spoils_none(
 ) -> None:
     logits, labels, shares = draw(5, dtype=dtype)
     target = shares * (torch.arange(5) < 3) if soft else labels % 3
-    logits[:, 3], logits[0, 1:] = low, low
+    logits[:, 3] = low
+    logits[0, 1:] = low
     target[0] = torch.tensor([1.0, 0, 0, 0, 0]) if soft else 0
     logits.requires_grad_()
     with torch.autocast("cpu", torch.bfloat16):

@@ -1,5 +1,6 @@
 """The figures of metrics: for any number of classes, in axes of the caller, and where they cannot be drawn."""
 
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -113,8 +114,8 @@ def test_the_worst_classes_are_drawn_and_the_title_says_so() -> None:
     metric.update(scores, target)
     figure, axes = metric.plot()
     pyplot.close(figure)
-    labels = [str(line.get_label()) for line in axes.lines]
-    classes = [int(label[6]) for label in labels if label.startswith("class")]
+    labels = " ".join(str(line.get_label()) for line in axes.lines)
+    classes = [int(number) for number in re.findall(r"class (\d)", labels)]
     assert classes == metric.compute().argsort(descending=True)[:7].tolist()
     title = figure.get_suptitle().replace("\n", " ")
     assert "(worst 7 of 9 classes by equal error rate)" in title

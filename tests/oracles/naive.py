@@ -1,6 +1,7 @@
 """Metrics computed from their definitions in plain Python."""
 
 import math
+from typing import Any
 
 ONEDAL = (
     "average_accuracy",
@@ -21,7 +22,7 @@ def _ratio(a: float, b: float) -> float:
     return a / b if b else 0.0
 
 
-def quality(scores: list[list[float]], target: list[int], classes: int) -> dict:
+def quality(scores: list[list[float]], target: list[int], classes: int) -> dict[str, Any]:
     """Compute oneDAL's quality metrics with 0 / 0 = 0, and others, from one-vs-rest counts of each class."""
     predicted = [max(range(classes), key=row.__getitem__) for row in scores]
     pairs = list(zip(target, predicted, strict=True))
