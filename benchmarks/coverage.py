@@ -58,7 +58,6 @@ def classes(
     number: int,
     skill: float,
     *,
-    spread: float = 1.5,
     size: int = 1,
     shared: float = 0.0,
     bad: float = 0.0,
@@ -68,7 +67,6 @@ def classes(
     Args:
         number: The number of classes, the last of which is the rarest.
         skill: How far the score of the true class is above the others.
-        spread: The deviation of scores.
         size: Rows of a cluster.
         shared: The part of the variance of scores that the rows of a cluster share.
         bad: The share of clusters in which the models know nothing.
@@ -87,7 +85,7 @@ def classes(
             common = torch.randn(units, number, generator=generator, dtype=torch.float64)[
                 patient
             ]
-            scores = spread * (sqrt(1 - shared) * own + sqrt(shared) * common)
+            scores = 1.5 * (sqrt(1 - shared) * own + sqrt(shared) * common)
             scores[torch.arange(rows), target] += raised
             preds[name] = scores.softmax(1)
         return Sample(preds, target, patient if size > 1 else None)

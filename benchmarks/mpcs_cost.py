@@ -34,17 +34,17 @@ def ratio(ours: Callable[[], object], theirs: Callable[[], object], rounds: int)
     return slow / quick
 
 
-def from_logits(shape: tuple[int, int], rounds: int = 15) -> float:
+def from_logits(shape: tuple[int, int]) -> float:
     """Return the cost of MPCS from logits in multiples of cross entropy, k = 5 and t = 200."""
     logits, target = drawn(*shape)
     return ratio(
         lambda: meta_pattern_concern_score(logits, target, num_classes=shape[1]),
         lambda: cross_entropy(logits, target),
-        rounds,
+        rounds=15,
     )
 
 
-def from_probabilities(rounds: int = 60) -> float:
+def from_probabilities() -> float:
     """Return the cost of MPCS from probabilities in multiples of topk at (60000, 10)."""
     logits, target = drawn(60000, 10)
     probs = logits.softmax(dim=1)
@@ -53,22 +53,22 @@ def from_probabilities(rounds: int = 60) -> float:
             probs, target, num_classes=10, from_logits=False
         ),
         lambda: torch.topk(probs, 5),
-        rounds,
+        rounds=60,
     )
 
 
-def update(rounds: int = 60) -> float:
+def update() -> float:
     """Return the cost of the Metric's update with checks in multiples of its function at (60000, 10)."""
     logits, target = drawn(60000, 10)
     metric = MetaPatternConcernScore(10)
     return ratio(
         lambda: metric.update(logits, target),
         lambda: meta_pattern_concern_score(logits, target, num_classes=10),
-        rounds,
+        rounds=60,
     )
 
 
-def step(rounds: int = 2000) -> float:
+def step() -> float:
     """Return the cost of an update with 64 samples of 10 classes in multiples of torchmetrics' macro F1."""
     logits, target = drawn(64, 10)
     metrics: tuple[Any, Any] = (
@@ -77,7 +77,9 @@ def step(rounds: int = 2000) -> float:
     )
     ours, theirs = metrics
     return ratio(
-        lambda: ours.update(logits, target), lambda: theirs.update(logits, target), rounds
+        lambda: ours.update(logits, target),
+        lambda: theirs.update(logits, target),
+        rounds=2000,
     )
 
 

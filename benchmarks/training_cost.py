@@ -31,7 +31,7 @@ BATCHES = (128, 1024)
 ROUNDS, STEPS = 10, 5
 
 
-def batch_ratio(loss: str, rounds: int = 3) -> float:
+def batch_ratio(loss: str) -> float:
     """Return the time per model of models that train at once, over that of a bare loop with PyTorch's cross entropy."""
     task = TASKS[TASK]
     rate = task.learning_rates[0]
@@ -62,7 +62,7 @@ def batch_ratio(loss: str, rounds: int = 3) -> float:
             Path(),
         ).train()
 
-    times = [(_seconds(bare), _seconds(batch) / MODELS) for _ in range(rounds)]
+    times = [(_seconds(bare), _seconds(batch) / MODELS) for _ in range(3)]
     torch.set_num_threads(threads)
     alone = median(time for time, _ in times)
     return median(time for _, time in times) / alone

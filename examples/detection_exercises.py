@@ -234,10 +234,9 @@ def quantiles(number: int) -> Tensor:
     return ndtri((torch.arange(number, dtype=torch.float64) + 0.5) / number)
 
 
-def check_intervals(
-    generator: torch.Generator, *, sets: int = 300, speakers: int = 20
-) -> None:
+def check_intervals(generator: torch.Generator) -> None:
     """Print how often 95 % intervals of the false-alarm rate of a hold the true rate, over sets of new speakers."""
+    sets, speakers = 300, 20
     threshold, babble = 2.4, BABBLE["eval"]
     clean = 1 - ndtr(torch.tensor(threshold) / DEVIATION)
     noisy = 1 - ndtr(torch.tensor(threshold - DETECTORS["a"].babble) / DEVIATION)

@@ -51,8 +51,8 @@ def read_rows(name: str = "out.csv") -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def decisions(name: str = "out.csv") -> list[str]:
-    return [row["decision"] for row in read_rows(name)]
+def decisions() -> list[str]:
+    return [row["decision"] for row in read_rows()]
 
 
 def named(decided: Tensor) -> list[str]:
@@ -184,8 +184,9 @@ def test_priors_and_costs_reach_the_rule(mpcs: Shell) -> None:
 CASES = "classes: [benign, malignant]\nreleases: [[benign, malignant]]\nfactor: 0.1\n"
 
 
-def write_cases(path: Path, seed: int, patients: int = 400) -> None:
+def write_cases(path: Path, seed: int) -> None:
     """Write predictions for five images of each patient, of whom one in five is malignant, at two sites."""
+    patients = 400
     generator = torch.Generator().manual_seed(seed)
     is_malignant = torch.arange(patients) % 5 == 0
     shared = 0.8 * torch.randn(patients, generator=generator)

@@ -10,9 +10,9 @@ from tests.cli.shell import Shell
 NAMES = ("a", "b", "c")
 
 
-def simulate(prefix: str, seed: int, size: int = 400) -> None:
+def simulate(prefix: str, seed: int) -> None:
     """Write three detectors of the same trials, the second the best, in files whose rows are in different orders."""
-    generator = torch.Generator().manual_seed(seed)
+    size, generator = 400, torch.Generator().manual_seed(seed)
     labels = torch.arange(size) % 4 == 0
     speakers = torch.randint(30, (size,), generator=generator)
     noisy = torch.rand(size, generator=generator) < 0.4

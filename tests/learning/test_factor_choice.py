@@ -22,13 +22,13 @@ CONCERN = ConcernSpec(3, releases=[[0, 1], [1, 0]], factor=0.5)
 HARM = harm_matrix(CONCERN)
 
 
-def sample(size: int, seed: int, strength: float = 2.0) -> tuple[Tensor, Tensor, Tensor]:
+def sample(size: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Draw labels, and the logits of a model and of a worse one whose errors are correlated with it."""
     generator = torch.Generator().manual_seed(seed)
     target = torch.randint(0, 3, (size,), generator=generator)
-    noise, own = torch.randn(2, size, 3, generator=generator)
-    better = strength * torch.eye(3)[target] + noise
-    return target, better, better + 0.3 * own
+    noise, further = torch.randn(2, size, 3, generator=generator)
+    better = 2.0 * torch.eye(3)[target] + noise
+    return target, better, better + 0.3 * further
 
 
 def test_decisions_and_costs_by_hand() -> None:

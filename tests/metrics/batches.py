@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.probabilities import Samples, Scale, flatten_samples
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples
 from tests.metrics.case import Batch, Batches
 from tests.refused import Refused
 
@@ -37,12 +37,12 @@ def soft_batch(size: int, seed: int) -> Batch:
     return logits[0].softmax(dim=1), logits[1].softmax(dim=1)
 
 
-def flat(preds: Tensor, target: Tensor, scale: Scale = "logits") -> Samples:
+def flat(logits: Tensor, target: Tensor) -> Samples:
     return flatten_samples(
-        preds,
+        logits,
         target,
         num_classes=CLASSES,
-        scale=scale,
+        scale="logits",
         ignore_index=None,
         sample_weight=None,
     )

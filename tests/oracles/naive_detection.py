@@ -220,7 +220,8 @@ def h_measure(scores: list[float], labels: list[bool]) -> float:
     return 1 - expected(least, kept) / constant
 
 
-def _is_kink(function: Callable[[float], float], place: float, step: float = 1e-7) -> bool:
+def _is_kink(function: Callable[[float], float], place: float) -> bool:
     """Return whether the slope changes at a place: a second difference that is more than rounding."""
+    step = 1e-7
     bend = function(place - step) - 2 * function(place) + function(place + step)
     return abs(bend) > 1e-12

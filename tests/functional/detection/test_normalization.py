@@ -10,10 +10,10 @@ from mpcs_torch.functional import CohortStatistics, cohort_statistics, normalize
 from tests.refused import Refused
 
 
-def cohort(seed: int, num_names: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw scores of names with different numbers of scores, in no order."""
+def cohort(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw scores of four names with different numbers of scores, in no order."""
     generator = torch.Generator().manual_seed(seed)
-    names = torch.arange(num_names).repeat_interleave(torch.arange(num_names) + 5)
+    names = torch.arange(4).repeat_interleave(torch.arange(4) + 5)
     names = names[torch.randperm(len(names), generator=generator)]
     noise = torch.randn(len(names), generator=generator, dtype=torch.float64)
     return noise * (names + 1) + names, names
