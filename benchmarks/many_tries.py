@@ -97,7 +97,7 @@ def main(runs: int = 1000) -> None:
     print(
         f"\nOf {EPOCHS} equal epochs, one is missing in {missing_epochs(runs):.3g} % of runs."
     )
-    before, after = (evidence(is_worse=is_worse) for is_worse in (False, True))
+    before, after = evidence(is_worse=False), evidence(is_worse=True)
     print(
         f"{MISSED} more patients missed: p = {before:.2g}; all rows of one of them: p = {after:.2g}."
     )
