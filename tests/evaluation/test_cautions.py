@@ -17,7 +17,13 @@ from mpcs_torch.evaluation import EvaluationWarning, cautions, evaluate_confusio
 from mpcs_torch.evaluation.cautions import independence
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.read_options import ReadOptions
-from mpcs_torch.functional.inputs.evaluation_warnings import hash_rows
+from mpcs_torch.functional.inputs.evaluation_warnings import (
+    hash_rows,
+    hashed,
+    known_rows,
+    rare_classes,
+    warn_of_known,
+)
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.selection import warn_of_pick
 from tests.cli.shell import run
@@ -139,6 +145,76 @@ def test_rows_are_known_by_their_numbers_however_small_and_whatever_the_sign_of_
     small, twice, zero, minus_zero = hash_rows(rows).tolist()
     assert small != twice
     assert zero == minus_zero
+
+
+SPLIT_MIX = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+"""The first numbers of SplitMix64 from the seed 0, as Vigna's splitmix64.c prints them."""
+
+
+def test_rows_that_a_saved_rule_knows_are_known_by_the_same_hashes_for_ever() -> None:
+    assert hashed(torch.tensor([1, 2, 3])).tolist() == [number >> 2 for number in SPLIT_MIX]
+    # The bits of 1.0 as float32, in column 0; and those of 0.0, in column 1.
+    of_columns = hashed(torch.tensor([0x3F800000, 1 << 32]))
+    expected = hashed(of_columns.sum(dim=0, keepdim=True))
+    assert hash_rows(torch.tensor([[1.0, 0.0]], dtype=torch.float64)).equal(expected)
+    assert not hash_rows(torch.tensor([[0.0, 1.0]])).equal(expected)
+
+
+def test_the_smallest_hashes_are_known_unless_more_than_1_percent_are_repeated() -> None:
+    assert known_rows(torch.arange(5000).flip(0)).equal(torch.arange(4096))
+    few = torch.arange(200)
+    few[199] = 0  # two of 200 rows are equal
+    assert known_rows(few).equal(torch.arange(199))
+    few[198] = 0
+    assert known_rows(few).tolist() == []
+    assert known_rows(few[:0]).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("fitted", "rows", "overlap"),
+    [
+        (torch.arange(100), torch.arange(100), "100 % of the 100 rows"),
+        (torch.arange(100), torch.arange(95, 195), "5 % of the 100 rows"),
+        (torch.arange(100), torch.arange(96, 196), None),
+        (torch.arange(100), torch.arange(200, 300), None),
+        (torch.arange(0), torch.arange(100), None),
+        (torch.arange(100), torch.arange(0), None),
+        # Rows that repeat themselves may match by chance.
+        (torch.arange(100), torch.arange(100) // 2, None),
+        (torch.arange(100) // 2, torch.arange(100), None),
+        # Of 4096 and more rows, only the smallest hashes are comparable: up to 8190.
+        (2 * torch.arange(4096), torch.arange(8191), "about 50 % of the 8191 rows"),
+        (2 * torch.arange(9000), torch.arange(16_384), "about 50 % of the 16384 rows"),
+        (2 * torch.arange(9000), torch.arange(8191, 16_384), None),
+        (2 * torch.arange(4095), torch.arange(16_380), "25 % of the 16380 rows"),
+    ],
+)
+def test_the_share_of_known_rows_is_that_of_the_rows_that_can_be_compared(
+    fitted: Tensor, rows: Tensor, overlap: str | None
+) -> None:
+    warned_of = warn_of_known(known_rows(fitted), rows, "the fit")
+    assert [warning.code for warning in warned_of] == ["E1"] * (overlap is not None)
+    for warning in warned_of:
+        assert warning.sentence.startswith(f"{overlap} are also in the fit: ")
+
+
+def test_classes_of_which_few_are_seen_are_named_if_no_limit_holds_for_them() -> None:
+    names = [f"c{number}" for number in range(8)]
+    dangerous = torch.eye(8, dtype=torch.bool).roll(1, dims=1)
+    dangerous[1] = False
+
+    def named(counts: Sequence[int], limited: Sequence[str] = ()) -> str:
+        rare = rare_classes(names, torch.tensor(counts), dangerous, limited, "rows")
+        assert [warning.code for warning in rare] == ["E4"] * len(rare)
+        return "; ".join(warning.sentence.split(": ")[0] for warning in rare)
+
+    begin = "few rows of classes that are dangerous to miss, "
+    assert named([59, 0, 60, 59, 59, 59, 59, 99]) == ""
+    assert named([58, 0, 60, 59, 59, 59, 59, 0]) == f"{begin}c0 (58), c7 (0)"
+    assert named([58, 0, 60, 59, 59, 59, 59, 0], ["c7"]) == f"{begin}c0 (58)"
+    five = "c0 (1), c2 (2), c3 (3), c4 (4), c5 (5)"
+    assert named([1, 0, 2, 3, 4, 5, 59, 59]) == f"{begin}{five}"
+    assert named([1, 0, 2, 3, 4, 5, 6, 7]) == f"{begin}{five} and others"
 
 
 def test_the_note_on_clusters_names_an_unused_column(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def known_rows(hashes: Tensor) -> Tensor:
 def warn_of_known(known: Tensor, hashes: Tensor, where: str) -> list[EvaluationWarning]:
     """Return a warning if many ``hashes`` (N,) of rows are in ``known``, the `known_rows` of data named ``where``."""
     is_sketch = len(known) == MAX_KNOWN  # the larger hashes of the other sample are missing
-    distinctive = hashes if len(known) and len(known_rows(hashes)) else hashes[:0]
+    distinctive = hashes if len(known_rows(hashes)) else hashes[:0]
     comparable = distinctive[distinctive <= known[-1]] if is_sketch else distinctive
     share = torch.isin(comparable, known).double().mean().item() if len(comparable) else 0.0
     overlap = f"{'about ' if is_sketch else ''}{100 * share:.3g} % of the {len(hashes)} rows are also in {where}"
