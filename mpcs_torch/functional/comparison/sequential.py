@@ -234,7 +234,8 @@ def _ends(loss: Tensor, samples: Tensor, threshold: Tensor) -> AnytimeInterval:
     def is_inside(rate: Tensor) -> Tensor:
         return torch.xlogy(loss, rate) + torch.xlogy(samples - loss, 1 - rate) > threshold
 
-    mean = torch.where(samples > 0, loss / samples.clamp(min=1e-300), 0.5)  # the maximum
+    # The maximum; without samples, all rates are inside.
+    mean = loss / samples.clamp(min=1e-300)
 
     def end_towards(border: Tensor) -> Tensor:
         """Return the end between the mean and ``border``, which is 0 or 1; ``border`` itself if it is inside."""
