@@ -1,5 +1,6 @@
 """Logistic and PAV calibration against scikit-learn, and against the costs that they minimise."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -131,6 +132,14 @@ def test_pav_trusts_pure_ends_fully_and_is_constant_beyond_them() -> None:
     assert torch.equal(calibration(torch.tensor([0.0, 5.0])), ends)
     assert torch.equal(calibration(torch.tensor([1.0, 4.0])), ends)
     assert torch.equal(calibration(ends), ends)
+
+
+def test_pav_keeps_the_ends_of_blocks_and_a_block_of_one_score_once() -> None:
+    scores = torch.tensor([1.0, 2.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    calibration = PAVCalibration().fit(scores, torch.tensor([0, 1, 0, 1, 0, 1, 1]))
+    assert calibration.scores.tolist() == [1, 2, 4, 5, 6]
+    assert calibration.posteriors.tolist() == [0, 0.5, 0.5, 1, 1]
+    assert calibration.prior_log_odds.item() == pytest.approx(math.log(4 / 3))
 
 
 def test_nan_stays_nan() -> None:

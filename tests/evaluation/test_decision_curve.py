@@ -142,6 +142,21 @@ def test_costs_of_several_pairs_of_classes_imply_a_range() -> None:
     )
 
 
+def test_people_who_disagree_imply_the_thresholds_between_the_outermost() -> None:
+    lows, highs = [
+        [
+            ConcernSpec(["benign", "malignant"], weights=[[0, needless], [missed, 0]])
+            for needless, missed in costs
+        ]
+        for costs in ([(1, 4), (2, 9)], [(2, 6), (3, 18)])
+    ]
+    # From 1 / (1 + 18), the lowest cost of acting beside the highest of missing, to 3 / (3 + 4).
+    implied = curve_scale("malignant", ConcernRange(lows, highs)).implied
+    assert implied == pytest.approx((1 / 19, 3 / 7))
+    implied = curve_scale("malignant", ConcernRange(lows[::-1], highs[::-1])).implied
+    assert implied == pytest.approx((1 / 19, 3 / 7))
+
+
 def test_the_class_at_risk_is_the_one_that_is_more_dangerous_to_miss() -> None:
     stages = ConcernSpec(
         ["healthy", "mild", "severe"],

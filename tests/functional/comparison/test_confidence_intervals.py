@@ -92,6 +92,14 @@ def test_the_interval_moves_with_the_values() -> None:
     assert low < (COSTS @ counts.float()).item() / 200 < high
 
 
+@pytest.mark.parametrize("unit", [1e-140, 1e-9, 1e9, 1e140])
+def test_the_unit_of_costs_does_not_matter(unit: float) -> None:
+    counts = torch.tensor([180, 17, 3])
+    low, high = bounded_mean_interval(COSTS, counts)
+    scaled = bounded_mean_interval(unit * COSTS.double(), counts)
+    assert [end / unit for end in scaled] == pytest.approx([low, high], rel=1e-9)
+
+
 @pytest.mark.parametrize(("rows", "dear"), [(200, 0.4), (1000, 1.0), (500, 2.5)])
 def test_errors_that_are_too_rare_to_be_seen_are_within_the_interval(
     rows: int, dear: float

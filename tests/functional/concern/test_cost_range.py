@@ -66,6 +66,16 @@ def test_the_range_of_a_cost_is_reached_at_its_ends() -> None:
     torch.testing.assert_close(mean_cost_range(counts, low, high), expected)
 
 
+def test_each_matrix_of_a_batch_has_the_range_that_it_has_alone() -> None:
+    low, high = draw_bounds(5, 3)
+    counts = torch.randint(-3, 4, (4, 2, 3, 4), generator=torch.Generator().manual_seed(5))
+    ranges = mean_cost_range(counts, low, high)
+    assert ranges.shape == (4, 2, 2)
+    for matrices, of_matrices in zip(counts, ranges, strict=True):
+        alone = [mean_cost_range(matrix, low, high) for matrix in matrices]
+        assert of_matrices.equal(torch.stack(alone))
+
+
 @pytest.mark.parametrize(
     ("low", "high", "refusal"),
     [
