@@ -9,6 +9,7 @@ import torch
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.read_options import ReadOptions
 from mpcs_torch.functional import risk_coverage_curve
 from mpcs_torch.metrics import RiskCoverageArea
 from tests.evaluation.files.alone import score
@@ -19,7 +20,11 @@ CONCERN = ConcernSpec(
 
 
 def kept(
-    folder: Path, classes: int, concern: ConcernSpec | None, rows: int = 500
+    folder: Path,
+    classes: int,
+    concern: ConcernSpec | None,
+    weights: torch.Tensor | None = None,
+    rows: int = 500,
 ) -> tuple[RowRisks, torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(classes)
     probs = (
@@ -28,24 +33,33 @@ def kept(
     target = probs.multinomial(1, generator=generator).squeeze(1)
     names = ["red", "yellow", "green"][:classes]
     path = folder / "p.npz"
-    np.savez(path, preds=probs, target=target)
+    columns = {"preds": probs, "target": target}
+    options = ReadOptions()
+    if weights is not None:
+        columns["weight"] = weights
+        options = ReadOptions(weight="weight")
+    np.savez(path, **columns)
     found = RowRisks()
-    score(Predictions(path, class_names=names), concern, risks=found)
+    score(Predictions(path, options, class_names=names), concern, risks=found)
     return found, probs, target
 
 
 @pytest.mark.parametrize("concern", [None, CONCERN])
-def test_the_curve_is_that_of_the_metric(
-    concern: ConcernSpec | None, tmp_path: Path
+@pytest.mark.parametrize("weights", [None, torch.arange(500) % 4 + 1])
+def test_the_curve_is_that_of_the_metric_where_a_row_with_a_weight_counts_as_several(
+    weights: torch.Tensor | None, concern: ConcernSpec | None, tmp_path: Path
 ) -> None:
-    found, probs, target = kept(tmp_path, 3, concern)
+    found, probs, target = kept(tmp_path, 3, concern, weights)
     risks = found.risks()
     assert risks is not None
     metric = RiskCoverageArea(num_classes=3, concern=concern, from_logits=False)
-    metric.update(probs, target)
+    copies = torch.ones_like(target) if weights is None else weights
+    metric.update(probs.repeat_interleave(copies, dim=0), target.repeat_interleave(copies))
     curve, expected = risk_coverage_curve(*risks), metric.details()
-    assert torch.equal(curve.coverage.double(), expected.coverage.double())
-    assert torch.allclose(curve.risk.double(), expected.risk.double(), atol=1e-6)
+    assert len(curve.coverage) == 500
+    is_last_copy = torch.isin(expected.coverage, curve.coverage)
+    assert torch.equal(curve.coverage, expected.coverage[is_last_copy])
+    assert torch.allclose(curve.risk, expected.risk[is_last_copy], atol=1e-6)
 
 
 def test_nothing_is_kept_of_soft_labels(tmp_path: Path) -> None:
