@@ -44,7 +44,9 @@ def probabilities(
     label = labels.column
     if (known is None and label is None) or (known is not None and len(known) != 2):
         return
-    is_binary = label is None or known is not None or len(facts.labels(label)) <= 2
+    is_binary = known is not None
+    if known is None and label is not None:
+        is_binary = len(facts.labels(label)) <= 2
     thing = () if label is None else stem(label, IN_PAIRS)
     own = [name for name in names if stem(name, PREDICTED) == thing != ()]
     # Beside is_fraud and fraud_probability, the probability of another thing is a feature, or of other labels.

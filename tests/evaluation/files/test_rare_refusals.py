@@ -22,7 +22,7 @@ RARE: dict[str, tuple[str, Callable[[Path], object]]] = {
         lambda path: distinct_texts(open_table(path), "a", 1),
     ),
     "utf_8": ("label,pr\udce9d\na,a\n", open_table),
-    "one_probability": (
+    "one_probability, row 2, column score": (
         "label,score\n1,0.9\n0,-0.2\n",
         lambda path: Predictions(path).rows(),
     ),

@@ -30,6 +30,14 @@ LONG = {
     "a label after row 100": "red,yellow,green,label\n"
     + ".7,.2,.1,1\n" * 150
     + ".2,.3,.5,3\n",
+    "a label 0 after row 100, so the first class is 0": "red,yellow,green,label\n"
+    + ".2,.7,.1,1\n" * 150
+    + ".2,.3,.5,0\n"
+    + ".2,.7,.1,1\n" * 150,
+    "a label 3 after row 100, so the first class is 1": "red,yellow,green,label\n"
+    + ".2,.7,.1,1\n" * 150
+    + ".2,.3,.5,3\n"
+    + ".2,.7,.1,1\n" * 150,
     "classes that begin after row 100": "y_true,lr,svm\n"
     + "1,1,2\n2,1,2\n3,3,2\n" * 40
     + "1,2,3\n2,2,1\n",
