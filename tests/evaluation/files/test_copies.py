@@ -1,6 +1,7 @@
 """Copies of files keep what was read, and what a format cannot hold is an error."""
 
 import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,10 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+import torch
 
-from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.formats import open_table, open_text
+from mpcs_torch.evaluation.files.roles import Roles
 from mpcs_torch.evaluation.files.tables import FileTable
 from mpcs_torch.evaluation.files.write import copy_table, write_text
 from tests.refused import refused_file
@@ -102,6 +105,59 @@ def test_arrays_are_written_with_the_names_of_their_classes(
     read = table.read(["note", "new"])
     assert read.columns["note"].to_pylist() == ["a", "", "é"]
     assert np.isnan(read.numbers("new")).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("roles", "names"),
+    [
+        (Roles("columns", ["1", "2"], ["cat", "dog"], label="3"), ["cat", "dog", "label"]),
+        (
+            Roles("columns", ["1", "2"], ["cat", "dog"], called=["0", "1"], label="3"),
+            ["0", "1", "label"],
+        ),
+        (Roles("columns", ["1", "2"], ["cat", "dog"]), ["cat", "dog"]),
+        (Roles("lists", ["1"], ["cat", "dog"], label="2"), ["scores", "label"]),
+        (Roles("positive", ["1"], ["cat", "dog"]), ["score"]),
+        (Roles("decisions", ["1"], ["cat", "dog"], label="2"), ["score", "label"]),
+    ],
+)
+def test_a_copy_with_a_header_calls_columns_by_names_that_are_recognized(
+    roles: Roles, names: list[str]
+) -> None:
+    places = map(str, range(1, 1 + len(names)))
+    assert roles.usual_names() == dict(zip(places, names, strict=True))
+
+
+def test_a_cell_that_would_be_read_otherwise_is_an_error_at_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def misread(path: Path, content: bytes) -> FileTable:
+        return open_text(path, content.replace(b"x3", b"3"))
+
+    monkeypatch.setattr("mpcs_torch.evaluation.files.write.open_text", misread)
+    columns = {"id": ["a", "x3", "x4"], "score": [0.5, 1.5, 2.5]}
+    refusal = "out.csv: value_to_read_again, row 2, column id"
+    with refused_file(refusal, cell="x3", read="3"):
+        write_text(io.BytesIO(), columns, path=tmp_path / "out.csv")
+    write_text(io.BytesIO(), {"score": [0.5]}, path=tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".pt"])
+def test_arrays_that_hold_no_column_are_named(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"p{suffix}"
+    columns = {"preds": [[0.9, 0.1], [0.2, 0.8]], "target": [0, 1]}
+    cubes = {"cubes": np.zeros((2, 2, 2)), "long": np.zeros(3)}
+    if suffix == ".npz":
+        objects = np.array([{}, None], dtype=object)
+        np.savez(path, **columns, **cubes, objects=objects)  # type: ignore[arg-type]
+        others = "objects, cubes, long"
+    else:
+        tensors = {name: torch.tensor(array) for name, array in (columns | cubes).items()}
+        torch.save(tensors, path)
+        others = "cubes, long"
+    table = open_table(path)
+    assert table.names == ["preds", "target"]
+    assert others in table.dialect
 
 
 @pytest.mark.parametrize(
