@@ -59,6 +59,7 @@ OURS: dict[str, Any] = {
 class MeanSize(Metric):
     """Hold a number that is no state, so that states of parts do not merge."""
 
+    full_state_update = False
     batches = 0
     samples: Tensor
 
@@ -172,8 +173,13 @@ def test_metrics_whose_states_do_not_merge_have_their_value_of_merged_parts() ->
     whole, part = (Evaluation(3, metrics={"size": MeanSize()}) for _ in range(2))
     part.update(PROBS, TARGET)
     whole.merge(part)
-    whole.update(PROBS, TARGET)
     assert whole.result().value("size") == 900
+    whole.update(PROBS[:100], TARGET[:100])
+    assert whole.result().value("size") == 500  # of two batches
+    part.merge(whole)  # adds the rows; the number of batches is no state
+    assert part.result().value("size") == 1900
+    part.merge(Evaluation(3, metrics={"size": MeanSize()}))
+    assert part.result().value("size") == 1900
 
 
 def test_metrics_take_what_there_is() -> None:

@@ -24,6 +24,7 @@ from mpcs_torch.evaluation.fixed_thresholds import (
     learned_thresholds,
     point_key,
 )
+from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.functional import OperatingPoint, clopper_pearson, sign_flip_test
 from tests.evaluation.alike import assert_same_numbers
 from tests.oracles import naive_detection
@@ -225,6 +226,53 @@ def test_wrong_decisions_of_independent_trials_are_tested_by_flips_of_errors() -
     assert (row.paired.first, row.paired.second) == tuple(
         each.double().mean().item() for each in wrong
     )
+
+
+@pytest.mark.parametrize("improved", [1, 5, 9])
+@pytest.mark.parametrize("per_cluster", [1, 3])
+def test_only_units_in_which_detectors_differ_count_in_the_test_of_their_difference(
+    improved: int, per_cluster: int
+) -> None:
+    """If each of n units improves, a random change of places is as good for 2 of the 2^n signs."""
+    scores, labels = trials(90)
+    first = scores["A"]
+    second = first.clone()
+    places = per_cluster * torch.arange(improved)
+    rise = 0.1 * (1 + torch.arange(improved)) * torch.where(labels[places], 1, -1)
+    second[places] += rise
+    result = evaluate_detectors(
+        {"A": first, "B": second},
+        labels,
+        points=POINTS,
+        llr=True,
+        clusters=None if per_cluster == 1 else torch.arange(90) // per_cluster,
+    )
+    [bits] = [row.paired for row in result.comparisons if row.by.metric == CLLR]
+    assert bits.difference < 0
+    assert bits.p_value == pytest.approx(2.0 ** (1 - improved))
+
+
+@pytest.mark.parametrize(
+    ("number", "clusters", "unit"),
+    [
+        (10, None, None),
+        (9, None, "trials"),
+        (90, torch.arange(90) % 9, "clusters"),
+        (90, torch.arange(90) % 10, None),
+    ],
+)
+def test_intervals_need_ten_units_and_say_of_what(
+    number: int, clusters: Tensor | None, unit: str | None
+) -> None:
+    scores, labels = trials(90)
+    found = evaluate_detectors(
+        scores["B"][:number], labels[:number], points=POINTS, llr=True, clusters=clusters
+    ).first
+    for name in (AREA, CLLR):
+        reason = found.without_interval.get(name)
+        expected = None if unit is None else Reason("few_units", unit, 10)
+        assert reason == expected
+        assert (name in found.intervals) == (unit is None)
 
 
 def test_a_number_is_a_threshold_for_all_or_one_detector() -> None:
