@@ -41,6 +41,24 @@ def test_pav_calibrates_one_detector(mpcs: Shell) -> None:
     assert calibrated - plain >= {"cllr", "calibration_loss"}
 
 
+def test_development_trials_have_labels_in_a_list_of_their_own(mpcs: Shell) -> None:
+    learned = "--development dev-a.csv --calibrate pav --no-intervals"
+    expected = mpcs.json(f"detect a.csv {learned}")["models"]
+    for prefix in ("", "dev-"):
+        rows = [row.split(",") for row in Path(f"{prefix}a.csv").read_text().split()]
+        for name, columns in (("scores", (0, 3)), ("labels", (0, 4))):
+            lines = [",".join(row[place] for place in columns) for row in rows]
+            # The lists name different trials.
+            renamed = [line.replace("t", f"{prefix}t", 1) for line in lines[1:]]
+            Path(f"{prefix}{name}.csv").write_text("\n".join([lines[0], *renamed]))
+    options = "--development dev-scores.csv --calibrate pav --no-intervals"
+    lists = "--labels labels.csv --development-labels dev-labels.csv"
+    models = mpcs.json(f"detect scores.csv {lists} {options}")["models"]
+    assert list(models) == ["scores.csv", "scores.csv, calibrated"]
+    for of_lists, of_columns in zip(models.values(), expected.values(), strict=True):
+        assert of_lists["metrics"] == of_columns["metrics"]
+
+
 def test_the_worst_condition_is_the_worst_in_the_direction_of_each_metric(
     mpcs: Shell,
 ) -> None:

@@ -1,5 +1,6 @@
 """A metric with an interval: its value is that of the metric, its interval that of `evaluate`."""
 
+import hashlib
 import pickle
 from typing import Any
 
@@ -11,6 +12,7 @@ from torchmetrics.classification import MulticlassCohenKappa
 
 from mpcs_torch import ConcernSpec, WithInterval, evaluate, metrics
 from mpcs_torch.evaluation import with_interval
+from mpcs_torch.functional.measure import fingerprint
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 from mpcs_torch.metrics.named_metrics import BY_NAME
 from tests.evaluation.test_sums import ADDITIVE
@@ -26,6 +28,23 @@ def wrapped(name: str) -> WithInterval:
     return WithInterval(
         MeasureMetric(BY_NAME[name].make(4, concern=CONCERN), True, {}), prefix="m"
     )
+
+
+def test_settings_have_a_fingerprint_that_saved_states_keep() -> None:
+    """The first 16 bytes of SHA-256 of the settings in the order of their names; those of tensors by value."""
+    text = "{'a': 1, 'b': 'x'}"
+    expected = [*hashlib.sha256(text.encode()).digest()[:16]]
+    assert fingerprint({"b": "x", "a": 1}).equal(torch.tensor(expected))
+    costs = torch.tensor([[0.0, 1.5], [2.0, 0.0]])
+    of_costs = fingerprint({"costs": costs})
+    assert of_costs.equal(fingerprint({"costs": costs.double().T.contiguous().T}))
+    assert not of_costs.equal(fingerprint({"costs": costs.T}))
+    assert not of_costs.equal(fingerprint({"costs": costs.flatten()}))
+    assert not of_costs.equal(fingerprint({"costs": costs.long()}))
+    sparse = costs.to_sparse_coo().coalesce()
+    of_sparse = fingerprint({"costs": sparse})
+    assert of_sparse.equal(fingerprint({"costs": sparse.clone()}))
+    assert not of_sparse.equal(fingerprint({"costs": (2 * sparse).coalesce()}))
 
 
 CLUSTERS, WEIGHTS = torch.arange(120) % 24, 0.1 + torch.rand(120)

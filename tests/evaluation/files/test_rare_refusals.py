@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.files.formats import check_names, open_table, open_text
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.read_options import ReadOptions
-from mpcs_torch.evaluation.files.tables import distinct_texts
+from mpcs_torch.evaluation.files.tables import Argument, ReadColumns, distinct_texts
 from mpcs_torch.io.untrusted_files import MAX_COLUMNS
 from tests.refused import refused_file
 
@@ -44,3 +46,35 @@ def test_a_file_that_breaks_a_rare_rule_is_refused(tmp_path: Path, code: str) ->
     (tmp_path / "file").write_text(text, errors="surrogateescape")
     with refused_file(code):
         read(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("error", "refusal"),
+    [
+        (InvalidValueError("finite", "scores", 7.0, sample=1), "finite, row 3, column a"),
+        (
+            InvalidValueError("finite", "costs", 7.0, sample=0, column=0),
+            "finite, row 1, column a",
+        ),
+        (
+            InvalidValueError("finite", "costs", 7.0, sample=0, column=1),
+            "finite, row 1, column b",
+        ),
+        (  # a value that is computed from several columns
+            InvalidValueError("finite", "costs", 7.0, sample=0, column=2),
+            "finite, row 1, column b",
+        ),
+        (InvalidValueError("finite", "costs", 7.0, sample=0), "finite, row 1"),
+        (InvalidValueError("finite", "scores", 7.0), "finite"),
+        (InvalidValueError("finite", "weights", 7.0, sample=1), "finite"),
+    ],
+)
+def test_an_error_about_a_value_names_its_row_and_column_in_the_file(
+    error: InvalidValueError, refusal: str
+) -> None:
+    read = ReadColumns(Path("p.csv"), {}, np.array([True, False, True]))
+    arguments = {"scores": Argument(["a"]), "costs": Argument(["a", "b"])}
+    with refused_file(f"p.csv: {refusal}") as refused, read.naming(arguments):
+        raise error
+    assert (refused.value.row is None) == ("row" not in refusal)
+    assert (refused.value.column is None) == ("column" not in refusal)
