@@ -179,3 +179,43 @@ def test_clusters_are_called_by_the_plural_of_their_column(
     column: str, plural: str
 ) -> None:
     assert cluster_plural(column) == plural
+
+
+@pytest.mark.parametrize(("classes", "named"), [(4, True), (10, True), (11, False)])
+def test_at_most_ten_classes_are_counted_by_name(classes: int, named: bool) -> None:
+    target = torch.arange(100) % 3
+    scores = evaluate(target, target, class_names=classes, metrics=["accuracy"]).first
+    counts = [34, 33, 33, *[0] * (classes - 3)]
+    by_name = ", ".join(f"{name}: {count}" for name, count in enumerate(counts))
+    of_classes = by_name if named else "0 to 34 rows each"
+    assert scores.headline() == (
+        f"100 rows, {classes} classes ({of_classes}); always 0 would be right in 34 %"
+    )
+    weighted = evaluate(
+        target, target, class_names=classes, metrics=["accuracy"], weights=1 + target
+    ).first
+    names = ", ".join(map(str, range(min(classes, 10))))
+    more = "" if named else ", ..."
+    assert weighted.headline() == f"100 rows, {classes} classes: {names}{more}"
+
+
+@pytest.mark.parametrize(
+    ("decisions", "named"),
+    [
+        ([0, 0, 0, 0, 0, 0, 0], ""),
+        ([0, 0, 0, 0, 0, 0, 2], "c: 1"),
+        ([0, 2, 2, 3, 1, 1, 1], "b: 3, c: 2, d: 1"),
+        ([4, 2, 2, 3, 1, 1, 1], "b: 3, c: 2, d: 1, ..."),
+        ([4, 3, 3, 2, 2, 1, 1], "b: 2, c: 2, d: 2, ..."),
+    ],
+)
+def test_the_three_most_frequent_wrong_decisions_of_a_class_are_named(
+    decisions: list[int], named: str
+) -> None:
+    preds = torch.tensor([*decisions, 1, 2, 3, 4])
+    target = torch.tensor([*[0] * len(decisions), 1, 2, 3, 4])
+    scores = evaluate(preds, target, class_names=list("abcde"), metrics=["accuracy"]).first
+    table = scores.class_table()
+    assert table is not None
+    place = [*table.header].index("wrongly decided as")
+    assert [row[place] for row in table.rows] == [named, "", "", "", ""]
