@@ -1,5 +1,6 @@
 """Decision curves: the formula of dcurves at each threshold, beside acting on all and on none."""
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -155,6 +156,37 @@ def test_people_who_disagree_imply_the_thresholds_between_the_outermost() -> Non
     assert implied == pytest.approx((1 / 19, 3 / 7))
     implied = curve_scale("malignant", ConcernRange(lows[::-1], highs[::-1])).implied
     assert implied == pytest.approx((1 / 19, 3 / 7))
+
+
+@pytest.mark.parametrize(
+    ("needless", "missed", "implied"),
+    [(0, 9, [0.0, 0.5]), (9, 0, [0.5, 1.0]), (0, 0, [math.nan, math.nan])],
+)
+def test_costs_of_which_one_is_0_imply_no_threshold(
+    needless: float, missed: float, implied: list[float]
+) -> None:
+    costs = [[0, needless, 1], [missed, 0, 1], [1, 1, 0]]
+    concern = ConcernSpec(["benign", "malignant", "unclear"], weights=costs)
+    # Against unclear, both costs are 1.
+    with Refused("implied_thresholds", "concern", implied):
+        curve_scale("malignant", concern)
+
+
+def test_classes_at_risk_that_have_no_curve_are_passed_over_in_order() -> None:
+    # Missing c is dangerous, and b for a; errors between a and d are dangerous both ways.
+    costs = [[0, 1, 1, 9], [9, 0, 1, 1], [9, 9, 0, 1], [9, 1, 1, 0]]
+    concern = ConcernSpec(list("abcd"), weights=costs, dangerous=9)
+    scale = scale_at_risk(concern)
+    assert (scale.of, scale.classes, scale.passed_over) == ("b", (1,), ("c",))
+    assert scale_at_risk(ConcernRange([concern], [concern])) == scale
+    grouped = replace(concern, class_groups={"last": ["c", "d"], "all but a": list("bcd")})
+    scale = scale_at_risk(grouped)
+    assert (scale.of, scale.classes, scale.others) == ("last", (2, 3), (0, 1))
+    assert scale.passed_over == ("all but a", "b", "c")
+    with Refused("says_which_is_dangerous", "a concern (--concern)"):
+        scale_at_risk(None)
+    with Refused("class_at_risk", "the concern"):
+        scale_at_risk(ConcernSpec(list("ab"), weights=[[0, 9], [9, 0]]))
 
 
 def test_the_class_at_risk_is_the_one_that_is_more_dangerous_to_miss() -> None:

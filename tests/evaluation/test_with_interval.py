@@ -41,7 +41,7 @@ def test_settings_have_a_fingerprint_that_saved_states_keep() -> None:
     assert not of_costs.equal(fingerprint({"costs": costs.T}))
     assert not of_costs.equal(fingerprint({"costs": costs.flatten()}))
     assert not of_costs.equal(fingerprint({"costs": costs.long()}))
-    sparse = costs.to_sparse_coo().coalesce()
+    sparse = costs.to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]
     of_sparse = fingerprint({"costs": sparse})
     assert of_sparse.equal(fingerprint({"costs": sparse.clone()}))
     assert not of_sparse.equal(fingerprint({"costs": (2 * sparse).coalesce()}))

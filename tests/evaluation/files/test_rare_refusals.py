@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,5 +77,6 @@ def test_an_error_about_a_value_names_its_row_and_column_in_the_file(
     arguments = {"scores": Argument(["a"]), "costs": Argument(["a", "b"])}
     with refused_file(f"p.csv: {refusal}") as refused, read.naming(arguments):
         raise error
-    assert (refused.value.row is None) == ("row" not in refusal)
-    assert (refused.value.column is None) == ("column" not in refusal)
+    in_file: Any = refused.value
+    assert (in_file.row is None) == ("row" not in refusal)
+    assert (in_file.column is None) == ("column" not in refusal)

@@ -38,7 +38,7 @@ def kept(
     if weights is not None:
         columns["weight"] = weights
         options = ReadOptions(weight="weight")
-    np.savez(path, **columns)
+    np.savez(path, **columns)  # type: ignore[arg-type]
     found = RowRisks()
     score(Predictions(path, options, class_names=names), concern, risks=found)
     return found, probs, target
