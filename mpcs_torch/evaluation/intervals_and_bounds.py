@@ -129,8 +129,6 @@ def _ends_of_ratio(
     ratio: Ratio, units: IndependentUnits, ends: Sequence[End], *, is_bound: bool
 ) -> list[float]:
     """Return ends of a ratio as values; the ratio is not linearized, so that it is exact for rates."""
-    if not (units.counts @ ratio.per > 0):
-        return [inf if end.is_upper else -inf for end in ends]
     max_weight = max(end.max_weight for end in ends)
     if ratio.is_rate and units.are_rows and max_weight <= 1:
         return [_end_of_rate(ratio, units, end) for end in ends]
