@@ -1,4 +1,4 @@
-"""The same training in six frameworks, for `test_situations`: scripted scores, so that each situation is exact.
+"""The same training in four frameworks, for `test_situations`: scripted scores, so that each situation is exact.
 
 The model counts its training batches, so a checkpoint shows of which epoch it is. The score of an epoch is read from a
 list, and an epoch can crash. Each function of `LOOPS` trains, and returns what a user sees afterwards.
@@ -21,7 +21,6 @@ from tests.integrations.quiet import pl
 os.environ["HF_HUB_OFFLINE"] = "1"
 import skorch
 import skorch.callbacks
-from accelerate import Accelerator
 from ignite.engine import Engine, Events
 from transformers import PretrainedConfig, PreTrainedModel, TrainingArguments
 from transformers import Trainer as HuggingFaceTrainer
@@ -128,75 +127,6 @@ def data() -> DataLoader[Any]:
 
 def folders(script: Script) -> list[Path]:
     return [script.folder / f"best-{place}" for place in range(script.callbacks)]
-
-
-def plain(script: Script) -> list[CheckpointSelector]:
-    model = Counter(script)
-    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
-    parts = {"model": model, "optimizer": optimizer, "scheduler": MPCSLR(optimizer)}
-    selectors = [
-        CheckpointSelector(folder, script.rule, **script.options)
-        for folder in folders(script)
-    ]
-    begin = 0
-    if script.resume and selectors[0].last_epoch is not None:
-        begin = selectors[0].last_epoch + 1
-        for name, part in parts.items():
-            part.load_state_dict(selectors[0].load(begin - 1)[name])
-    for _ in range(script.fits):
-        for epoch in range(begin, script.epochs):
-            if any(selector.should_stop for selector in selectors):
-                break
-            script.rates.append(optimizer.param_groups[0]["lr"])
-            for inputs, target in data():
-                optimizer.zero_grad()
-                nn.functional.cross_entropy(model(inputs), target).backward()
-                optimizer.step()
-            if not script.validates:
-                continue
-            parts["scheduler"].step(model.score())  # type: ignore[operator]
-            for selector in selectors:
-                state = {name: part.state_dict() for name, part in parts.items()}
-                selector.update(state, epoch=epoch, **script.values(model))
-    return selectors
-
-
-def with_accelerate(script: Script) -> list[CheckpointSelector]:
-    accelerator = Accelerator(cpu=True)
-    model = Counter(script)
-    optimizer, loader = torch.optim.SGD(model.parameters(), lr=RATE), data()
-    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
-    scheduler = MPCSLR(optimizer)
-    accelerator.register_for_checkpointing(scheduler)
-    selectors = [
-        CheckpointSelector(folder, script.rule, **script.options)
-        for folder in folders(script)
-    ]
-    begin = 0
-    if script.resume and selectors[0].last_epoch is not None:
-        begin = selectors[0].last_epoch + 1
-        accelerator.load_state(str(script.folder / "state"))
-    for _ in range(script.fits):
-        for epoch in range(begin, script.epochs):
-            if any(selector.should_stop for selector in selectors):
-                break
-            script.rates.append(optimizer.param_groups[0]["lr"])
-            for inputs, target in loader:
-                optimizer.zero_grad()
-                accelerator.backward(nn.functional.cross_entropy(model(inputs), target))
-                optimizer.step()
-            if not script.validates:
-                continue
-            score = accelerator.unwrap_model(model).score()
-            scheduler.step(score)
-            accelerator.save_state(str(script.folder / "state"))
-            for selector in selectors:
-                values = script.values(accelerator.unwrap_model(model))
-                selector.update(
-                    accelerator.unwrap_model(model).state_dict, epoch=epoch, **values
-                )
-    accelerator.free_memory()
-    return selectors
 
 
 class Module(pl.LightningModule):  # type: ignore[misc, name-defined]
@@ -350,7 +280,10 @@ def with_ignite(script: Script) -> list[CheckpointSelector]:
     @evaluator.on(Events.COMPLETED)
     def measure() -> None:
         evaluator.state.metrics.update(script.values(model))
-        scheduler.step(model.score())
+
+    def validate() -> None:
+        scheduler.step(model.score())  # first, so that a checkpoint has its rate
+        evaluator.run(data())
 
     def state() -> dict[str, Any]:
         return {name: part.state_dict() for name, part in parts.items()}
@@ -364,13 +297,15 @@ def with_ignite(script: Script) -> list[CheckpointSelector]:
     for handler in handlers:
         evaluator.add_event_handler(Events.COMPLETED, handler)
     if script.validates:
-        trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda: evaluator.run(data()))
+        trainer.add_event_handler(Events.EPOCH_COMPLETED, validate)
     if script.resume and handlers[0].selector.last_epoch is not None:
         saved = handlers[0].selector.load(handlers[0].selector.last_epoch)
         for name, part in parts.items():
             part.load_state_dict(saved[name])
     for _ in range(script.fits):
+        evaluator.run(data())  # not an epoch, as little as the one after the training
         trainer.run(data(), max_epochs=script.epochs)
+        evaluator.run(data())
     return [handler.selector for handler in handlers]
 
 
@@ -379,38 +314,34 @@ class Noting(skorch.callbacks.Callback):
         net.module_.script.rates.append(net.optimizer_.param_groups[0]["lr"])
 
 
+def scoring(name: str, score: Callable[..., float]) -> tuple[str, Any]:
+    scorer = skorch.callbacks.EpochScoring(
+        score, use_caching=False, on_train=True, name=name
+    )
+    return name, scorer
+
+
 def in_skorch(script: Script) -> list[CheckpointSelector]:
     inputs, target = data().dataset.tensors  # type: ignore[attr-defined]
     selecting = [
         with_skorch.SelectCheckpoint(folder, script.rule, **script.options)
         for folder in folders(script)
     ]
-    own = skorch.callbacks.Checkpoint(monitor=None, dirname=script.folder / "own")
-    score = skorch.callbacks.EpochScoring(
-        lambda net, X, y: net.module_.score(),
-        use_caching=False,
-        on_train=True,
-        name=script.logged,
-    )
-    second = skorch.callbacks.EpochScoring(
-        lambda net, X, y: 1 - net.module_.score(),
-        use_caching=False,
-        on_train=True,
-        name=script.second_set,
-    )
-    callbacks = [
-        ("note", Noting()),
-        *([("second", second)] if script.second_set else []),
-        *([("score", score)] if script.validates else []),
-        *(
-            [("rate", skorch.callbacks.LRScheduler(MPCSLR, monitor=script.logged))]
-            if script.validates
-            else []
-        ),
-        ("own", own),
-        *((f"best_{place}", each) for place, each in enumerate(selecting)),
-        *([("resume", skorch.callbacks.LoadInitState(own))] if script.resume else []),
-    ]
+    saved = skorch.callbacks.Checkpoint(monitor=None, dirname=script.folder / "saved")
+    callbacks: list[Any] = [("note", Noting())]
+    if script.second_set:
+        callbacks.append(
+            scoring(script.second_set, lambda net, *_: 1 - net.module_.score())
+        )
+    if script.validates:
+        callbacks.append(scoring(script.logged, lambda net, *_: net.module_.score()))
+        scheduler = skorch.callbacks.LRScheduler(MPCSLR, monitor=script.logged)
+        callbacks.append(("rate", scheduler))
+    callbacks.append(("saved", saved))
+    for place, callback in enumerate(selecting):
+        callbacks.append((f"best_{place}", callback))
+    if script.resume:
+        callbacks.append(("resume", skorch.callbacks.LoadInitState(saved)))
     net = skorch.NeuralNetClassifier(
         Counter,
         module__script=script,
@@ -424,7 +355,9 @@ def in_skorch(script: Script) -> list[CheckpointSelector]:
         callbacks=callbacks,
         callbacks__print_log=None,
     )
-    finished = len(skorch.history.History.from_file(own.f_history_)) if script.resume else 0
+    finished = (
+        len(skorch.history.History.from_file(saved.f_history_)) if script.resume else 0
+    )
     net.set_params(max_epochs=script.epochs - finished)
     for _ in range(script.fits):
         net.fit(inputs, target)
@@ -433,8 +366,6 @@ def in_skorch(script: Script) -> list[CheckpointSelector]:
 
 Loop = Callable[[Script], list[CheckpointSelector]]
 LOOPS: dict[str, Loop] = {
-    "plain": plain,
-    "Accelerate": with_accelerate,
     "Lightning": with_lightning,
     "Hugging Face": with_huggingface,
     "Ignite": with_ignite,
