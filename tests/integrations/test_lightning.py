@@ -1,6 +1,5 @@
 """Lightning's Trainer takes the path of the plain loop, and resumes it."""
 
-import functools
 import os
 import re
 import subprocess
@@ -12,15 +11,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader
 
-from mpcs_torch import (
-    ConcernRange,
-    ConcernSpec,
-    MetaPatternConcernScore,
-    WithInterval,
-    evaluate,
-)
+from mpcs_torch import ConcernRange, ConcernSpec, MetaPatternConcernScore
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.integrations.lightning import SelectCheckpoint
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
@@ -28,12 +21,6 @@ from mpcs_torch.learning.selection import MissingMetricError
 from tests.integrations import plain_loop as plain
 from tests.integrations.quiet import Trainer, pl
 from tests.refused import Refused
-
-EMAWeightAveraging, WeightAveraging = (
-    pl.callbacks.EMAWeightAveraging,
-    pl.callbacks.WeightAveraging,
-)
-ModelCheckpoint = pl.callbacks.ModelCheckpoint
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*does not have many workers"),
@@ -81,21 +68,21 @@ class Rates(pl.Callback):
         pl_module.rates.append(trainer.optimizers[0].param_groups[0]["lr"])
 
 
+def valid_loader() -> DataLoader[Any]:
+    return DataLoader(plain.data()[1], plain.BATCH)
+
+
 def fit(
     *callbacks: pl.Callback,
     model: pl.LightningModule | None = None,
     epochs: int = plain.EPOCHS,
-    ckpt_path: Path | None = None,
     **given: Any,
 ) -> tuple[Any, pl.Trainer]:
     has_files = any(isinstance(each, pl.callbacks.Checkpoint) for each in callbacks)
     settings = {"max_epochs": epochs, "enable_checkpointing": has_files, **given}
     model = Classifier() if model is None else model
     trainer = Trainer(callbacks=[Rates(), *callbacks], **settings)
-    train, valid = (DataLoader(split, plain.BATCH) for split in plain.data())
-    trainer.fit(
-        model, train, valid, ckpt_path=ckpt_path, weights_only=True if ckpt_path else None
-    )
+    trainer.fit(model, DataLoader(plain.data()[0], plain.BATCH), valid_loader())
     return model, trainer
 
 
@@ -105,10 +92,8 @@ def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(
     expected = plain.plain_loop(tmp_path / "plain")
     best = SelectCheckpoint(tmp_path / "lightning", plain.rule())
     selector = best.selector
-    model, trainer = fit(best)  # with Lightning's sanity check, which must not count
-    trainer.validate(
-        model, DataLoader(plain.data()[0], plain.BATCH), verbose=False
-    )  # nor must this
+    model, trainer = fit(best)
+    assert trainer.checkpoint_callbacks == [best]
     weights = {
         name.removeprefix("net."): value
         for name, value in selector.load_best()["state_dict"].items()
@@ -133,25 +118,6 @@ def test_concerns_in_hyperparameters_load_without_running_code(tmp_path: Path) -
         restored = WithHyperparameters.load_from_checkpoint(path, weights_only=True)
         assert dict(restored.hparams) == {"concern": concern, "costs": costs}
         assert restored.state_dict().keys() == model.state_dict().keys()
-
-
-def test_all_that_is_logged_is_recorded_beside_checkpoints_of_lightning(
-    tmp_path: Path,
-) -> None:
-    """The rule asks for MPCS alone; the epochs have the accuracy too."""
-    best = SelectCheckpoint(
-        tmp_path / "best", SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
-    )
-    fit(best, pl.callbacks.ModelCheckpoint(tmp_path / "usual", save_top_k=-1), epochs=2)
-    assert set(best.selector.epochs[0].values) == {"mpcs", "accuracy"}
-    assert [row[0] for row in best.selector.explain().rows] == [
-        "the rule",
-        "mpcs",
-        "accuracy",
-    ]
-    assert len(list((tmp_path / "usual").iterdir())) == 2
-    _, trainer = fit(SelectCheckpoint(tmp_path / "alone", plain.rule()), epochs=1)
-    assert [type(each) for each in trainer.checkpoint_callbacks] == [SelectCheckpoint]
 
 
 class Told(Classifier):
@@ -231,89 +197,32 @@ def test_a_trainer_that_never_validates_is_refused_before_it_trains(tmp_path: Pa
 @pytest.mark.filterwarnings(
     "ignore:.*(was called without a model|with multiple `ModelCheckpoint`)"
 )
-@pytest.mark.parametrize(
-    "beside", [[], [ModelCheckpoint], [ModelCheckpoint, SelectCheckpoint]]
-)
 @pytest.mark.parametrize("call", ["test", "validate"])
-def test_the_best_checkpoint_is_that_of_the_trainer(
-    tmp_path: Path, beside: list[Any], call: str
-) -> None:
+def test_the_best_checkpoint_is_that_of_the_trainer(tmp_path: Path, call: str) -> None:
+    """The first checkpoint callback is asked, whatever stands after it."""
     best = SelectCheckpoint(tmp_path / "best", plain.rule())
-    others = [
-        kind(tmp_path / "other", plain.rule())
-        if kind is SelectCheckpoint
-        else kind(tmp_path / "usual", monitor="mpcs")
-        for kind in beside
-    ]
-    model, trainer = fit(best, *others)
+    other = SelectCheckpoint(tmp_path / "other", plain.rule())
+    usual = pl.callbacks.ModelCheckpoint(tmp_path / "usual", monitor="mpcs")
+    model, trainer = fit(best, usual, other)
     model.test_step = model.validation_step
     picked = best.selector.best
     assert picked is not None
     assert picked.number < plain.EPOCHS - 1, "else the last weights would do"
-    for path in ("best", best.best_model_path, None):
-        given = (
-            None if path is None else model
-        )  # without a model, the Trainer takes the best checkpoint
-        measure = getattr(trainer, call)
-        (values,) = measure(
-            given, DataLoader(plain.data()[1], plain.BATCH), ckpt_path=path, verbose=False
-        )
+    # Without a model, the Trainer takes the best checkpoint.
+    for given, path in ((model, "best"), (model, best.best_model_path), (None, None)):
+        (values,) = getattr(trainer, call)(given, valid_loader(), path, verbose=False)
         assert values["mpcs"] == pytest.approx(picked.values["mpcs"])
-    assert trainer.checkpoint_callback is best
     assert best.best_model_score == picked.values["mpcs"]
     restored = Classifier.load_from_checkpoint(best.best_model_path, weights_only=True)
     assert restored.state_dict().keys() == model.state_dict().keys()
 
 
-class TwoSets(Classifier):
-    """Logs one metric for each of two validation sets."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__()
-        self.second, self.options = nn.ModuleDict(plain.metrics()), options
-
-    def validation_step(
-        self, batch: list[Tensor], index: int, dataloader_idx: int = 0
-    ) -> None:
-        metric = (self.metrics, self.second)[dataloader_idx]["mpcs"]
-        metric.update(self.net(batch[0]), batch[1])
-        name = "mpcs" if self.options["add_dataloader_idx"] else f"mpcs_{dataloader_idx}"
-        self.log(name, metric, on_epoch=True, **self.options)
-
-    def configure_optimizers(self) -> Any:
-        return torch.optim.SGD(self.parameters(), lr=plain.RATE)
-
-
-@pytest.mark.parametrize(
-    ("adds", "name"),
-    [(True, "mpcs/dataloader_idx_1"), (False, "mpcs_1"), (True, "mpcs/dataloader_idx_0")],
-)
-def test_names_of_several_dataloaders_are_those_of_model_checkpoint(
-    tmp_path: Path, adds: bool, name: str
-) -> None:
-    best = SelectCheckpoint(tmp_path / "best", SelectionRule(name, {name: "min"}))
-    usual = pl.callbacks.ModelCheckpoint(tmp_path / "usual", monitor=name)
-    train, valid = plain.data()
-    trainer = Trainer(max_epochs=3, callbacks=[best, usual])
-    loaders = [
-        DataLoader(part, plain.BATCH)
-        for part in (valid, TensorDataset(*(part[:20] for part in valid.tensors)))
-    ]
-    trainer.fit(TwoSets(add_dataloader_idx=adds), DataLoader(train, plain.BATCH), loaders)
-    assert best.best_model_score == pytest.approx(float(usual.best_model_score))
-    assert len(best.selector.epochs[0].values) == 2
-
-
 @pytest.mark.filterwarnings(
     "ignore:.*(You're using the WeightAveraging|was not created with)"
 )
-@pytest.mark.parametrize("averaging", [EMAWeightAveraging, WeightAveraging])
-def test_averaged_weights_are_kept_as_they_were_validated(
-    tmp_path: Path, averaging: Any
-) -> None:
-    settings = {"decay": 0.5} if averaging is EMAWeightAveraging else {}
+def test_averaged_weights_are_kept_as_they_were_validated(tmp_path: Path) -> None:
     best = SelectCheckpoint(tmp_path, SelectionRule("mpcs", {"mpcs": "min"}))
-    fit(averaging(**settings), best, epochs=4)
+    fit(pl.callbacks.EMAWeightAveraging(decay=0.5), best, epochs=4)
     assert best.selector.best is not None
     model = Classifier()
     model.load_state_dict(best.selector.load_best()["state_dict"])
@@ -330,50 +239,22 @@ def test_the_lines_of_the_page_go_on_with_a_run_that_was_cut_off(
     assert len(lines.splitlines()) == 4
     monkeypatch.chdir(tmp_path)
     expected = plain.plain_loop(tmp_path / "plain")
-    train, validation = (DataLoader(split, plain.BATCH) for split in plain.data())
-
-    def trainer(epochs: int, callbacks: list[pl.Callback], max_epochs: int) -> pl.Trainer:
-        return Trainer(max_epochs=min(epochs, max_epochs), callbacks=callbacks)
-
     for epochs in (2, 4, plain.EPOCHS):  # twice cut off
         names = {
             "SelectCheckpoint": SelectCheckpoint,
-            "Trainer": functools.partial(trainer, epochs),
+            "Trainer": lambda callbacks, max_epochs, end=epochs: Trainer(
+                callbacks=callbacks, max_epochs=min(max_epochs, end)
+            ),
             "model": Classifier(),
+            "rule": plain.rule(),
+            "train": DataLoader(plain.data()[0], plain.BATCH),
+            "validation": valid_loader(),
         }
-        names |= {"rule": plain.rule(), "train": train, "validation": validation}
         exec(lines, names)
     selector = CheckpointSelector.open(tmp_path / "checkpoints")
-    assert [epoch.values["mpcs"] for epoch in selector.epochs] == pytest.approx(
-        expected.scores
-    )
+    scores = [epoch.values["mpcs"] for epoch in selector.epochs]
+    assert scores == pytest.approx(expected.scores)
     assert selector.best is not None
-
-
-class Sure(Classifier):
-    def __init__(self) -> None:
-        super().__init__()
-        self.sure = WithInterval(plain.metrics()["mpcs"], prefix="sure_mpcs")
-
-    def validation_step(self, batch: list[Tensor], index: int) -> None:
-        super().validation_step(batch, index)
-        self.sure.update(self.net(batch[0]), batch[1])
-
-    def on_validation_epoch_end(self) -> None:
-        self.log_dict(self.sure.compute())
-        self.sure.reset()
-
-
-def test_intervals_are_logged() -> None:
-    model, trainer = fit(model=Sure(), epochs=1)
-    logged = {name: value.item() for name, value in trainer.callback_metrics.items()}
-    inputs, target = plain.data()[1].tensors
-    probs = model.net(inputs).detach().softmax(1)
-    expected = evaluate(probs, target, concern=plain.LIGHTS, metrics=["mpcs"])
-    assert logged["sure_mpcs"] == pytest.approx(logged["mpcs"], rel=1e-6)
-    assert (logged["sure_mpcs_low"], logged["sure_mpcs_high"]) == pytest.approx(
-        expected.interval("mpcs"), rel=1e-4
-    )
 
 
 def test_the_package_lightning_serves_where_pytorch_lightning_is_missing() -> None:
@@ -400,12 +281,7 @@ def fit_in_two_processes(folder: Path, strategy: str) -> None:
         assert [epoch.number for epoch in callback.selector.epochs] == [0, 1, 2]
         assert callback.selector.best is not None
         assert Path(callback.best_model_path).name == callback.selector.best.file
-    trainer.validate(
-        Classifier(),
-        DataLoader(plain.data()[1], plain.BATCH),
-        ckpt_path="best",
-        verbose=False,
-    )
+    trainer.validate(Classifier(), valid_loader(), ckpt_path="best", verbose=False)
 
 
 @pytest.mark.slow

@@ -12,11 +12,8 @@ from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
 from mpcs_torch.integrations.lightning import SelectCheckpoint
-from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule
-from mpcs_torch.metrics import ExpectedConcern
+from mpcs_torch.learning import MPCSLR, SelectionRule
 from tests.integrations.quiet import Trainer, pl
-
-EarlyStopping, ModelCheckpoint = pl.callbacks.EarlyStopping, pl.callbacks.ModelCheckpoint
 
 pytestmark = [
     pytest.mark.filterwarnings(
@@ -43,14 +40,9 @@ class Net(pl.LightningModule):
         self.rates: dict[tuple[int, int], list[float]] = {}
 
     def training_step(self, batch: Tensor, index: int) -> Tensor:
-        groups = [
-            group
-            for optimizer in self.trainer.optimizers
-            for group in optimizer.param_groups
-        ]
-        self.rates[self.trainer.current_epoch, index] = [
-            round(group["lr"], 9) for group in groups
-        ]
+        rates = self.rates[self.trainer.current_epoch, index] = []
+        for optimizer in self.trainer.optimizers:
+            rates += [round(group["lr"], 9) for group in optimizer.param_groups]
         loss = self.layer(batch).square().mean()
         if not self.automatic_optimization:
             self.manual_backward(loss)
@@ -63,26 +55,24 @@ class Net(pl.LightningModule):
         self.log("mpcs", 1.0 / (1 + self.trainer.global_step))
 
     def on_train_epoch_end(self) -> None:
-        for scheduler in [] if self.automatic_optimization else self.lr_schedulers():  # type: ignore[union-attr]
-            scheduler.step(self.trainer.callback_metrics["mpcs"])
+        if not self.automatic_optimization:
+            for scheduler in self.lr_schedulers():  # type: ignore[union-attr]
+                scheduler.step(self.trainer.callback_metrics["mpcs"])
 
     def configure_optimizers(self) -> Any:
         if self.schedulers == "two optimizers":
             optimizers = [torch.optim.SGD([weight], lr=0.1) for weight in self.parameters()]
-            powers = zip(optimizers, (1.0, 0.5), strict=True)
-            return [
-                {"optimizer": own, "lr_scheduler": MPCSLR(own, power=power)}
-                for own, power in powers
-            ]
-        own = torch.optim.SGD(self.parameters(), lr=0.1)
+            return optimizers, [MPCSLR(optimizers[0]), MPCSLR(optimizers[1], power=0.5)]
+        optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
         if self.schedulers == "one":
-            return [own], [{"scheduler": MPCSLR(own), "monitor": "mpcs", **self.config}]
-        score = MPCSLR(own, sets_rates=False)
+            scheduler = MPCSLR(optimizer)
+            return [optimizer], [{"scheduler": scheduler, "monitor": "mpcs", **self.config}]
+        score = MPCSLR(optimizer, sets_rates=False)
         cosine = LambdaLR(
-            own, lambda n: score.factor * (1 + math.cos(math.pi * n / 20)) / 2
+            optimizer, lambda n: score.factor * (1 + math.cos(math.pi * n / 20)) / 2
         )
-        plateau = ReduceLROnPlateau(own, mode="max", patience=0)
-        return [own], [
+        plateau = ReduceLROnPlateau(optimizer, mode="max", patience=0)
+        return [optimizer], [
             {"scheduler": cosine, "interval": "step"},
             {"scheduler": score, "monitor": "mpcs", **self.config},
             {"scheduler": plateau, "monitor": "mpcs", "frequency": 2},
@@ -155,7 +145,9 @@ def test_resumed_rates_are_those_of_the_unbroken_run(
 ) -> None:
     options = {"num_sanity_val_steps": 0, **trainer}
     unbroken, best = Net(schedulers, config), selecting(tmp_path / "unbroken")
-    usual = ModelCheckpoint(tmp_path / "usual", save_top_k=-1, save_on_train_epoch_end=True)
+    usual = pl.callbacks.ModelCheckpoint(
+        tmp_path / "usual", save_top_k=-1, save_on_train_epoch_end=True
+    )
     fit(unbroken, best, usual, **options)
     files = [*best.selector.folder.glob("*.pt"), *(tmp_path / "usual").iterdir()]
     assert len(files) == len(best.selector.epochs) + EPOCHS
@@ -178,31 +170,3 @@ def test_lightning_alone_forgets_the_last_step_before_a_checkpoint(tmp_path: Pat
     resumed = Net("one", {})
     fit(resumed, resume=best.selector.folder / "epoch-00000.pt", num_sanity_val_steps=0)
     assert resumed.rates[2, 0] != unbroken.rates[2, 0]
-
-
-class Measured(Net):
-    def __init__(self) -> None:
-        super().__init__("one", {})
-        self.cost = ExpectedConcern(2)
-
-    def validation_step(self, batch: Tensor, index: int) -> None:
-        super().validation_step(batch, index)
-        self.cost.update(self.layer(batch), torch.arange(len(batch)) % 2)
-        self.log("cost", self.cost)
-
-
-def test_lightnings_own_callbacks_work_with_our_metrics(tmp_path: Path) -> None:
-    usual = ModelCheckpoint(
-        tmp_path, monitor="cost", mode="min", filename="{epoch}-{cost:.2f}"
-    )
-    stop = EarlyStopping("cost", patience=1, min_delta=10.0)
-    trainer = fit(Measured(), usual, stop)
-    assert (trainer.current_epoch, stop.stopped_epoch) == (2, 1)
-    assert [path.name for path in tmp_path.iterdir()] == [Path(usual.best_model_path).name]
-
-
-def test_a_folder_of_the_callback_opens_without_its_rule(tmp_path: Path) -> None:
-    best = selecting(tmp_path)
-    fit(Net("one", {}), best)
-    opened = CheckpointSelector.open(tmp_path)
-    assert (opened.rule, opened.best) == (best.selector.rule, best.selector.best)
