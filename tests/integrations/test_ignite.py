@@ -1,18 +1,12 @@
-"""Ignite's engines take the path of the plain loop."""
+"""Metrics in Ignite's engines, and their states; `test_situations` has the handler that selects checkpoints."""
 
 import io
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from ignite.engine import (
-    Engine,
-    Events,
-    create_supervised_evaluator,
-    create_supervised_trainer,
-)
+from ignite.engine import Engine, Events
 from ignite.metrics import Accuracy as IgniteAccuracy
 from ignite.metrics import Metric as IgniteMetric
 from ignite.metrics import MetricGroup, RunningAverage
@@ -24,109 +18,50 @@ from ignite.metrics.metric import (
     RunningEpochWise,
     SingleEpochRunningBatchWise,
 )
-from torch.utils.data import DataLoader
 from torchmetrics import Metric, MetricCollection
 from torchmetrics.classification import (
     MulticlassAccuracy,
     MulticlassAUROC,
-    MulticlassConfusionMatrix,
     MulticlassF1Score,
 )
 
 from mpcs_torch import MetaPatternConcernScore
-from mpcs_torch.integrations.ignite import SelectCheckpoint, TorchMetric
-from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.integrations.ignite import TorchMetric
 from mpcs_torch.metrics import Accuracy, MacroF1, RiskCoverageArea
-from tests.integrations import plain_loop as plain
 from tests.refused import Refused
 
-
-def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(
-    tmp_path: Path,
-) -> None:
-    expected = plain.plain_loop(tmp_path / "plain")
-    train, valid = (DataLoader(split, plain.BATCH) for split in plain.data())
-    net = plain.model()
-    optimizer = torch.optim.SGD(net.parameters(), lr=plain.RATE)
-    scheduler, rates = plain.scheduler(optimizer), []
-    selector = CheckpointSelector(tmp_path / "ignite", plain.rule())
-    trainer = create_supervised_trainer(net, optimizer, plain.loss())
-    evaluator = create_supervised_evaluator(net)
-    for name, metric in plain.metrics().items():
-        TorchMetric(metric).attach(evaluator, name)
-    evaluator.add_event_handler(
-        Events.COMPLETED, SelectCheckpoint(selector, state=net.state_dict, trainer=trainer)
-    )
-    evaluator.add_event_handler(
-        Events.COMPLETED, lambda: scheduler.step(evaluator.state.metrics["mpcs"])
-    )
-    trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda: evaluator.run(valid))
-    trainer.add_event_handler(
-        Events.EPOCH_COMPLETED, lambda: rates.append(scheduler.get_last_lr()[0])
-    )
-    trainer.run(train, max_epochs=plain.EPOCHS)
-    counted_from_1 = expected._replace(picked=expected.picked + 1)
-    scores = [epoch.values["mpcs"] for epoch in selector.epochs]
-    plain.assert_same(counted_from_1, selector, selector.load_best(), rates, scores)
+GENERATOR = torch.Generator().manual_seed(0)
+BATCHES = [(torch.randn(5, 3, generator=GENERATOR), torch.arange(5) % 3) for _ in range(4)]
 
 
-def test_evaluations_around_the_training_are_not_recorded(tmp_path: Path) -> None:
-    trainer, evaluator = Engine(lambda *_: None), Engine(lambda *_: None)
-    evaluator.add_event_handler(
-        Events.COMPLETED,
-        lambda engine: engine.state.metrics.update(mpcs=engine.state.output),
-    )
-    evaluator.add_event_handler(
-        Events.ITERATION_COMPLETED, lambda engine: setattr(engine.state, "output", 1.0)
-    )
-    rule = SelectionRule("mpcs", {"mpcs": "min"})
-    best = SelectCheckpoint(tmp_path / "best", rule, state=dict, trainer=trainer)
-    evaluator.add_event_handler(Events.COMPLETED, best)
-    trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda: evaluator.run([0]))
-    evaluator.run([0])
-    trainer.run([0], max_epochs=2)
-    evaluator.run([0])
-    assert [epoch.number for epoch in best.selector.epochs] == [1, 2]
-
-
-def measured(metric: Any, **given: Any) -> dict[str, Any]:
-    net, (_, valid) = plain.model(), plain.data()
-    evaluator = Engine(lambda engine, batch: {"y_pred": net(batch[0]), "y": batch[1]})
-    TorchMetric(metric, **given).attach(evaluator, "given")
+def measured(metric: Any, engine: Engine, **settings: Any) -> dict[str, Any]:
+    TorchMetric(metric, **settings).attach(engine, "name")
     for _ in range(2):  # the second run must not count samples of the first
-        evaluator.run(DataLoader(valid, plain.BATCH))
-    metrics: dict[str, Any] = evaluator.state.metrics
+        engine.run(BATCHES)
+    metrics: dict[str, Any] = engine.state.metrics
     return metrics
 
 
-def test_a_collection_gives_each_of_its_values() -> None:
-    found = measured(MetricCollection(plain.metrics()))
-    alone = {name: measured(metric)["given"] for name, metric in plain.metrics().items()}
-    assert {name: float(found[name]) for name in alone} == alone
-
-
-def test_the_output_of_an_engine_can_be_transformed() -> None:
-    chosen = measured(
-        plain.metrics()["mpcs"],
-        output_transform=lambda output: (output["y_pred"], output["y"]),
-    )
-    assert chosen == measured(plain.metrics()["mpcs"])
+def test_values_are_those_of_the_metrics_whatever_the_engine_gives() -> None:
+    parts: dict[str, Any] = {"mpcs": MetaPatternConcernScore(3), "accuracy": Accuracy(3)}
+    logits, target = (torch.cat(column) for column in zip(*BATCHES, strict=True))
+    expected = {name: float(part(logits, target)) for name, part in parts.items()}
+    named = Engine(lambda engine, batch: {"y_pred": batch[0], "y": batch[1]})
+    values = measured(MetricCollection(parts), named)
+    assert {name: float(values[name]) for name in parts} == pytest.approx(expected)
+    swapped = Engine(lambda engine, batch: batch[::-1])
+    values = measured(parts["mpcs"], swapped, output_transform=lambda output: output[::-1])
+    assert values["name"] == pytest.approx(expected["mpcs"])
 
 
 METRICS: dict[str, Callable[[], Metric | MetricCollection]] = {
-    "sums": lambda: Accuracy(3),
     "kept samples": lambda: RiskCoverageArea(3),
-    "collection": lambda: MetricCollection(
-        {"mpcs": MetaPatternConcernScore(3), "f1": MacroF1(3), "acc": Accuracy(3)}
-    ),
-    "torchmetrics": lambda: MulticlassAccuracy(3),
+    "collection": lambda: MetricCollection({"f1": MacroF1(3), "accuracy": Accuracy(3)}),
     "lists of torchmetrics": lambda: MulticlassAUROC(3),
     "collection of torchmetrics": lambda: MetricCollection(
         [MulticlassAccuracy(3), MulticlassF1Score(3)]
     ),
 }
-GENERATOR = torch.Generator().manual_seed(0)
-BATCHES = [(torch.randn(5, 3, generator=GENERATOR), torch.arange(5) % 3) for _ in range(4)]
 
 
 def after(metric: IgniteMetric, *batches: Any) -> IgniteMetric:
@@ -135,52 +70,49 @@ def after(metric: IgniteMetric, *batches: Any) -> IgniteMetric:
     return metric
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_a_restored_metric_goes_on_with_its_batches(name: str) -> None:
-    def make() -> TorchMetric:
-        return TorchMetric(METRICS[name]())
-
-    expected = after(make(), *BATCHES).compute()
-    saved = after(make(), *BATCHES[:2])
+@pytest.mark.parametrize("make", METRICS.values(), ids=METRICS)
+def test_a_restored_metric_goes_on_with_its_batches(
+    make: Callable[[], Metric | MetricCollection],
+) -> None:
+    expected = after(TorchMetric(make()), *BATCHES).compute()
+    saved = after(TorchMetric(make()), *BATCHES[:2])
     state, half = saved.state_dict(), saved.compute()
     file = io.BytesIO()
     torch.save(state, file)
-    file.seek(0)
-    restored, used = make(), after(make(), *BATCHES[1:])
+    assert after(saved, *BATCHES[2:]).compute() == expected
+    new, used = TorchMetric(make()), after(TorchMetric(make()), *BATCHES[1:])
     used.compute()
-    restored.load_state_dict(torch.load(file, weights_only=True))
-    assert restored.compute() == half
-    used.load_state_dict(state)
-    for metric in (restored, used, saved):
+    of_file = torch.load(io.BytesIO(file.getvalue()), weights_only=True)
+    for metric, values in ((used, of_file), (new, state), (new, state)):
+        metric.load_state_dict(values)  # further batches have not changed them
+        assert metric.compute() == half
         assert after(metric, *BATCHES[2:]).compute() == expected
-    again = make()
-    again.load_state_dict(state)  # updates have not changed it
-    assert again.compute() == half
 
 
-def test_a_state_of_another_metric_is_refused() -> None:
-    state = TorchMetric(Accuracy(3)).state_dict()
+@pytest.mark.parametrize(
+    ("saved", "other"),
+    [
+        (Accuracy(3), MulticlassAccuracy(3)),
+        (Accuracy(3), Accuracy(4)),
+        (MulticlassAccuracy(3), MulticlassF1Score(3)),
+        (MulticlassAccuracy(3), MulticlassAccuracy(4)),
+    ],
+)
+def test_states_of_other_metrics_are_refused(saved: Metric, other: Metric) -> None:
+    state = after(TorchMetric(saved), BATCHES[0]).state_dict()
     with Refused("of_metrics", "state_dict"):
-        TorchMetric(MulticlassAccuracy(3)).load_state_dict(state)
-    with Refused("of_metrics", "state_dict"):
-        TorchMetric(Accuracy(4)).load_state_dict(state)
-    for metric in (TorchMetric(Accuracy(3)), IgniteAccuracy()):
-        with pytest.raises(ValueError, match="Argument state_dict should be a dictionary"):
-            metric.load_state_dict({})
+        TorchMetric(other).load_state_dict(state)
 
 
 def test_groups_and_running_averages_save_our_states() -> None:
     def group() -> MetricGroup:
         return MetricGroup({"ours": TorchMetric(Accuracy(3)), "theirs": IgniteAccuracy()})
 
-    restored, average = group(), RunningAverage(TorchMetric(Accuracy(3)))
+    restored, whole = group(), after(group(), *BATCHES).compute()
     restored.load_state_dict(after(group(), *BATCHES[:2]).state_dict())
     values = after(restored, *BATCHES[2:]).compute()
-    assert (
-        values["ours"]
-        == values["theirs"]
-        == pytest.approx(after(group(), *BATCHES).compute()["ours"])
-    )
+    assert values["ours"] == values["theirs"] == pytest.approx(whole["ours"])
+    average = RunningAverage(TorchMetric(Accuracy(3)))
     average.load_state_dict(average.state_dict())
 
 
@@ -190,13 +122,10 @@ def test_groups_and_running_averages_save_our_states() -> None:
 )
 def test_each_usage_is_that_of_a_metric_of_ignite(usage: type[MetricUsage]) -> None:
     engine, seen = Engine(lambda engine, batch: batch), []
-    collection = TorchMetric(MetricCollection({"of collection": Accuracy(3)}))
-    for name, metric in {
-        "theirs": IgniteAccuracy(),
-        "ours": TorchMetric(Accuracy(3)),
-        "all": collection,
-    }.items():
-        metric.attach(engine, name, usage=usage())
+    collection = MetricCollection({"of collection": Accuracy(3)})
+    IgniteAccuracy().attach(engine, "theirs", usage=usage())
+    TorchMetric(Accuracy(3)).attach(engine, "ours", usage=usage())
+    TorchMetric(collection).attach(engine, "all", usage=usage())
     RunningAverage(TorchMetric(Accuracy(3))).attach(engine, "our average")
     RunningAverage(IgniteAccuracy()).attach(engine, "their average")
     engine.add_event_handler(
@@ -207,13 +136,3 @@ def test_each_usage_is_that_of_a_metric_of_ignite(usage: type[MetricUsage]) -> N
         assert metrics.get("ours") == metrics.get("theirs") == metrics.get("of collection")
         assert metrics.get("our average") == metrics.get("their average")
     assert "ours" in engine.state.metrics
-
-
-@pytest.mark.parametrize(
-    "other", [MulticlassF1Score(3), MulticlassAccuracy(4), MulticlassConfusionMatrix(3)]
-)
-def test_states_of_other_metrics_are_refused(other: Metric) -> None:
-    saved = TorchMetric(MulticlassAccuracy(3))
-    saved.update((torch.tensor([0, 1]), torch.tensor([0, 0])))
-    with Refused("of_metrics", "state_dict"):
-        TorchMetric(other).load_state_dict(saved.state_dict())
