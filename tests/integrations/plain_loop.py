@@ -65,14 +65,11 @@ def rule(mpcs: str = "mpcs", accuracy: str = "accuracy") -> SelectionRule:
     return SelectionRule(mpcs, directions, within={accuracy: 0.2})
 
 
-def plain_loop(folder: Path, *, keep_every: int = 0) -> Outcome:
+def plain_loop(folder: Path) -> Outcome:
     train, valid = data()
     net, criterion, measured = model(), loss(), metrics()
     optimizer = torch.optim.SGD(net.parameters(), lr=RATE)
-    schedule, selector = (
-        scheduler(optimizer),
-        CheckpointSelector(folder, rule(), keep_every=keep_every),
-    )
+    schedule, selector = scheduler(optimizer), CheckpointSelector(folder, rule())
     rates, scores = [], []
     for epoch in range(EPOCHS):
         for batch in torch.arange(60).split(BATCH):

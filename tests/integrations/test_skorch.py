@@ -12,9 +12,7 @@ from sklearn.metrics import accuracy_score, log_loss, make_scorer
 from sklearn.model_selection import GridSearchCV
 from skorch import NeuralNetClassifier
 from skorch.callbacks import (
-    BatchScoring,
     Checkpoint,
-    EarlyStopping,
     EpochScoring,
     LoadInitState,
     LRScheduler,
@@ -61,45 +59,12 @@ def test_scores_of_epochs_are_those_of_make_scorer(
     fitted = net(
         ("ours", ours),
         ("theirs", EpochScoring(theirs, lower_is_better=False, name="theirs", **settings)),
-        ("batches", BatchScoring(scorer, name="batches", lower_is_better=False)),
     ).fit(INPUTS, LABELS)
     assert fitted.history[:, name] == pytest.approx(fitted.history[:, "theirs"], rel=1e-6)
     assert fitted.history[:, f"{name}_best"] == fitted.history[:, "theirs_best"]
-    assert len(fitted.history[:, "batches"]) == 3
 
 
-def test_rates_checkpoints_and_stops_follow_the_score(tmp_path: Path) -> None:
-    fitted = net(
-        ("mpcs", EpochScoring(concern_scorer("mpcs", CONCERN), lower_is_better=False)),
-        ("rate", LRScheduler(MPCSLR, monitor=lambda net: -net.history[-1, "mpcs"])),
-        ("saved", Checkpoint(monitor="mpcs_best", dirname=tmp_path)),
-        ("stop", EarlyStopping(monitor="mpcs", lower_is_better=False)),
-    ).fit(INPUTS, LABELS)
-    optimizer = torch.optim.SGD(nn.Linear(4, 3).parameters(), lr=0.3)
-    plain, rates = MPCSLR(optimizer), []
-    for score in fitted.history[:, "mpcs"]:
-        rates.append(optimizer.param_groups[0]["lr"])
-        plain.step(-score)
-    assert fitted.history[:, "event_lr"] == rates
-    best = net().initialize()
-    best.load_params(checkpoint=Checkpoint(monitor="mpcs_best", dirname=tmp_path))
-    assert concern_scorer("mpcs", CONCERN)(best, INPUTS, LABELS) > -1
-
-
-def test_a_search_over_networks_takes_several_scorers() -> None:
-    scoring = {name: concern_scorer(name, CONCERN) for name in ("mpcs", "accuracy")}
-    search = GridSearchCV(
-        net(), {"lr": [1e-6, 0.3]}, scoring=scoring, refit="mpcs", cv=2
-    ).fit(INPUTS, LABELS)
-    assert search.best_params_ == {"lr": 0.3}
-
-
-def selecting(folder: Path, **options: Any) -> SelectCheckpoint:
-    return SelectCheckpoint(
-        folder, SelectionRule("neg_mpcs", {"neg_mpcs": "max"}), **options
-    )
-
-
+RULE = SelectionRule("neg_mpcs", {"neg_mpcs": "max"})
 SCORE = (
     "mpcs",
     EpochScoring(concern_scorer("mpcs", CONCERN), lower_is_better=False, name="neg_mpcs"),
@@ -136,16 +101,14 @@ def test_a_training_that_goes_on_keeps_the_reference_of_its_rates(
 
 
 def test_partial_fit_continues_the_selector_and_fit_begins_anew(tmp_path: Path) -> None:
-    best = selecting(tmp_path / "best")
+    best = SelectCheckpoint(tmp_path / "best", RULE)
     fitted = net(SCORE, ("best", best)).fit(INPUTS, LABELS).partial_fit(INPUTS, LABELS)
     assert [epoch.number for epoch in best.selector.epochs] == [1, 2, 3, 4, 5, 6]
     fitted.set_params(callbacks__best__load_best=True).partial_fit(INPUTS, LABELS)
     assert len(CheckpointSelector.open(tmp_path / "best").epochs) == 9
     with pytest.raises(FileExistsError):
         fitted.fit(INPUTS, LABELS)
-    selector = CheckpointSelector(
-        tmp_path / "other", SelectionRule("neg_mpcs", {"neg_mpcs": "max"})
-    )
+    selector = CheckpointSelector(tmp_path / "other", RULE)
     fitted = net(SCORE, ("best", SelectCheckpoint(selector))).fit(INPUTS, LABELS)
     with pytest.raises(TrainedTwiceError):
         fitted.fit(INPUTS, LABELS)
@@ -155,15 +118,9 @@ def test_the_best_epoch_is_loaded_as_skorchs_checkpoint_loads_it(tmp_path: Path)
     def fitted(*callbacks: tuple[str, Any]) -> NeuralNetClassifier:
         return net(SCORE, *callbacks).set_params(lr=20.0, max_epochs=6).fit(INPUTS, LABELS)
 
-    ours = fitted(("best", selecting(tmp_path / "ours", load_best=True)))
-    theirs = fitted(
-        (
-            "best",
-            Checkpoint(
-                monitor="neg_mpcs_best", dirname=tmp_path / "theirs", load_best=True
-            ),
-        )
-    )
+    ours = fitted(("best", SelectCheckpoint(tmp_path / "ours", RULE, load_best=True)))
+    best = {"monitor": "neg_mpcs_best", "load_best": True}
+    theirs = fitted(("best", Checkpoint(dirname=tmp_path / "theirs", **best)))
     assert ours.history[-1, "neg_mpcs"] < max(ours.history[:, "neg_mpcs"]), (
         "else the last weights would do"
     )
@@ -171,17 +128,18 @@ def test_the_best_epoch_is_loaded_as_skorchs_checkpoint_loads_it(tmp_path: Path)
 
 
 def test_a_net_with_the_callback_is_cloned_and_set_as_others(tmp_path: Path) -> None:
-    first = net(SCORE, ("best", selecting(tmp_path / "a", patience=2)))
-    second = clone(first).set_params(
-        callbacks__best__patience=None, callbacks__best__selector_or_folder=tmp_path / "b"
+    first = net(SCORE, ("best", SelectCheckpoint(tmp_path / "a", RULE, patience=2)))
+    changed = {"patience": None, "selector_or_folder": tmp_path / "b"}
+    second = clone(first)
+    second.set_params(
+        **{f"callbacks__best__{name}": value for name, value in changed.items()}
     )
     second.fit(INPUTS, LABELS)
     best = dict(second.callbacks_)["best"]
     assert (best.selector.folder, best.selector.patience) == (tmp_path / "b", None)
-    second.set_params(callbacks__best__selector_or_folder=tmp_path / "c").fit(
-        INPUTS, LABELS
-    )
-    assert [len(CheckpointSelector.open(tmp_path / name).epochs) for name in "bc"] == [3, 3]
+    second.set_params(callbacks__best__selector_or_folder=tmp_path / "c")
+    second.fit(INPUTS, LABELS)
+    assert len(CheckpointSelector.open(tmp_path / "c").epochs) == 3
     pickle.loads(pickle.dumps(clone(first)))
     with pytest.raises(FileExistsError):  # several fits of a search share no folder
         GridSearchCV(second, {"lr": [0.1]}, cv=2, refit=False, error_score="raise").fit(
