@@ -277,12 +277,6 @@ def test_a_run_has_the_intervals_that_t_or_a_concession_asks_for(
     assert mpcs.t == t
 
 
-def test_t_and_a_concession_exclude_each_other() -> None:
-    with Refused("does_not_fit", "toy: score", raises=ConfigError) as refused:
-        TrainingRun(toy_config(score={"t": 50, "concession": 0.02}), toy_data())
-    assert refused.value.fields["cause"].code == "not_with"
-
-
 def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
     weights = [[0.0, 10.0, 50.0], [10.0, 0.0, 10.0], [50.0, 1.0, 0.0]]
     config = toy_config(
