@@ -58,21 +58,7 @@ def test_overrides_are_yaml_by_dotted_key(tmp_path: Path) -> None:
     assert config.score.concern.releases == [[0, 1]]
 
 
-def test_a_concern_file_lies_relative_to_the_config(tmp_path: Path) -> None:
-    (tmp_path / "concerns").mkdir()
-    write(
-        tmp_path / "concerns",
-        "classes: [a, b, c]\nreleases: [[a, b]]\nfactor: 0.25\n",
-        "mine.yaml",
-    )
-    config = loaded(tmp_path, more="score: {concern: concerns/mine.yaml}\n")
-    assert config.score.concern.spec(["a", "b", "c"]).released().nonzero().tolist() == [
-        [0, 1]
-    ]
-    assert config.score.concern.factor == 0.25
-
-
-ALL_KEYS = """
+CONCERN = """
 classes: [setosa, versicolor, virginica]
 weights: [[0, 1, 5], [1, 0, 2], [3, 1, 0]]
 dangerous: 3
@@ -83,15 +69,15 @@ concession: 0.01
 """
 
 
-def test_a_concern_file_of_the_other_commands_is_valid_in_a_config(tmp_path: Path) -> None:
-    path = write(tmp_path, ALL_KEYS, "concern.yaml")
-    config = loaded(tmp_path, more="score: {concern: concern.yaml}\n")
-    spec = config.score.concern.spec(load_concern(path).classes)
-    assert spec == load_concern(path)
-    assert (
-        load_config(write(tmp_path, dump_config(config))).score.concern.spec(spec.classes)
-        == spec
-    )
+def test_a_concern_file_of_the_other_commands_is_valid_in_a_config_beside_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "concerns").mkdir()
+    spec = load_concern(write(tmp_path / "concerns", CONCERN, "mine.yaml"))
+    config = loaded(tmp_path, more="score: {concern: concerns/mine.yaml}\n")
+    again = load_config(write(tmp_path, dump_config(config)))
+    for one in (config, again):
+        assert one.score.concern.spec(spec.classes) == spec
 
 
 def test_a_config_has_all_keys_of_a_concern_file() -> None:
@@ -100,20 +86,14 @@ def test_a_config_has_all_keys_of_a_concern_file() -> None:
 
 def test_answers_and_groups_of_classes_do_not_change_the_training(tmp_path: Path) -> None:
     plain = {"weights": [[0, 1, 5], [1, 0, 2], [3, 1, 0]], "refer": 0.5}
-    further = {
-        **plain,
-        "answers": {"red or yellow": 0.3},
-        "class_groups": {"warm": ["red", "yellow"]},
-    }
+    answers, groups = {"red or yellow": 0.3}, {"warm": ["red", "yellow"]}
     records = list[list[Record]]()
-    for number, concern in enumerate((plain, further)):
+    for concern in (plain, {**plain, "answers": answers, "class_groups": groups}):
         config = toy_config(
-            score={"concern": concern},
-            epochs={"count": 3},
-            metrics=["mpcs", "expected_concern"],
+            score={"concern": concern}, metrics=["mpcs", "expected_concern"]
         )
-        run_in_folder(config, toy_data(), tmp_path / str(number))
-        records.append(read_records(tmp_path / str(number) / "records.csv"))
+        run_in_folder(config, toy_data(), tmp_path, overwrite=True)
+        records.append(read_records(tmp_path / "records.csv"))
     assert records[0] == records[1]
 
 
@@ -126,10 +106,8 @@ def codes(error: ConfigError) -> list[str]:
 
 
 def test_all_errors_are_reported_together(tmp_path: Path) -> None:
-    path = write(
-        tmp_path,
-        "name: a/b\ndata: {name: cifar}\nmodel: {name: mlp, hiden: 3}\nscore: {t: 1}\n",
-    )
+    text = "name: a/b\ndata: {name: cifar}\nmodel: {name: mlp, hiden: 3}\nscore: {t: 1}\n"
+    path = write(tmp_path, text)
     with pytest.raises(ConfigError) as error:
         load_config(path)
     assert codes(error.value) == [
@@ -138,12 +116,12 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
         "model.hiden: extra_forbidden",
         "score.t: greater_than_equal",
     ]
-    *_, last = str(error.value).splitlines()
-    assert last == f"{path}:4: score.t: Input should be greater than or equal to 2"
+    assert f"{path}:4: score.t: " in str(error.value)
 
 
 OVERRIDES = {
     "training.batch_size": "caused_by: dotted_key",
+    "training.batch_size=0": "training.batch_size: greater_than_equal",
     "name.first=a": "caused_by: no_keys",
     "seed=[": "caused_by: caused_by",
     "seed=2020-13-45": "caused_by: caused_by",
@@ -232,11 +210,9 @@ def test_arguments_of_a_part_are_checked_and_filled_in(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("key", ["training.learning_rate", "loss.label_smoothing"])
-def test_numbers_without_a_dot_are_numbers(tmp_path: Path, key: str) -> None:
-    section, name = key.split(".")
-    config = loaded(tmp_path, f"{key}=1e-3", more="loss: {name: cross_entropy}\n")
-    assert getattr(getattr(config, section), name) == 0.001
+def test_numbers_without_a_dot_are_numbers(tmp_path: Path) -> None:
+    config = loaded(tmp_path, "training.learning_rate=1e-3")
+    assert config.training.learning_rate == 0.001
 
 
 def test_a_missing_config_is_named(tmp_path: Path) -> None:
@@ -269,22 +245,11 @@ def test_a_run_has_the_intervals_that_t_or_a_concession_asks_for(
 ) -> None:
     run = TrainingRun(toy_config(score=score), toy_data())
     assert run.config.score.t == t
-    assert TrainingRun(run.config, toy_data()).config == run.config, (
-        "a resolved config repeats the run"
-    )
-    mpcs = next(made for entry, made in run.metrics if entry.name == "mpcs")
+    again = TrainingRun(run.config, toy_data())
+    assert again.config == run.config, "a resolved config repeats the run"
+    [mpcs] = [metric for entry, metric in run.metrics if entry.name == "mpcs"]
     assert isinstance(mpcs, MetaPatternConcernScore)
     assert mpcs.t == t
-
-
-def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
-    weights = [[0.0, 10.0, 50.0], [10.0, 0.0, 10.0], [50.0, 1.0, 0.0]]
-    config = toy_config(
-        score={"concern": {"weights": weights, "dangerous": 10, "refer": 2.0}}
-    )
-    spec = config.score.concern.spec(["a", "b", "c"])
-    assert spec.dangerous_pairs().int().tolist() == [[0, 1, 1], [1, 0, 1], [1, 0, 0]]
-    assert spec.costs()[:, 3].tolist() == [2, 2, 2]
 
 
 def test_a_loader_with_an_argument_that_is_a_key_of_the_section_is_refused(
@@ -309,14 +274,9 @@ def test_code_of_a_config_that_fails_is_the_cause_of_the_error(
 ) -> None:
     (tmp_path / "failing_parts.py").write_text("1 / 0")
     monkeypatch.syspath_prepend(tmp_path)
-    part = "model={path: 'failing_parts:Net', width: 3}"
-    with pytest.raises(
-        ConfigError, match="'failing_parts:Net': ZeroDivisionError: division by zero"
-    ) as error:
-        loaded(tmp_path, part, "score.t=0")
-    assert "score.t: Input should be greater than or equal to 2" in str(error.value), (
-        "all errors are reported together"
-    )
+    with pytest.raises(ConfigError) as error:
+        loaded(tmp_path, "model={path: 'failing_parts:Net', width: 3}", "score.t=0")
+    assert codes(error.value) == ["model: import_fails", "score.t: greater_than_equal"]
     assert isinstance(error.value.__cause__, ZeroDivisionError)
 
 
@@ -374,17 +334,3 @@ def test_a_loader_must_return_data(tmp_path: Path) -> None:
     place = f"data.path: {__name__}:no_data"
     with Refused("returns", place, raises=PartError, returned="NoneType"):
         DataConfig.model_validate({"path": f"{__name__}:no_data"}).load(tmp_path)
-
-
-def test_a_folder_given_as_data_root_is_never_deleted(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    with pytest.raises(ValueError, match="standard library"):
-        DataConfig.model_validate({"path": "shutil:rmtree"}).load(tmp_path / "mine")
-    assert (tmp_path / "mine").exists()
-
-
-def test_errors_name_the_key_and_not_the_case_of_a_union(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as error:
-        loaded(tmp_path, "training.batch_size=0")
-    assert "training.batch_size: greater_than_equal" in codes(error.value)
-    assert "function" not in str(error.value)
