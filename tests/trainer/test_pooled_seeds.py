@@ -6,7 +6,7 @@ from statistics import NormalDist
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -50,23 +50,18 @@ def pooled(*folders: RecordedEpochs) -> list[list[str]]:
 def test_names_are_pooled_if_they_are_equal_without_the_seed(
     before: str, after: str, seeds: list[int], separator: str
 ) -> None:
-    names = [f"{before}-seed{separator.strip()}{seed}-{after}" for seed in seeds]
-    assert pooled(*map(folder, names)) == [names]
-    nested = [f"{before}/seed{separator.strip()}{seed}/{after}" for seed in seeds]
-    assert pooled(*map(folder, nested)) == [nested]
-    other = [f"{name}0" for name in names]
-    assert pooled(*map(folder, [*names, *other])) == [names, other]
-    assert pooled(*map(folder, names[:1])) == [names[:1]]
-
-
-@given(st.lists(NAMES, min_size=2, max_size=6, unique=True))
-def test_names_without_a_seed_are_never_pooled(names: list[str]) -> None:
-    assert pooled(*map(folder, names)) == [[name] for name in names]
+    pattern = f"{before}-seed{separator.strip()}{{}}-{after}"
+    for seed_in in (pattern, pattern.replace("-seed", "/seed"), f"{pattern}/checkpoints"):
+        names = [seed_in.format(seed) for seed in seeds]
+        assert pooled(*map(folder, names)) == [names]
+        other = [f"{name}0" for name in names]
+        assert pooled(*map(folder, [*names, *other])) == [names, other]
 
 
 @pytest.mark.parametrize(
     "names",
     [
+        ["run-0", "run-1"],
         ["linseed0", "linseed1"],  # a word
         ["seeds0", "seeds1"],
         ["seed.0", "seed.1"],
@@ -81,32 +76,15 @@ def test_names_that_do_not_differ_in_a_seed_alone_are_not_pooled(names: list[str
 
 def test_a_seed_may_be_capitalized_and_another_rule_is_another_setting() -> None:
     other = SelectionRule("mpcs", {"mpcs": "min"}, ties="last")
-    found = pooled(folder("Seed0"), folder("seed=1"), folder("seed2", rule=other))
-    assert found == [["Seed0", "seed=1"], ["seed2"]]
+    folders = [folder("Seed0"), folder("seed=1"), folder("seed2", rule=other)]
+    assert pooled(*folders) == [["Seed0", "seed=1"], ["seed2"]]
 
 
-@given(st.lists(st.integers(1, 4), min_size=2, max_size=4), st.booleans())
-def test_configs_decide_for_runs_whatever_their_names(
-    seeds: list[int], named: bool
+@pytest.mark.parametrize(("seed", "groups"), [(1, [["a"], ["b"]]), (2, [["a", "b"]])])
+def test_a_config_without_a_seed_has_the_default_seed(
+    seed: int, groups: list[list[str]]
 ) -> None:
-    assume(2 in seeds)
-    names = [f"seed{place}" if named else f"run{place}" for place in range(len(seeds))]
-    runs = [
-        folder(name, {"name": name, "seed": seed, "lr": 0.1})
-        for name, seed in zip(names, seeds, strict=True)
-    ]
-    are_pooled = len(set(seeds)) == len(seeds)
-    expected = [names] if are_pooled else [[name] for name in names]
-    assert pooled(*runs) == expected
-    assert pooled(*runs, folder("seed9", {"seed": 9, "lr": 0.2})) == [*expected, ["seed9"]]
-
-
-def test_a_config_without_a_seed_has_the_default_seed() -> None:
-    assert pooled(folder("a", {"lr": 1}), folder("b", {"lr": 1, "seed": 1})) == [
-        ["a"],
-        ["b"],
-    ]
-    assert pooled(folder("a", {"lr": 1}), folder("b", {"lr": 1, "seed": 2})) == [["a", "b"]]
+    assert pooled(folder("a", {"lr": 1}), folder("b", {"lr": 1, "seed": seed})) == groups
 
 
 def test_a_single_folder_has_no_reason_to_print() -> None:
