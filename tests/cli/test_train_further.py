@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mpcs_torch.trainer.result import read_records
 from tests.cli.shell import Shell
-from tests.trainer.kill_training import contents
+from tests.trainer.toy import contents
 
 FOLDER = Path("runs/exp01")
 RESUME = f"train --resume {FOLDER}"

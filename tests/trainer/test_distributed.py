@@ -1,13 +1,21 @@
-"""A run of several processes has the records of a run of one."""
+"""A run of several processes has the records of a run of one, also after some of them were killed."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import torch
 
-from mpcs_torch.processes import ALONE, World
+from mpcs_torch.processes import World
+from mpcs_torch.trainer.result import read_records
+from tests.trainer.distributed_runs import TOLERANCE
+from tests.trainer.toy import contents
+
+
+def run_module(*arguments: object) -> None:
+    command = [sys.executable, "-m", *map(str, arguments)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize(
@@ -19,16 +27,41 @@ from mpcs_torch.processes import ALONE, World
     ],
 )
 def test_records_are_those_of_one_process(tmp_path: Path, size: int) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "tests.trainer.distributed_runs",
-        str(tmp_path),
-        str(size),
-    ]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert f"{size} processes, largest relative difference" in result.stdout
+    run_module("tests.trainer.distributed_runs", tmp_path, size)
+
+
+@pytest.mark.exhaustive
+def test_killed_runs_go_on(tmp_path: Path) -> None:
+    run_module("tests.trainer.kill_training", tmp_path, 10)
+
+
+CONFIG = """
+data: {name: digits}
+model: {path: "tests.trainer.launched:fragile"}
+training: {batch_size: 50, save_seconds: 0}
+epochs: {count: 12, every: 7}
+selector: {by: mpcs}
+device: {precision: 64-true}
+name: run
+"""
+
+
+@pytest.mark.exhaustive
+def test_a_run_that_torchrun_restarts_is_that_of_two_processes_and_of_one(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    train = ["-m", "mpcs_torch", "train", tmp_path / "config.yaml", "--out"]
+    for name, options in (
+        ("one", []),
+        ("two", ["--nproc-per-node=2"]),
+        ("restarted", ["--nproc-per-node=2", "--max-restarts=1"]),
+    ):
+        run_module("torch.distributed.run", *options, *train, tmp_path / name)
+    assert contents(tmp_path / "restarted") == contents(tmp_path / "two")
+    records = [read_records(tmp_path / name / "run/records.csv") for name in ("one", "two")]
+    for row, other in zip(*records, strict=True):
+        assert row == pytest.approx(other, rel=TOLERANCE, abs=0.0)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 10])
@@ -38,13 +71,3 @@ def test_every_row_has_one_process(count: int, size: int) -> None:
     assert [row for share in shares for row in range(count)[share]] == list(range(count))
     lengths = [share.stop - share.start for share in shares]
     assert max(lengths) - min(lengths) <= 1
-
-
-def test_a_process_alone_exchanges_with_itself() -> None:
-    rows = torch.ones(3, 2)
-    assert ALONE.gather_rows(rows, 3) is rows
-    assert ALONE.any_set([True, False], rows.device) == [True, False]
-    ALONE.add_up([rows])
-    assert rows.sum() == 6
-    assert ALONE.from_first(lambda: 7) == 7
-    assert ALONE.gather(lambda: 7) == [7]

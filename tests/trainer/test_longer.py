@@ -9,12 +9,11 @@ import torch
 from mpcs_torch.errors import ExistsError
 from mpcs_torch.trainer.config.load import changed_keys, dump_config
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
-from mpcs_torch.trainer.folder import is_finished, run_in_folder
+from mpcs_torch.trainer.folder import is_finished
 from mpcs_torch.trainer.resume import FILE
 from tests.refused import Refused
-from tests.trainer.kill_training import contents
-from tests.trainer.test_resume import SETTINGS, CutOffError, config_of, cut_at
-from tests.trainer.toy import toy_data
+from tests.trainer.test_resume import SETTINGS, config_of
+from tests.trainer.toy import contents, cut_off, train
 
 FOLLOW_COUNT = {"cosine, selector": "scheduler", "ramp": "training.margin_ramp"}
 OLDER = Path(__file__).parent / "older_run.yaml"
@@ -27,9 +26,9 @@ def with_count(config: RunConfig, count: int) -> RunConfig:
     )
 
 
-def train_longer(config: RunConfig, folder: Path, count: int, *hooks: Any) -> None:
+def train_longer(config: RunConfig, folder: Path, count: int) -> dict[str, bytes]:
     assert not is_finished(with_count(config, count), folder)
-    run_in_folder(with_count(config, count), toy_data(), folder, hooks, resume=True)
+    return train(with_count(config, count), folder, resume=True)
 
 
 @pytest.mark.slow
@@ -39,36 +38,32 @@ def train_longer(config: RunConfig, folder: Path, count: int, *hooks: Any) -> No
 def test_a_longer_run_leaves_the_bytes_of_one_that_was_begun_so(
     setting: str, tmp_path: Path
 ) -> None:
-    config = config_of(setting)
-    run_in_folder(with_count(config, 20), toy_data(), tmp_path / "whole")
-    run_in_folder(config, toy_data(), tmp_path / "longer")
-    (tmp_path / "longer" / "report.html").write_text("of the shorter run")
-    train_longer(config, tmp_path / "longer", 14)
-    train_longer(config, tmp_path / "longer", 20)
-    assert contents(tmp_path / "longer") == contents(tmp_path / "whole")
+    config, longer = config_of(setting), tmp_path / "longer"
+    train(config, longer)
+    (longer / "report.html").write_text("of the shorter run")
+    train_longer(config, longer, 14)
+    whole = train(with_count(config, 20), tmp_path / "whole")
+    assert train_longer(config, longer, 20) == whole
 
 
 def test_a_longer_run_that_is_killed_goes_on(tmp_path: Path) -> None:
-    config = config_of("selector, patience")
-    run_in_folder(with_count(config, 20), toy_data(), tmp_path / "whole")
-    run_in_folder(config, toy_data(), tmp_path / "longer")
-    with pytest.raises(CutOffError):
-        train_longer(config, tmp_path / "longer", 20, cut_at(15))
-    assert not (tmp_path / "longer" / "result.json").exists(), "the shorter run's"
-    run_in_folder(with_count(config, 20), toy_data(), tmp_path / "longer", resume=True)
-    assert contents(tmp_path / "longer") == contents(tmp_path / "whole")
+    config, longer = config_of("selector, patience"), tmp_path / "longer"
+    train(config, longer)
+    left = cut_off(with_count(config, 20), longer, 15, resume=True)
+    assert "result.json" not in left, "the shorter run's"
+    whole = train(with_count(config, 20), tmp_path / "whole")
+    assert train_longer(config, longer, 20) == whole
 
 
 @pytest.mark.parametrize("setting", ["plain", "passes", "cosine, selector"])
 def test_a_finished_run_that_is_resumed_stays_as_it_is(
     setting: str, tmp_path: Path
 ) -> None:
-    run_in_folder(config_of(setting), toy_data(), tmp_path)
-    before = contents(tmp_path)
-    run_in_folder(
-        config_of(setting), toy_data(), tmp_path, [cut_at(13), cut_at(12)], resume=True
-    )
-    assert contents(tmp_path) == before
+    def fail(*_: object) -> None:
+        raise AssertionError("an epoch is trained")
+
+    before = train(config_of(setting), tmp_path)
+    assert train(config_of(setting), tmp_path, fail, resume=True) == before
 
 
 @pytest.mark.parametrize(("setting", "key"), FOLLOW_COUNT.items())
@@ -76,14 +71,13 @@ def test_a_schedule_over_all_epochs_cannot_become_longer(
     setting: str, key: str, tmp_path: Path
 ) -> None:
     config = config_of(setting)
-    with pytest.raises(CutOffError):
-        run_in_folder(config, toy_data(), tmp_path, [cut_at(5)])
-    before = contents(tmp_path)
-    with Refused("same_count", raises=ConfigError, follows=key):
-        run_in_folder(with_count(config, 20), toy_data(), tmp_path, resume=True)
+    before = cut_off(config, tmp_path, 5)
+    refusal = Refused("same_count", raises=ConfigError, follows=key)
+    with refusal:
+        train(with_count(config, 20), tmp_path, resume=True)
     assert contents(tmp_path) == before
-    run_in_folder(config, toy_data(), tmp_path, resume=True)
-    with Refused("same_count", raises=ConfigError, follows=key):
+    train(config, tmp_path, resume=True)
+    with refusal:
         is_finished(with_count(config, 20), tmp_path)
 
 
@@ -103,25 +97,24 @@ def test_a_scheduler_of_the_users_own_is_assumed_to_need_the_number_of_epochs() 
 
 
 def test_a_run_cannot_become_shorter_than_it_is(tmp_path: Path) -> None:
-    run_in_folder(config_of("plain"), toy_data(), tmp_path)
+    train(config_of("plain"), tmp_path)
     with Refused("finished_epochs", raises=ConfigError, epochs=12):
-        run_in_folder(with_count(config_of("plain"), 11), toy_data(), tmp_path, resume=True)
+        train(with_count(config_of("plain"), 11), tmp_path, resume=True)
 
 
 def test_a_finished_run_that_kept_no_state_is_not_replaced(tmp_path: Path) -> None:
-    run_in_folder(config_of("plain"), toy_data(), tmp_path)
+    train(config_of("plain"), tmp_path)
     (tmp_path / FILE).unlink()
     with Refused("no_saved_state", str(tmp_path), raises=ExistsError):
         is_finished(with_count(config_of("plain"), 20), tmp_path)
 
 
 def test_a_run_that_saved_nothing_yet_keeps_its_other_settings(tmp_path: Path) -> None:
-    with pytest.raises(CutOffError):
-        run_in_folder(config_of("plain"), toy_data(), tmp_path, [cut_at(1)])
+    cut_off(config_of("plain"), tmp_path, 1)
     (tmp_path / FILE).unlink(missing_ok=True)
     other = config_of("plain").model_copy(update={"seed": 6})
     with Refused("same_config", raises=ConfigError, keys="seed"):
-        run_in_folder(other, toy_data(), tmp_path, resume=True)
+        train(other, tmp_path, resume=True)
 
 
 def test_a_run_of_an_older_version_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
@@ -134,14 +127,13 @@ def test_a_run_of_an_older_version_goes_on_to_the_same_bytes(tmp_path: Path) -> 
     assert dump_config(config) != older
     assert changed_keys(older, config) == []
     assert changed_keys(older, with_count(config, 13)) == ["epochs.count"]
-    run_in_folder(config, toy_data(), tmp_path / "whole")
-    whole, cut = contents(tmp_path / "whole"), tmp_path / "cut"
-    with pytest.raises(CutOffError):
-        run_in_folder(config, toy_data(), cut, [cut_at(7)])
+    cut = tmp_path / "cut"
+    cut_off(config, cut, 7)
     state = torch.load(cut / FILE, weights_only=True)
     del state["stopped"]
     torch.save({**state, "config": older}, cut / FILE)
     (cut / "config.yaml").write_text(older)
-    run_in_folder(config, toy_data(), cut, resume=True)
-    assert contents(cut) == {**whole, "config.yaml": older.encode()}
+    whole = train(config, tmp_path / "whole")
+    expected = {**whole, "config.yaml": older.encode()}
+    assert train(config, cut, resume=True) == expected
     assert is_finished(config, cut)

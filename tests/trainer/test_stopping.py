@@ -1,6 +1,5 @@
 """Runs that stop before their last epoch: by patience or by a hook, once, and for a reason that is told."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,12 @@ from mpcs_torch.errors import ExistsError
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.trainer.checkpoints import selector_hook
 from mpcs_torch.trainer.config.sections import RunConfig
-from mpcs_torch.trainer.folder import is_finished, run_in_folder, sweep
+from mpcs_torch.trainer.folder import is_finished, sweep
 from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
 from mpcs_torch.trainer.result import read_records, read_result
 from tests.processes.in_this_process import in_this_process
 from tests.refused import Refused
-from tests.trainer.kill_training import contents
-from tests.trainer.test_resume import CutOffError, cut_at
-from tests.trainer.toy import toy_config, toy_data
+from tests.trainer.toy import contents, cut_off, toy_config, toy_data, train
 
 NOISY = {"batch_size": 3, "learning_rate": 0.3, "save_seconds": 0}
 """Scores that go up and down."""
@@ -46,9 +43,9 @@ def stop_of(values: Sequence[float], patience: int) -> int:
 def test_patience_stops_a_run_where_early_stopping_would(
     patience: int, tmp_path: Path
 ) -> None:
-    run_in_folder(patient(None), toy_data(), tmp_path / "whole")
+    train(patient(None), tmp_path / "whole")
     whole = read_records(tmp_path / "whole" / "records.csv")
-    run_in_folder(patient(patience), toy_data(), tmp_path / "stopped")
+    train(patient(patience), tmp_path / "stopped")
     records = read_records(tmp_path / "stopped" / "records.csv")
     end = stop_of([record["cross_entropy"] for record in whole], patience)
     assert records == whole[:end]
@@ -57,22 +54,18 @@ def test_patience_stops_a_run_where_early_stopping_would(
     assert result.epoch == end - patience
     rule = f"the best epoch by the selector's rule is still {end - patience} (selector.patience: {patience})"
     assert result.stopped == f"after epoch {end} of 40: {rule}"
-    assert "stopped" not in json.loads((tmp_path / "whole" / "result.json").read_text())
+    assert read_result(tmp_path / "whole").stopped is None
 
 
 @pytest.mark.parametrize("epoch", [2, 5])
 def test_a_run_that_stops_leaves_the_same_bytes_after_a_kill(
     epoch: int, tmp_path: Path
 ) -> None:
-    run_in_folder(patient(5), toy_data(), tmp_path / "whole")
-    cut = tmp_path / "cut"
-    with pytest.raises(CutOffError):
-        run_in_folder(patient(5), toy_data(), cut, [cut_at(epoch)], resume=True)
-    run_in_folder(patient(5), toy_data(), cut, resume=True)
-    assert contents(cut) == contents(tmp_path / "whole")
+    whole, cut = train(patient(5), tmp_path / "whole"), tmp_path / "cut"
+    cut_off(patient(5), cut, epoch, resume=True)
+    assert train(patient(5), cut, resume=True) == whole
     (cut / "result.json").unlink()  # killed between the stop and the result
-    run_in_folder(patient(5), toy_data(), cut, resume=True)
-    assert contents(cut) == contents(tmp_path / "whole")
+    assert train(patient(5), cut, resume=True) == whole
 
 
 def test_epochs_beyond_the_saved_state_do_not_stop_a_run_earlier(tmp_path: Path) -> None:
@@ -94,18 +87,15 @@ def test_epochs_beyond_the_saved_state_do_not_stop_a_run_earlier(tmp_path: Path)
 def test_a_run_that_stopped_is_finished_and_more_epochs_do_not_change_it(
     tmp_path: Path,
 ) -> None:
-    run_in_folder(patient(2), toy_data(), tmp_path)
+    before = train(patient(2), tmp_path)
     assert is_finished(patient(2), tmp_path)
-    before = contents(tmp_path)
     with Refused("stopped_run", str(tmp_path), raises=ExistsError):
         is_finished(patient(2, epochs={"count": 80}), tmp_path)
     assert contents(tmp_path) == before
 
 
 def test_waiting_begins_with_the_first_epoch_within_the_limits(tmp_path: Path) -> None:
-    run_in_folder(
-        patient(1, selector={"at_least": {"accuracy": 2.0}}), toy_data(), tmp_path
-    )
+    train(patient(1, selector={"at_least": {"accuracy": 2.0}}), tmp_path)
     assert len(read_records(tmp_path / "records.csv")) == 40
     assert read_result(tmp_path).stopped is None
 
@@ -127,18 +117,12 @@ def test_a_hook_that_gives_a_reason_stops_the_run_after_all_hooks(
     when: str, tmp_path: Path
 ) -> None:
     seen: list[int] = []
-    hooks = [
-        stop_at(3),
-        stop_at(3, "later"),
-        lambda epoch, state: seen.append(epoch.number),
-    ]
-    run_in_folder(
-        toy_config(epochs={"count": 9, "when": when}), toy_data(), tmp_path, hooks
-    )
+    hooks = stop_at(3), stop_at(3, "later"), lambda epoch, state: seen.append(epoch.number)
+    train(toy_config(epochs={"count": 9, "when": when}), tmp_path, *hooks)
     assert seen == [1, 2, 3]
     assert len(read_records(tmp_path / "records.csv")) == 3
-    assert read_result(tmp_path).stopped == "after epoch 3 of 9: enough"
-    assert read_result(tmp_path).epoch == 3
+    result = read_result(tmp_path)
+    assert (result.stopped, result.epoch) == ("after epoch 3 of 9: enough", 3)
 
 
 def test_a_reason_in_the_last_epoch_is_kept_too() -> None:
@@ -159,9 +143,8 @@ def test_a_sweep_does_not_repeat_runs_that_stopped(
     monkeypatch.setattr("mpcs_torch.trainer.folder.run_in_processes", in_this_process)
     config = patient(2, data={"name": "iris"}, score={"k": 3, "t": 20})
     [(_, records)] = sweep([config], tmp_path, tmp_path)
-    written = (tmp_path / "toy" / "records.csv").stat().st_mtime_ns
-    assert [
-        (config.name, again) for config, again in sweep([config], tmp_path, tmp_path)
-    ] == [("toy", records)]
-    assert (tmp_path / "toy" / "records.csv").stat().st_mtime_ns == written
+    before = contents(tmp_path / "toy")
+    monkeypatch.setattr("mpcs_torch.trainer.folder.run_in_folder", None)
+    assert [*sweep([config], tmp_path, tmp_path)] == [(config, records)]
+    assert contents(tmp_path / "toy") == before
     assert len(records) < 40

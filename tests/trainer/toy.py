@@ -1,11 +1,17 @@
-"""A run small enough for a test: three blobs, a handful of epochs."""
+"""A run small enough for a test: three blobs, a handful of epochs; trained whole or cut off, and what it leaves."""
 
+from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
+import pytest
 import torch
 
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
+from mpcs_torch.trainer.folder import run_in_folder
+from mpcs_torch.trainer.loop import Hook, MeasuredEpoch, TrainingRun
+from mpcs_torch.trainer.resume import FILE
 
 
 def toy_data() -> DataSplits:
@@ -35,3 +41,52 @@ def toy_config(**changed: Any) -> RunConfig:
         **changed,
     }
     return RunConfig.model_validate(sections)
+
+
+def train(
+    config: RunConfig, folder: Path, *hooks: Hook, **options: Any
+) -> dict[str, bytes]:
+    """Train on the toy data, and return what is in the folder."""
+    run_in_folder(config, toy_data(), folder, hooks, **options)
+    return contents(folder)
+
+
+class CutOffError(Exception):
+    """The end of a run that is cut off."""
+
+
+def cut_off(
+    config: RunConfig, folder: Path, epoch: int, *, resume: bool = False
+) -> dict[str, bytes]:
+    """Train until an epoch has been recorded, and return what is in the folder."""
+
+    def raise_error(now: MeasuredEpoch, run: TrainingRun) -> None:
+        if now.number == epoch:
+            raise CutOffError
+
+    with pytest.raises(CutOffError):
+        train(config, folder, raise_error, resume=resume)
+    return contents(folder)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return what is in each file; of the saved state its values, because pickle tells equal objects from the same."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): values_in(path) for path in files}
+
+
+def values_in(path: Path) -> bytes:
+    if path.name != FILE:
+        return path.read_bytes()
+    try:
+        return repr(plain(torch.load(path, weights_only=True))).encode()
+    except (RuntimeError, EOFError, UnpicklingError):
+        return path.read_bytes()
+
+
+def plain(state: object) -> object:
+    if isinstance(state, torch.Tensor):
+        return state.dtype, state.tolist()
+    if isinstance(state, dict):
+        return {key: plain(value) for key, value in state.items()}
+    return [plain(value) for value in state] if isinstance(state, list | tuple) else state
