@@ -1,5 +1,6 @@
 """Data sets: shapes, ranges, and a clear word where one is missing."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from torchvision.datasets import MNIST
 
 from mpcs_torch.errors import DataError
-from mpcs_torch.trainer.data import DATASETS, DataSplits
+from mpcs_torch.trainer.data import DATASETS, DataSplits, hold_out_validation
 from tests.refused import Refused
 
 MNIST_FILES = [f"MNIST/raw/{archive.removesuffix('.gz')}" for archive, _ in MNIST.resources]
@@ -25,12 +26,26 @@ def load(name: str, root: Path = Path(), **arguments: Any) -> DataSplits:
         ("iris", (4,), 112, 38, 3),
         ("digits", (1, 8, 8), 1347, 450, 10),
         ("breast_cancer", (30,), 426, 143, 2),
+        ("mnist", (1, 28, 28), 60000, 10000, 10),
+        ("add", (40, 2), 2400, 600, 3),
+        ("ucr/Chinatown", (24, 1), 20, 343, 2),
+        ("ucr/SmoothSubspace", (15, 1), 150, 150, 3),
     ],
 )
-def test_scikit_learn_sets_are_split(
-    name: str, shape: tuple[int, ...], train: int, test: int, classes: int
+def test_sets_have_the_shapes_and_classes_of_their_source(
+    name: str,
+    shape: tuple[int, ...],
+    train: int,
+    test: int,
+    classes: int,
+    request: pytest.FixtureRequest,
 ) -> None:
-    data = load(name)
+    root, arguments = Path(), {}
+    if name not in ("iris", "digits", "breast_cancer"):
+        root = request.getfixturevalue("data_root")
+    if name.startswith("ucr/"):
+        name, arguments["set"] = name.split("/")
+    data = load(name, root, **arguments)
     assert data.train.inputs.shape == (train, *shape)
     assert data.test.inputs.shape == (test, *shape)
     assert data.train.inputs.dtype == torch.float32
@@ -44,12 +59,21 @@ def test_unused_classes_add_names_and_nothing_else() -> None:
     assert len(more.class_names) == len(set(more.class_names)) == 10
 
 
-def test_a_split_follows_its_seed_and_leaves_the_global_generator_alone() -> None:
-    torch.manual_seed(0)
+@pytest.mark.parametrize(
+    "split",
+    [
+        lambda seed: load("iris", split_seed=seed),
+        lambda seed: hold_out_validation(load("iris"), 0.2, seed),
+    ],
+    ids=["test", "validation"],
+)
+def test_a_split_follows_its_seed_and_leaves_the_global_generator_alone(
+    split: Callable[[int], DataSplits],
+) -> None:
     before = torch.get_rng_state()
-    first, same, other = load("iris"), load("iris"), load("iris", split_seed=1)
-    assert torch.equal(first.train.inputs, same.train.inputs)
-    assert not torch.equal(first.train.inputs, other.train.inputs)
+    first, same, other = [split(seed).train.inputs for seed in (3, 3, 4)]
+    assert torch.equal(first, same)
+    assert not torch.equal(first, other)
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -58,25 +82,10 @@ def test_a_split_without_training_samples_is_refused() -> None:
         load("iris", test_fraction=0.9999)
 
 
-def test_mnist_is_read_from_the_data_root(data_root: Path) -> None:
-    data = load("mnist", data_root)
-    assert data.train.inputs.shape == (60000, 1, 28, 28)
-    assert data.test.inputs.shape == (10000, 1, 28, 28)
-    assert data.train.inputs.aminmax() == (0, 1)
-
-
 def test_mnist_as_rows_is_the_same_images(data_root: Path) -> None:
-    rows = load("mnist", data_root, rows=True)
-    assert rows.train.inputs.shape == (60000, 28, 28)
-    assert torch.equal(rows.test.inputs, load("mnist", data_root).test.inputs[:, 0])
-
-
-def test_add_trajectories_are_read_from_the_data_root(data_root: Path) -> None:
-    data = load("add", data_root)
-    assert data.train.inputs.shape == (2400, 40, 2)
-    assert data.test.inputs.shape == (600, 40, 2)
-    assert data.train.inputs.dtype == torch.float32
-    assert data.train.labels.unique().tolist() == [0, 1, 2]
+    rows, images = load("mnist", data_root, rows=True), load("mnist", data_root)
+    assert torch.equal(rows.test.inputs, images.test.inputs[:, 0])
+    assert images.train.inputs.aminmax() == (0, 1)
 
 
 def test_a_missing_add_file_is_named(tmp_path: Path) -> None:
@@ -88,40 +97,36 @@ def test_a_missing_add_file_is_named(tmp_path: Path) -> None:
 def test_mnist_without_files_says_how_to_get_them(tmp_path: Path) -> None:
     with Refused("mnist", raises=DataError, folder=str(tmp_path / "MNIST" / "raw")):
         load("mnist", tmp_path)
-    (tmp_path / "MNIST" / "raw").mkdir(parents=True)
-    for file in MNIST_FILES:
-        (tmp_path / file).write_bytes(b"half a file")
-    with Refused("mnist", raises=DataError):
-        load("mnist", tmp_path)
 
 
 def idx(array: "np.ndarray[Any, Any]") -> bytes:
-    return (
-        bytes([0, 0, 8, array.ndim])
-        + b"".join(size.to_bytes(4, "big") for size in array.shape)
-        + array.tobytes()
-    )
+    sizes = [size.to_bytes(4, "big") for size in array.shape]
+    return bytes([0, 0, 8, array.ndim]) + b"".join(sizes) + array.tobytes()
 
 
-def write_mnist(
-    root: Path, images: tuple[int, ...] = (3, 28, 28), labels: tuple[int, ...] = (0, 9, 1)
-) -> None:
+def write_mnist(root: Path, labels: tuple[int, ...] = (0, 9, 1)) -> None:
     (root / "MNIST" / "raw").mkdir(parents=True, exist_ok=True)
+    images = np.zeros((3, 28, 28), np.uint8)
     for file in MNIST_FILES:
-        content = (
-            np.zeros(images, np.uint8) if "images" in file else np.array(labels, np.uint8)
-        )
-        (root / file).write_bytes(idx(content))
+        array = images if "images" in file else np.array(labels, np.uint8)
+        (root / file).write_bytes(idx(array))
 
 
-def test_broken_mnist_files_are_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"half a file",
+        b"\0\0\x08\x03" + b"\xff" * 12,
+        b"\0\0\x99\x01\0\0\0\x01a",
+    ],
+)
+def test_broken_mnist_files_are_named(tmp_path: Path, content: bytes) -> None:
     write_mnist(tmp_path)
     assert load("mnist", tmp_path).test.labels.tolist() == [0, 9, 1]
-    for content in (b"", b"\0\0\x08\x03" + b"\xff" * 12, b"\0\0\x99\x01\0\0\0\x01a"):
-        write_mnist(tmp_path)
-        (tmp_path / "MNIST/raw/train-images-idx3-ubyte").write_bytes(content)
-        with Refused("mnist", raises=DataError):
-            load("mnist", tmp_path)
+    (tmp_path / "MNIST/raw/train-images-idx3-ubyte").write_bytes(content)
+    with Refused("mnist", raises=DataError):
+        load("mnist", tmp_path)
 
 
 def write_add(root: Path) -> Path:

@@ -1,6 +1,7 @@
 """UCR files that no one here has seen: both layouts, odd labels, broken lines."""
 
 import time
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -9,28 +10,24 @@ import torch
 from mpcs_torch.trainer.data import DataError, load_ucr
 from tests.refused import Refused
 
-TRAIN = [[0.5, -1.25, 3.0], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+SERIES = [[0.5, -1.25, 3.0], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+HEADER = "# a comment\n@problemName Unseen\n@univariate true\n@classLabel true {}\n@data\n"
 
 
-def write(
-    root: Path,
-    layout: str,
-    labels: list[str],
-    series: list[list[float]] = TRAIN,
-    part: str = "TRAIN",
-) -> Path:
+def write(root: Path, layout: str, part: str, labels: list[str]) -> Path:
+    """Write a series for each label."""
     folder = root / "UCR" / "Unseen"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"Unseen_{part}.{layout}"
-    pairs = list(zip(labels, series, strict=True))
-    if layout == "ts":
-        header = f"# a comment\n@problemName Unseen\n@univariate true\n@classLabel true {' '.join(labels)}\n@data\n"
-        lines = [",".join(map(str, values)) + ":" + label for label, values in pairs]
-        path.write_text(header + "\n".join(lines) + "\n")
-    else:
-        path.write_text(
-            "".join("\t".join([label, *map(str, values)]) + "\n" for label, values in pairs)
-        )
+    with path.open("w") as file:
+        if layout == "ts":
+            file.write(HEADER.format(" ".join(labels)))
+        for label, series in zip(labels, cycle(SERIES), strict=False):
+            values = [str(value) for value in series]
+            line = ",".join(values) + f":{label}"
+            if layout == "tsv":
+                line = "\t".join([label, *values])
+            file.write(line + "\n")
     return path
 
 
@@ -51,14 +48,14 @@ def test_any_labels_in_any_layout(
     numbered: list[int],
     names: tuple[str, ...],
 ) -> None:
-    write(tmp_path, layout, labels)
-    write(tmp_path, layout, labels[:2], TRAIN[1:], part="TEST")
+    write(tmp_path, layout, "TRAIN", labels)
+    write(tmp_path, layout, "TEST", labels[:2])
     data = load_ucr(tmp_path, set="Unseen")
     assert data.class_names == names
     assert data.train.labels.tolist() == numbered
     assert data.test.labels.tolist() == numbered[:2]
-    assert torch.equal(data.train.inputs, torch.tensor(TRAIN).unsqueeze(-1))
-    assert torch.equal(data.test.inputs, torch.tensor(TRAIN[1:]).unsqueeze(-1))
+    assert torch.equal(data.train.inputs, torch.tensor(SERIES).unsqueeze(-1))
+    assert torch.equal(data.test.inputs, data.train.inputs[:2])
 
 
 @pytest.mark.parametrize(
@@ -77,16 +74,16 @@ def test_any_labels_in_any_layout(
     ],
 )
 def test_broken_files_are_named(tmp_path: Path, layout: str, content: bytes) -> None:
-    write(tmp_path, layout, ["1", "1", "1"], part="TEST")
-    write(tmp_path, layout, ["1", "2", "1"]).write_bytes(content)
+    write(tmp_path, layout, "TEST", ["1"])
+    write(tmp_path, layout, "TRAIN", ["1", "2"]).write_bytes(content)
     place = f"{tmp_path / 'UCR' / 'Unseen' / 'Unseen_TRAIN'}.{layout}:"
     with Refused("caused_by", place, raises=DataError):
         load_ucr(tmp_path, set="Unseen")
 
 
 def test_a_test_label_that_was_never_trained_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, "tsv", ["1", "2", "1"])
-    write(tmp_path, "tsv", ["1", "2", "3"], part="TEST")
+    write(tmp_path, "tsv", "TRAIN", ["1", "2"])
+    write(tmp_path, "tsv", "TEST", ["1", "3"])
     with Refused("labels_of_training", "UCR set 'Unseen':", labels=["3"], raises=DataError):
         load_ucr(tmp_path, set="Unseen")
 
@@ -96,22 +93,10 @@ def test_a_missing_set_is_named(tmp_path: Path) -> None:
         load_ucr(tmp_path, set="Unseen")
 
 
-@pytest.mark.parametrize(
-    ("name", "train", "steps", "classes"),
-    [("Chinatown", 20, 24, 2), ("SmoothSubspace", 150, 15, 3)],
-)
-def test_the_papers_sets_are_read_from_the_data_root(
-    data_root: Path, name: str, train: int, steps: int, classes: int
-) -> None:
-    data = load_ucr(data_root, set=name)
-    assert data.train.inputs.shape == (train, steps, 1)
-    assert data.train.labels.unique().tolist() == list(range(classes))
-
-
 def test_many_labels_take_little_time(tmp_path: Path) -> None:
     labels = [f"a{label}" for label in range(20_000)]
     for part in ("TRAIN", "TEST"):
-        write(tmp_path, "tsv", labels, [[1.0]] * len(labels), part=part)
+        write(tmp_path, "tsv", part, labels)
     started = time.process_time()
     assert len(load_ucr(tmp_path, set="Unseen").class_names) == len(labels)
     assert time.process_time() - started < 2, "seconds"
