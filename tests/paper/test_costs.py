@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from mpcs_torch.paper.experiments import measure_costs
 from mpcs_torch.paper.published_values import TIMED, MetricCosts, table_3
 from mpcs_torch.trainer.folder import run_in_folder
@@ -18,15 +16,8 @@ def test_every_metric_takes_time_and_the_forward_pass_does_too(tmp_path: Path) -
     run, _ = run_in_folder(toy_config(), toy_data(), tmp_path / "toy")
     measured = measure_costs(run)
     assert set(measured.alone) == set(TIMED)
-    assert all(
-        0 < milliseconds < 1000
-        for milliseconds in (measured.forward, *measured.alone.values())
-    )
-
-
-def test_a_metric_costs_its_own_time_and_the_pass_as_a_multiple_of_accuracys() -> None:
-    assert costs(9.0, mpcs=3.0).relative("mpcs") == pytest.approx(12 / 10)
-    assert costs(9.0).relative("accuracy") == 1.0
+    assert min(measured.forward, *measured.alone.values()) > 0
+    assert max(measured.forward, *measured.alone.values()) < 1000, "milliseconds"
 
 
 def test_table_3_shows_time_alone_and_both_ratios() -> None:

@@ -7,7 +7,6 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from torchvision.datasets import MNIST
 
@@ -44,28 +43,22 @@ def published(root: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_mnist_is_downloaded_once_and_unpacked(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_mnist(tmp_path / "theirs")
-    published(tmp_path / "theirs", "mnist", monkeypatch)
-    packed = {
-        file: gzip.compress((tmp_path / "theirs" / file).read_bytes())
-        for file in MNIST_FILES
-    }
-    archives = {f"{Path(file).name}.gz": content for file, content in packed.items()}
-    server.files.update({f"/{name}": content for name, content in archives.items()})
-    hashes = [
-        (name, hashlib.md5(content).hexdigest()) for name, content in archives.items()
-    ]
-    monkeypatch.setattr(MNIST, "resources", hashes)
-    get("mnist", tmp_path / "mine")
-    assert {*server.requests} == {*server.files}
-    requests = [*server.requests]
-    get("mnist", tmp_path / "mine")
+    theirs, mine = tmp_path / "theirs", tmp_path / "mine"
+    write_mnist(theirs)
+    published(theirs, "mnist", monkeypatch)
+    hashes = []
     for file in MNIST_FILES:
-        assert (tmp_path / "mine" / file).read_bytes() == (
-            tmp_path / "theirs" / file
-        ).read_bytes()
-    write_mnist(tmp_path / "mine", labels=(0, 9, 2))
-    mine = tmp_path / "mine"
+        name, packed = f"{Path(file).name}.gz", gzip.compress((theirs / file).read_bytes())
+        server.files[f"/{name}"] = packed
+        hashes.append((name, hashlib.md5(packed).hexdigest()))
+    monkeypatch.setattr(MNIST, "resources", hashes)
+    get("mnist", mine)
+    requests = [*server.requests]
+    assert {*requests} == {*server.files}
+    get("mnist", mine)
+    for file in MNIST_FILES:
+        assert (mine / file).read_bytes() == (theirs / file).read_bytes()
+    write_mnist(mine, labels=(0, 9, 2))
     with Refused("published_values", f"{mine / 'MNIST'}", raises=DataError):
         get("mnist", mine)
     assert server.requests == requests
@@ -74,88 +67,80 @@ def test_mnist_is_downloaded_once_and_unpacked(
 def test_add_comes_from_the_authors_repository_and_files_that_are_there_are_kept(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    theirs = write_add(tmp_path).parent.rename(tmp_path / "theirs")
-    contents = {path.name: path.read_bytes() for path in theirs.iterdir()}
-    server.files.update({f"/{name}": content for name, content in contents.items()})
-    hashes = {
-        name: hashlib.sha256(content).hexdigest() for name, content in contents.items()
-    }
-    monkeypatch.setattr(downloads, "ADD_FILES", hashes)
-    with Refused("published_values", f"{tmp_path / 'ADD'}", raises=DataError):
-        get("add", tmp_path)
+    serve_add(server, tmp_path, monkeypatch)
+    mine = tmp_path / "mine"
+    with Refused("published_values", f"{mine / 'ADD'}", raises=DataError):
+        get("add", mine)
     published(tmp_path, "add", monkeypatch)
-    get("add", tmp_path)
+    get("add", mine)
     assert sorted(server.requests) == sorted(server.files), "each is downloaded once"
-    mine = tmp_path / "ADD" / "X_test.npy"
-    mine.write_bytes(b"mine")
+    (mine / "ADD" / "X_test.npy").write_bytes(b"mine")
     with Refused("cannot_download", raises=DataError):
-        get("add", tmp_path)
-    assert mine.read_bytes() == b"mine"
+        get("add", mine)
+    assert (mine / "ADD" / "X_test.npy").read_bytes() == b"mine"
+
+
+def serve_add(server: Server, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offer the files of a data root for download."""
+    hashes = {}
+    for path in write_add(root).parent.iterdir():
+        server.files[f"/{path.name}"] = path.read_bytes()
+        hashes[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    monkeypatch.setattr(downloads, "ADD_FILES", hashes)
 
 
 def test_a_wrong_hash_a_missing_file_and_a_missing_network_are_named(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(downloads, "ADD_FILES", {"X_test.npy": "0" * 64})
-    with Refused("cannot_download", "X_test.npy", raises=DataError):
-        get("add", tmp_path)
-    server.files["/X_test.npy"] = b"array"
-    with Refused("cannot_download", "X_test.npy", raises=DataError):
-        get("add", tmp_path)
-    monkeypatch.setattr(downloads, "ADD_URL", "http://127.0.0.1:9/")
-    with Refused("cannot_download", raises=DataError, address="http://127.0.0.1:9/"):
-        get("add", tmp_path)
-    monkeypatch.setattr(MNIST, "mirrors", ["http://127.0.0.1:9/"])
-    with Refused(
-        "cannot_download", "MNIST", address="http://127.0.0.1:9/", raises=DataError
-    ):
-        get("mnist", tmp_path)
+    for server.files in ({}, {"/X_test.npy": b"array"}):
+        with Refused("cannot_download", "X_test.npy", raises=DataError):
+            get("add", tmp_path)
+    nowhere = "http://127.0.0.1:9/"
+    monkeypatch.setattr(downloads, "ADD_URL", nowhere)
+    monkeypatch.setattr(MNIST, "mirrors", [nowhere])
+    for name in ("add", "mnist"):
+        with Refused("cannot_download", raises=DataError, address=nowhere):
+            get(name, tmp_path)
     assert names(tmp_path) == []
 
 
 SERIES = "@univariate true\n@data\n1,2,3:a\n4,5,6:b\n"
 
 
-def zipped(**members: str) -> bytes:
+def zipped(train: str, test: str | None) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for name, text in members.items():
-            archive.writestr(name.replace("_ts", ".ts"), text)
+        archive.writestr("readme", "no series")
+        archive.writestr("Toy_TRAIN.ts", train)
+        if test is not None:
+            archive.writestr("Toy_TEST.ts", test)
     return buffer.getvalue()
 
 
+WHOLE = zipped(SERIES, SERIES)
+
+
 def test_a_ucr_set_is_its_two_parts_of_the_zip(server: Server, tmp_path: Path) -> None:
-    server.files["/Toy.zip"] = zipped(
-        Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES, readme="no series"
-    )
+    server.files["/Toy.zip"] = WHOLE
     for _ in range(2):
         get("ucr/Toy", tmp_path)
         assert names(tmp_path) == ["UCR/Toy/Toy_TEST.ts", "UCR/Toy/Toy_TRAIN.ts"]
         assert len(server.requests) == 1
-    assert np.array_equal(
-        load_ucr(tmp_path, set="Toy").train.inputs.squeeze(-1), [[1, 2, 3], [4, 5, 6]]
-    )
+    series = load_ucr(tmp_path, set="Toy").train.inputs.squeeze(-1)
+    assert series.tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
 @pytest.mark.parametrize(
     ("body", "code"),
     [
         (b"no zip", "cannot_download"),
-        (zipped(Toy_TRAIN_ts=SERIES), "ucr_file"),
-        (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts="@data\n1,?,3:a\n"), "caused_by"),
-        (
-            zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES).replace(b"1,2,3:a", b"9,2,3:a"),
-            "cannot_download",
-        ),
-        (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES), "published_values"),
+        (zipped(SERIES, None), "ucr_file"),
+        (zipped(SERIES, "@data\n1,?,3:a\n"), "caused_by"),
+        (WHOLE.replace(b"1,2,3:a", b"9,2,3:a"), "cannot_download"),
+        (WHOLE, "published_values"),
     ],
-    ids=[
-        "no zip",
-        "no test part",
-        "a missing value",
-        "damaged",
-        "other values",
-    ],  # a zip has the time of writing
+    ids=["no zip", "no test part", "a missing value", "damaged", "other values"],
 )
 def test_a_zip_that_is_not_the_set_leaves_nothing(
     server: Server,
@@ -172,10 +157,15 @@ def test_a_zip_that_is_not_the_set_leaves_nothing(
     assert not (tmp_path / "UCR" / "Toy").exists()
 
 
+def write_part(root: Path, name: str, part: str) -> None:
+    path = root / "UCR" / name / f"{name}_{part}.ts"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(SERIES)
+
+
 def test_a_set_of_the_user_is_never_replaced(server: Server, tmp_path: Path) -> None:
-    server.files["/Toy.zip"] = zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES)
-    (tmp_path / "UCR" / "Toy").mkdir(parents=True)
-    (tmp_path / "UCR" / "Toy" / "Toy_TRAIN.ts").write_text(SERIES)
+    server.files["/Toy.zip"] = WHOLE
+    write_part(tmp_path, "Toy", "TRAIN")
     with Refused("ucr_file", raises=DataError, stem="Toy_TEST"):
         get("ucr/Toy", tmp_path)
     assert names(tmp_path) == ["UCR/Toy/Toy_TRAIN.ts"]
@@ -199,10 +189,9 @@ def test_the_published_files_have_the_published_checksums(data_root: Path) -> No
 
 def test_what_is_wrong_in_a_data_root_is_listed(tmp_path: Path) -> None:
     write_add(tmp_path)
-    for name, parts in {"Toy": ("TRAIN", "TEST"), "Half": ()}.items():
-        (tmp_path / "UCR" / name).mkdir(parents=True)
-        for part in parts:
-            (tmp_path / "UCR" / name / f"{name}_{part}.ts").write_text(SERIES)
+    for part in ("TRAIN", "TEST"):
+        write_part(tmp_path, "Toy", part)
+    (tmp_path / "UCR" / "Half").mkdir()
     states = dict(status(tmp_path))
     assert states["iris"] == "inside scikit-learn"
     assert states["mnist"] == states["ucr/Chinatown"] == "not there"

@@ -17,70 +17,46 @@ from mpcs_torch.trainer.result import read_records
 from tests.paper.test_run_tables import toy_run
 
 
+def alike(value: float) -> dict[str, float]:
+    return dict.fromkeys([*FIGURE_6_COLUMNS, *FIGURE_6_COLUMNS.values()], value)
+
+
 def test_ratios_are_of_sums_over_epochs() -> None:
-    plain = [
-        dict.fromkeys(FIGURE_6_COLUMNS.values(), 1.0),
-        dict.fromkeys(FIGURE_6_COLUMNS.values(), 3.0),
-    ]
-    other = [
-        dict.fromkeys(FIGURE_6_COLUMNS.values(), 2.0),
-        dict.fromkeys(FIGURE_6_COLUMNS.values(), 1.0),
-    ]
-    assert ratios(plain, other) == dict.fromkeys(FIGURE_6_COLUMNS, 0.75)
-    assert ratios_table(ratios(plain, other)).rows[2] == [
-        "mpcs",
-        "0.7500",
-        "0.9838",
-        "-0.2338",
-    ]
+    ours = ratios([alike(1.0), alike(3.0)], [alike(2.0), alike(1.0)])
+    assert ours == dict.fromkeys(FIGURE_6_COLUMNS, 0.75)
+    assert ratios_table(ours).rows[2] == ["mpcs", "0.7500", "0.9838", "-0.2338"]
 
 
 def test_seeds_that_speak_for_mpcs_are_counted_by_direction() -> None:
-    seeds = [
-        dict.fromkeys(FIGURE_6_COLUMNS, 0.9),
-        dict.fromkeys(FIGURE_6_COLUMNS, 1.1),
-        dict.fromkeys(FIGURE_6_COLUMNS, 0.8),
-    ]
-    better = {row[0]: row[-1] for row in seeds_table(seeds).rows}
-    assert better == {
-        "train_accuracy": "1 of 3",
-        "test_accuracy": "1 of 3",
-        "mpcs": "2 of 3",
-        "dangerous": "2 of 3",
-    }
+    rows = seeds_table([alike(0.9), alike(1.1), alike(0.8)]).rows
+    better = {row[0]: row[-1] for row in rows}
+    accuracies = dict.fromkeys(("train_accuracy", "test_accuracy"), "1 of 3")
+    assert better == {**accuracies, "mpcs": "2 of 3", "dangerous": "2 of 3"}
 
 
 def test_the_runs_differ_in_their_loss_scale_alone() -> None:
     plain, with_mpcs = comparison_configs()
     assert (plain.seed, plain.epochs.count, plain.epochs.when) == (3, 300, "before")
     assert with_mpcs.training.loss_scale == "mpcs_count"
-    scaled = plain.training.model_copy(update={"loss_scale": "mpcs_count"})
-    assert (
-        plain.model_copy(update={"name": with_mpcs.name, "training": scaled}) == with_mpcs
-    )
-    assert [config.name for config in comparison_configs(7)] == [
-        "figure6-plain-seed07",
-        "figure6-mpcs-seed07",
-    ]
+    changed = {"training": {**plain.training.model_dump(), "loss_scale": "mpcs_count"}}
+    expected = {**plain.model_dump(), **changed, "name": with_mpcs.name}
+    assert with_mpcs.model_dump() == expected
+    names = [config.name for config in comparison_configs(7)]
+    assert names == ["figure6-plain-seed07", "figure6-mpcs-seed07"]
 
 
 def test_both_runs_begin_as_one_and_part_at_the_second_epoch(
     tmp_path: Path, data_root: Path
 ) -> None:
-    columns = []
+    losses = []
     for config in comparison_configs():
-        short = config.model_copy(
-            update={"epochs": config.epochs.model_copy(update={"count": 3})}
-        )
+        epochs = config.epochs.model_copy(update={"count": 3})
+        short = config.model_copy(update={"epochs": epochs})
         run_in_folder(short, short.data.load(data_root), tmp_path / short.name)
-        columns.append(
-            [
-                record["cross_entropy"]
-                for record in read_records(tmp_path / short.name / "records.csv")
-            ]
-        )
-    assert columns[0][0] == columns[1][0]
-    assert columns[0][1:] != pytest.approx(columns[1][1:], rel=1e-9)
+        records = read_records(tmp_path / short.name / "records.csv")
+        losses.append([record["cross_entropy"] for record in records])
+    assert losses[0][0] == losses[1][0]
+    assert losses[0][1:] != pytest.approx(losses[1][1:], rel=1e-9)
 
 
 def test_the_figure_has_four_panels_with_both_runs(tmp_path: Path) -> None:
