@@ -28,11 +28,8 @@ def accelerate_loop(
     Batches are split between the processes, and each weighs the same, so that gradients are those of whole batches.
     """
     accelerator = Accelerator(cpu=True, step_scheduler_with_optimizer=steps_with_optimizer)
-    net, criterion, measured = (
-        plain.model(),
-        plain.loss(),
-        plain.metrics(sync_on_compute=False),
-    )
+    net, criterion = plain.model(), plain.loss()
+    measured = plain.metrics(sync_on_compute=False)
     optimizer = torch.optim.SGD(net.parameters(), lr=plain.RATE)
     schedule = plain.scheduler(optimizer)
     train, valid = plain.data()
@@ -57,11 +54,9 @@ def accelerate_loop(
         with torch.no_grad():
             for inputs, labels in valid_loader:
                 logits, target = accelerator.gather_for_metrics((net(inputs), labels))
-                for metric in measured.values():
-                    metric.update(logits, target)
-        values = {name: metric.compute() for name, metric in measured.items()}
-        for metric in measured.values():
-            metric.reset()
+                measured.update(logits, target)
+        values = measured.compute()
+        measured.reset()
         if accelerator.is_main_process:
             selector.update(accelerator.unwrap_model(net).state_dict, epoch=epoch, **values)
         accelerator.wait_for_everyone()
@@ -88,7 +83,7 @@ def counted_errors() -> list[float]:
 
 def in_each_process(folder: str) -> None:
     """Write what happens to the right and the wrong path."""
-    found: dict[str, object] = {}
+    outcomes: dict[str, object] = {}
     paths: dict[str, dict[str, bool]] = {
         "registered": {},
         "prepared": {"prepares": True, "steps_with_optimizer": False},
@@ -97,13 +92,13 @@ def in_each_process(folder: str) -> None:
     for name, given in paths.items():
         Accelerator().free_memory()
         try:
-            found[name], _ = accelerate_loop(Path(folder) / name, **given)
+            outcomes[name], _ = accelerate_loop(Path(folder) / name, **given)
         except RuntimeError as error:
-            found[name] = str(error)
+            outcomes[name] = str(error)
     Accelerator().free_memory()
-    found["errors"] = counted_errors()
+    outcomes["errors"] = counted_errors()
     rank = Accelerator().process_index
-    (Path(folder) / f"{rank}.json").write_text(json.dumps(found))
+    (Path(folder) / f"{rank}.json").write_text(json.dumps(outcomes))
 
 
 if __name__ == "__main__":

@@ -4,30 +4,26 @@ The model counts its training batches, so a checkpoint shows of which epoch it i
 list, and an epoch can crash. Each function of `LOOPS` trains, and returns what a user sees afterwards.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset, TensorDataset
-
-from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule
-from tests.integrations.quiet import Trainer as LightningTrainer
-from tests.integrations.quiet import pl
-
-os.environ["HF_HUB_OFFLINE"] = "1"
 import skorch
 import skorch.callbacks
+import torch
 from ignite.engine import Engine, Events
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 from transformers import PretrainedConfig, PreTrainedModel, TrainingArguments
 from transformers import Trainer as HuggingFaceTrainer
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from mpcs_torch.integrations import huggingface, ignite, lightning
 from mpcs_torch.integrations import skorch as with_skorch
+from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule
+from tests.integrations.quiet import ARGUMENTS, pl
+from tests.integrations.quiet import Trainer as LightningTrainer
 
 BATCHES, RATE = 2, 1.0
 """The batches of an epoch, and the first learning rate."""
@@ -219,20 +215,15 @@ def with_huggingface(script: Script) -> list[CheckpointSelector]:
     model = Pretrained(script)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
     arguments = TrainingArguments(
+        **ARGUMENTS,
         output_dir=str(script.folder / "trainer"),
-        use_cpu=True,
-        report_to="none",
         num_train_epochs=script.epochs,
         per_device_train_batch_size=2,
         eval_strategy="epoch" if script.validates else "no",
         save_strategy="epoch",
-        max_grad_norm=0.0,
         metric_for_best_model=f"first_{script.logged}"
         if script.second_set
         else script.logged,
-        disable_tqdm=True,
-        dataloader_pin_memory=False,
-        logging_strategy="no",
     )
     trainer = NotingTrainer(
         model,

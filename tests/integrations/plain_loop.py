@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
+from torchmetrics import MetricCollection
 
 from mpcs_torch import ConcernSpec, MetaPatternConcernScore
 from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule, SoftmaxMarginLoss
@@ -48,11 +49,12 @@ def loss() -> SoftmaxMarginLoss:
     return SoftmaxMarginLoss(LIGHTS, margin=2.0, label_smoothing=0.02)
 
 
-def metrics(**settings: Any) -> dict[str, MetaPatternConcernScore | Accuracy]:
-    return {
+def metrics(**settings: Any) -> MetricCollection:
+    parts = {
         "mpcs": MetaPatternConcernScore(3, concern=LIGHTS, **settings),
         "accuracy": Accuracy(3, **settings),
     }
+    return MetricCollection(parts)
 
 
 def scheduler(optimizer: torch.optim.Optimizer) -> MPCSLR:
@@ -80,11 +82,9 @@ def plain_loop(folder: Path) -> Outcome:
         with torch.no_grad():
             for start in range(0, 30, BATCH):
                 inputs, labels = valid[start : start + BATCH]
-                for metric in measured.values():
-                    metric.update(net(inputs), labels)
-        values = {name: metric.compute() for name, metric in measured.items()}
-        for metric in measured.values():
-            metric.reset()
+                measured.update(net(inputs), labels)
+        values = measured.compute()
+        measured.reset()
         selector.update(net.state_dict, epoch=epoch, **values)
         schedule.step(values["mpcs"])
         rates.append(schedule.get_last_lr()[0])
@@ -108,8 +108,8 @@ def assert_same(
     """
     assert selector.best is not None
     assert selector.best.number == expected.picked
-    assert weights.keys() == expected.weights.keys()
-    for name, value in expected.weights.items():
-        torch.testing.assert_close(weights[name], value, rtol=1e6 * rounding, atol=0.0)
+    torch.testing.assert_close(
+        dict(weights), dict(expected.weights), rtol=1e6 * rounding, atol=0.0
+    )
     assert list(rates) == pytest.approx(expected.rates, rel=rounding, abs=0.0)
     assert list(scores) == pytest.approx(expected.scores, rel=rounding, abs=0.0)

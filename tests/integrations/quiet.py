@@ -1,4 +1,4 @@
-"""Lightning without its warnings, logs and progress bars."""
+"""Lightning and the Trainer of Hugging Face without warnings, logs and progress bars."""
 
 import logging
 import warnings
@@ -16,3 +16,13 @@ Trainer = partial(
     enable_progress_bar=False,
     enable_model_summary=False,
 )
+
+ARGUMENTS = {
+    "use_cpu": True,
+    "report_to": "none",
+    "max_grad_norm": 0.0,
+    "disable_tqdm": True,
+    "dataloader_pin_memory": False,
+    "logging_strategy": "no",
+}
+"""Arguments of every Trainer of Hugging Face."""

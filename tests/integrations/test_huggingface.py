@@ -1,6 +1,5 @@
 """The Trainer of Hugging Face takes the path of the plain loop and ranks epochs the right way."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,6 @@ import torch
 from sklearn.metrics import f1_score
 from torch import Tensor, nn
 from torch.utils.data import Dataset
-
-from mpcs_torch import MetaPatternConcernScore
-from mpcs_torch.errors import InvalidValueError
-from mpcs_torch.learning import CheckpointSelector, SelectionRule
-from mpcs_torch.metrics import Accuracy, ClassErrorRates, MacroF1
-from tests.integrations import plain_loop as plain
-
-os.environ["HF_HUB_OFFLINE"] = "1"
 from transformers import (
     EvalPrediction,
     PretrainedConfig,
@@ -30,11 +21,17 @@ from transformers import (
 )
 from transformers.modeling_outputs import SequenceClassifierOutput
 
+from mpcs_torch import MetaPatternConcernScore
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.integrations.huggingface import (
     SelectCheckpoint,
     compute_metrics,
     loss_function,
 )
+from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.metrics import Accuracy, ClassErrorRates, MacroF1
+from tests.integrations import plain_loop as plain
+from tests.integrations.quiet import ARGUMENTS
 from tests.refused import Refused
 
 
@@ -81,21 +78,16 @@ def trainer_in(
 ) -> NotingTrainer:
     net = Classifier()
     optimizer = torch.optim.SGD(net.parameters(), lr=plain.RATE)
-    arguments = {
+    arguments: dict[str, Any] = {
+        **ARGUMENTS,
         "output_dir": str(folder),
-        "use_cpu": True,
-        "report_to": "none",
         "num_train_epochs": plain.EPOCHS,
         "per_device_train_batch_size": plain.BATCH,
         "per_device_eval_batch_size": plain.BATCH,
         "train_sampling_strategy": "sequential",
-        "max_grad_norm": 0.0,
         "eval_strategy": "epoch",
         "save_strategy": "epoch",
         "metric_for_best_model": "mpcs_loss",
-        "disable_tqdm": True,
-        "dataloader_pin_memory": False,
-        "logging_strategy": "no",
         **settings,
     }
     train, valid = plain.data()
@@ -309,9 +301,8 @@ def test_of_several_evaluation_sets_that_of_the_rule_is_recorded(
     assert best.selector.best is not None
     assert len(best.selector.epochs) == plain.EPOCHS
     assert trainer.state.best_metric == best.selector.best.values[name]
-    weights = best.selector.load_best()
-    for key, value in trainer.model.state_dict().items():
-        assert torch.equal(weights[key], value)
+    loaded = dict(trainer.model.state_dict())
+    torch.testing.assert_close(loaded, best.selector.load_best(), rtol=0.0, atol=0.0)
 
 
 @pytest.mark.parametrize("size", [1, 5, 30])

@@ -57,13 +57,18 @@ def test_scores_are_those_of_the_metric_over_the_classes_of_the_concern(name: st
     assert score == pytest.approx(expected, rel=1e-12)
 
 
-def test_a_metric_counts_nothing_that_it_has_seen_before() -> None:
-    metric = MetaPatternConcernScore(3, concern=CONCERN, from_logits=False)
-    metric.update(torch.eye(3), torch.tensor([1, 1, 1]))
-    scorers = concern_scorer("mpcs", CONCERN), concern_scorer(metric, CONCERN)
+@pytest.mark.parametrize(("from_logits", "seen"), [(False, 1.0), (True, 9.0)])
+def test_a_metric_counts_nothing_that_it_has_seen_before(
+    from_logits: bool, seen: float
+) -> None:
+    """Probabilities are passed as their logarithms if it takes logits."""
+    metric = MetaPatternConcernScore(3, concern=CONCERN, from_logits=from_logits)
+    metric.update(seen * torch.eye(3), torch.tensor([1, 1, 1]))
     fitted = pipeline().fit(X, NAMES)
+    expected = concern_scorer("mpcs", CONCERN)(fitted, X, NAMES)
     for _ in range(2):
-        assert scorers[0](fitted, X, NAMES) == scorers[1](fitted, X, NAMES)
+        score = concern_scorer(metric, CONCERN)(fitted, X, NAMES)
+        assert score == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_class_that_was_not_seen_in_training_has_probability_0() -> None:
@@ -105,11 +110,3 @@ def test_a_concern_must_be_a_spec() -> None:
 def test_labels_that_are_no_classes_are_named(labels: Any) -> None:
     with Refused("classes_of_concern", "labels of y_true"):
         concern_scorer("accuracy", CONCERN)(pipeline().fit(X, NAMES), X, labels)
-
-
-def test_a_metric_of_logits_gets_the_logarithms_of_probabilities() -> None:
-    fitted = pipeline().fit(X, NAMES)
-    of_logits = concern_scorer(MetaPatternConcernScore(3, concern=CONCERN), CONCERN)
-    assert of_logits(fitted, X, NAMES) == pytest.approx(
-        concern_scorer("mpcs", CONCERN)(fitted, X, NAMES)
-    )

@@ -257,18 +257,21 @@ def test_a_threshold_is_not_tuned_by_probabilities() -> None:
         tuned.fit(X, Y)
 
 
+BINARY = ["0", "1"]
+
+
 @pytest.mark.parametrize(
     ("labels", "classes", "indices"),
     [
-        ([True, False], ["0", "1"], [1, 0]),
+        ([True, False], BINARY, [1, 0]),
         ([True, False], ["well", "ill"], [1, 0]),
         ([True, False], ["True", "False"], [0, 1]),
-        (np.array([1.0, 0.0]), ["0", "1"], [1, 0]),
-        (np.array([np.int64(1), 0], dtype=object), ["0", "1"], [1, 0]),
-        (pd.Series([1, 0], dtype="Int64"), ["0", "1"], [1, 0]),
-        (pd.Series(["1", "0"], dtype="category"), ["0", "1"], [1, 0]),
-        (pd.DataFrame({"y": [1, 0]}), ["0", "1"], [1, 0]),
-        ([], ["0", "1"], []),
+        (np.array([1.0, 0.0]), BINARY, [1, 0]),
+        (np.array([np.int64(1), 0], dtype=object), BINARY, [1, 0]),
+        (pd.Series([1, 0], dtype="Int64"), BINARY, [1, 0]),
+        (pd.Series(["1", "0"], dtype="category"), BINARY, [1, 0]),
+        (pd.DataFrame({"y": [1, 0]}), BINARY, [1, 0]),
+        ([], BINARY, []),
         ([0, 1, 1, -1], ["-1", "0", "1"], [1, 2, 2, 0]),
         ([0, 1], ["no", "yes"], [0, 1]),
     ],
@@ -282,15 +285,15 @@ def test_labels_of_any_type_have_an_index(
 @pytest.mark.parametrize(
     ("labels", "classes", "named"),
     [
-        ([0, None], ["0", "1"], "None"),
-        ([0.0, np.nan], ["0", "1"], "nan"),
-        (np.array([np.nan, 1], dtype=object), ["0", "1"], "nan"),
-        (pd.Series([1, None], dtype="Int64"), ["0", "1"], "nan"),
-        (np.array([pd.NA, 1], dtype=object), ["0", "1"], "<NA>"),
-        (pd.Series(["1", None]), ["0", "1"], "None|nan"),
-        ([True, 2], ["0", "1"], "2"),
-        ([0.5], ["0", "1"], "0.5"),
-        (["yes"], ["0", "1"], "'yes'"),
+        ([0, None], BINARY, "None"),
+        ([0.0, np.nan], BINARY, "nan"),
+        (np.array([np.nan, 1], dtype=object), BINARY, "nan"),
+        (pd.Series([1, None], dtype="Int64"), BINARY, "nan"),
+        (np.array([pd.NA, 1], dtype=object), BINARY, "<NA>"),
+        (pd.Series(["1", None]), BINARY, "None|nan"),
+        ([True, 2], BINARY, "2"),
+        ([0.5], BINARY, "0.5"),
+        (["yes"], BINARY, "'yes'"),
         ([False], ["True", "other"], "False"),
     ],
 )

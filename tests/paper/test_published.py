@@ -1,5 +1,7 @@
 """The numbers we print as the paper's are the paper's."""
 
+import pytest
+
 from mpcs_torch.paper.experiments import experiment_config
 from mpcs_torch.paper.published_values import (
     BENCHMARKS,
@@ -16,26 +18,25 @@ from tests.conftest import load_oracle
 PAPER = load_oracle("paper_tables")
 
 
-def test_table_2() -> None:
-    assert list(BENCHMARKS) == PAPER["table_2"]["columns"]
-    printed = {f"exp{row['exp']:02}": row["values"] for row in PAPER["table_2"]["rows"]}
-    assert printed == TABLE_2
-
-
-def test_table_3() -> None:
-    assert [*BENCHMARKS, "mpcs"] == PAPER["table_3"]["columns"]
-    printed = {f"exp{row['exp']:02}": row["values"] for row in PAPER["table_3"]["rows"]}
-    assert printed == TABLE_3
+@pytest.mark.parametrize(
+    ("name", "columns", "ours"),
+    [
+        ("table_2", [*BENCHMARKS], TABLE_2),
+        ("table_3", [*BENCHMARKS, "mpcs"], TABLE_3),
+    ],
+)
+def test_tables(name: str, columns: list[str], ours: object) -> None:
+    assert PAPER[name]["columns"] == columns
+    assert {f"exp{row['exp']:02}": row["values"] for row in PAPER[name]["rows"]} == ours
 
 
 def test_figure_5() -> None:
     for epoch, matrix in FIGURE_5.items():
         printed = PAPER["figure_5"][f"turn_{epoch}"]
+        picked_by = {name for name, pick in CASE_STUDY_PICKS.items() if pick == epoch}
         assert matrix == printed["matrix"]
         assert CASE_STUDY_ERRORS[epoch] == (printed["errors"], printed["dangerous"])
-        assert {
-            metric for metric, pick in CASE_STUDY_PICKS.items() if pick == epoch
-        } == set(printed["picked_by"])
+        assert picked_by == set(printed["picked_by"])
 
 
 def test_every_experiment_has_its_config() -> None:
@@ -43,6 +44,5 @@ def test_every_experiment_has_its_config() -> None:
 
 
 def test_figure_6() -> None:
-    assert {
-        name: value for name, value in PAPER["figure_6"].items() if name != "note"
-    } == FIGURE_6
+    printed = PAPER["figure_6"]
+    assert {name: printed[name] for name in printed if name != "note"} == FIGURE_6

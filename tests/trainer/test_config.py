@@ -46,18 +46,6 @@ def test_shipped_configs_are_named_after_their_files_and_make_a_round_trip(
     assert load_config(write(tmp_path, dump_config(config))) == config
 
 
-def test_overrides_are_yaml_by_dotted_key(tmp_path: Path) -> None:
-    overrides = [
-        "training.batch_size=7",
-        "epochs.when=before",
-        "score.concern.releases=[[0, 1]]",
-    ]
-    config = loaded(tmp_path, *overrides)
-    assert config.training.batch_size == 7
-    assert config.epochs.when == "before"
-    assert config.score.concern.releases == [[0, 1]]
-
-
 CONCERN = """
 classes: [setosa, versicolor, virginica]
 weights: [[0, 1, 5], [1, 0, 2], [3, 1, 0]]
@@ -164,6 +152,12 @@ OVERRIDES = {
     "model.layers=5": "model.layers: extra_forbidden",
     "model={name: lstm, hidden: 0}": "model.hidden: greater_than",
     "data={name: ucr}": "data.set: missing",
+    "selector={by: mpcs, patience: 0}": "selector.patience: greater_than_equal",
+    "selector.by=test_accuracy": ": not_of_test",
+    "selector={by: mpcs, within: {test_accuracy: 0.1}}": ": not_of_test",
+    "selector={by: mpcs, at_most: {test_dangerous: 1}}": ": not_of_test",
+    "scheduler={name: plateau, score: test_accuracy}": ": not_of_test",
+    "training.loss_scale=test_mpcs": ": not_of_test",
 }
 """The code of the error of each override."""
 TEXTS = {

@@ -8,12 +8,11 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch.learning import ConcernLoss
-from mpcs_torch.trainer.checkpoints import checkpoint, open_selector
+from mpcs_torch.trainer.checkpoints import checkpoint
 from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
 from mpcs_torch.trainer.named_parts import SCHEDULERS
-from mpcs_torch.trainer.result import _pick as picked_of
 from mpcs_torch.trainer.result import first_best, read_records
 from tests.refused import Refused
 from tests.trainer.toy import toy_config, toy_data
@@ -64,24 +63,22 @@ def test_mpcs_lr_follows_the_score_of_the_epoch() -> None:
 
 def test_a_plateau_lowers_it_when_a_score_no_longer_falls() -> None:
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.05)
-    step = SCHEDULERS["plateau"](
-        optimizer, 4, {"mpcs": "min"}, score="mpcs", patience=0, factor=0.1
-    )
-    rates = []
-    for score in (0.3, 0.2, 0.4):
+    settings = {"score": "mpcs", "patience": 0, "factor": 0.1}
+    step = SCHEDULERS["plateau"](optimizer, 4, {"mpcs": "min"}, **settings)
+    for score, rate in ((0.3, 0.05), (0.2, 0.05), (0.4, 0.005)):
         step({"mpcs": score, "accuracy": score})
-        rates.append(optimizer.param_groups[0]["lr"])
-    assert rates == pytest.approx([0.05, 0.05, 0.005])
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(rate)
 
 
-@pytest.mark.parametrize(("name", "share"), [("cross_entropy", 0.0), ("concern", 0.5)])
-def test_a_loss_sees_the_concern_of_the_run(name: str, share: float) -> None:
-    run = TrainingRun(toy_config(loss={"name": name}), toy_data())
-    train = toy_data().train
+def test_a_loss_sees_the_concern_of_the_run() -> None:
+    run, train = (
+        TrainingRun(toy_config(loss={"name": "concern"}), toy_data()),
+        toy_data().train,
+    )
     logits = run.model(train.inputs)
-    concern = run.config.score.concern.spec(toy_data().class_names).mpcs_weights()
-    expected = ConcernLoss(concern, concern_share=share)(logits, train.labels)
-    assert torch.allclose(run.loss(logits, train.labels), expected)
+    spec = run.config.score.concern.spec(toy_data().class_names)
+    expected = ConcernLoss(spec.mpcs_weights(), concern_share=0.5)(logits, train.labels)
+    torch.testing.assert_close(run.loss(logits, train.labels), expected)
 
 
 def test_a_scaled_loss_moves_the_gradient_by_the_latest_score() -> None:
@@ -171,16 +168,11 @@ def test_a_ramp_that_cannot_be_is_refused(sections: dict[str, Any], code: str) -
 
 @pytest.mark.filterwarnings("ignore:.*is missing or damaged:UserWarning")
 def test_a_better_epoch_whose_checkpoint_is_gone_is_told(tmp_path: Path) -> None:
-    run = TrainingRun(
-        toy_config(selector={"by": "mpcs", "top_k": 2, "keep_best_by": []}), toy_data()
-    )
-    selector = open_selector(run.config, tmp_path)
-    assert selector is not None
-    for epoch, mpcs in ((1, 0.1), (2, 0.2)):
-        values = dict.fromkeys(run.config.columns, 0.5) | {"mpcs": mpcs}
-        selector.update({"model": {}}, epoch=epoch, **values)
-    (selector.folder / "epoch-00001.pt").unlink()
-    epoch, reason, _ = picked_of(run, open_selector(run.config, tmp_path), {})
-    assert epoch == 2
-    assert reason.startswith("lowest mpcs (0.2) on train data")
-    assert reason.endswith("; epoch 1 (0.1) is better, but its checkpoint is gone")
+    config = toy_config(selector={"by": "mpcs", "top_k": 2, "keep_best_by": []})
+    _, result = run_in_folder(config, toy_data(), tmp_path)
+    for name in (f"checkpoints/epoch-{result.epoch:05}.pt", "result.json"):
+        (tmp_path / name).unlink()
+    _, again = run_in_folder(config, toy_data(), tmp_path, resume=True)
+    assert again.values["train"]["mpcs"] > result.values["train"]["mpcs"]
+    better = f"epoch {result.epoch} ({result.values['train']['mpcs']:.6g}) is better"
+    assert again.reason.endswith(f"; {better}, but its checkpoint is gone")

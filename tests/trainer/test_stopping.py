@@ -94,17 +94,6 @@ def test_a_run_that_stopped_is_finished_and_more_epochs_do_not_change_it(
     assert contents(tmp_path) == before
 
 
-def test_waiting_begins_with_the_first_epoch_within_the_limits(tmp_path: Path) -> None:
-    train(patient(1, selector={"at_least": {"accuracy": 2.0}}), tmp_path)
-    assert len(read_records(tmp_path / "records.csv")) == 40
-    assert read_result(tmp_path).stopped is None
-
-
-def test_patience_is_at_least_one_epoch() -> None:
-    with pytest.raises(ValueError, match=r"selector\.patience"):
-        patient(0)
-
-
 def stop_at(number: int, answer: Any = "enough") -> Any:
     def stop(epoch: MeasuredEpoch, state: TrainingRun) -> Any:
         return answer if epoch.number == number else None
@@ -112,22 +101,18 @@ def stop_at(number: int, answer: Any = "enough") -> Any:
     return stop
 
 
+@pytest.mark.parametrize("count", [3, 9])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_hook_that_gives_a_reason_stops_the_run_after_all_hooks(
-    when: str, tmp_path: Path
+    when: str, count: int, tmp_path: Path
 ) -> None:
     seen: list[int] = []
     hooks = stop_at(3), stop_at(3, "later"), lambda epoch, state: seen.append(epoch.number)
-    train(toy_config(epochs={"count": 9, "when": when}), tmp_path, *hooks)
+    train(toy_config(epochs={"count": count, "when": when}), tmp_path, *hooks)
     assert seen == [1, 2, 3]
     assert len(read_records(tmp_path / "records.csv")) == 3
     result = read_result(tmp_path)
-    assert (result.stopped, result.epoch) == ("after epoch 3 of 9: enough", 3)
-
-
-def test_a_reason_in_the_last_epoch_is_kept_too() -> None:
-    state = TrainingRun(toy_config(epochs={"count": 3}), toy_data()).train([stop_at(3)])
-    assert (state.epochs, state.stopped) == (3, "enough")
+    assert (result.stopped, result.epoch) == (f"after epoch 3 of {count}: enough", 3)
 
 
 @pytest.mark.parametrize("answer", [True, 0, "", ["enough"]])
