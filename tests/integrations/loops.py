@@ -15,8 +15,7 @@ import torch
 from ignite.engine import Engine, Events
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
-from transformers import PretrainedConfig, PreTrainedModel, TrainingArguments
-from transformers import Trainer as HuggingFaceTrainer
+from transformers import PretrainedConfig, PreTrainedModel, Trainer, TrainingArguments
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from mpcs_torch.integrations import huggingface, ignite, lightning
@@ -55,6 +54,7 @@ class Script:
     """The name under which the score of a second validation set is logged; this score is 1 minus the first."""
     fits: int = 1
     """The number of times that the same objects are trained."""
+    optimizer: torch.optim.Optimizer = field(init=False)
     rates: list[float] = field(default_factory=list)
     """The learning rate with which each epoch was trained."""
     options: dict[str, Any] = field(default_factory=dict)
@@ -63,14 +63,16 @@ class Script:
     def epochs(self) -> int:
         return len(self.scores)
 
+    def sgd(self, parameters: Any, lr: float = RATE) -> torch.optim.Optimizer:
+        self.optimizer = torch.optim.SGD(parameters, lr=lr)
+        return self.optimizer
+
     def values(self, model: "Counter") -> dict[str, float]:
         """Return the scores by name, as a framework without rules for names has them."""
         values = {self.logged: model.score()}
-        return (
-            values
-            if self.second_set is None
-            else {**values, self.second_set: 1 - model.score()}
-        )
+        if self.second_set is not None:
+            values[self.second_set] = 1 - model.score()
+        return values
 
 
 class Counter(nn.Module):
@@ -85,12 +87,12 @@ class Counter(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         if self.training:
-            self.batches += 1
-            if (
-                self.script.crash_in is not None
-                and int(self.batches) > self.script.crash_in * BATCHES
-            ):
+            epoch, batch = divmod(int(self.batches), BATCHES)
+            if epoch == self.script.crash_in:
                 raise CrashError
+            if batch == 0:
+                self.script.rates.append(self.script.optimizer.param_groups[0]["lr"])
+            self.batches += 1
         logits: Tensor = self.layer(inputs)
         return logits
 
@@ -98,18 +100,13 @@ class Counter(nn.Module):
         return self.script.scores[int(self.batches) // BATCHES - 1]
 
 
-def epoch_of(state: dict[str, Any]) -> int:
-    """Return the index of the epoch whose weights ``state`` has."""
-    (batches,) = [value for name, value in state.items() if name.endswith("batches")]
-    return int(batches) // BATCHES - 1
-
-
 def trained_weights(selector: CheckpointSelector) -> int:
     """Return the index of the epoch whose weights the best checkpoint has."""
     state = selector.load_best()
     for name in ("state_dict", "model", "module"):
         state = state.get(name, state)
-    return epoch_of(state)
+    (batches,) = [value for name, value in state.items() if name.endswith("batches")]
+    return int(batches) // BATCHES - 1
 
 
 def data() -> DataLoader[Any]:
@@ -131,8 +128,6 @@ class Module(pl.LightningModule):  # type: ignore[misc, name-defined]
         self.net, self.script = Counter(script), script
 
     def training_step(self, batch: list[Tensor], index: int) -> Tensor:
-        if index == 0:
-            self.script.rates.append(self.trainer.optimizers[0].param_groups[0]["lr"])
         return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
 
     def validation_step(
@@ -144,7 +139,7 @@ class Module(pl.LightningModule):  # type: ignore[misc, name-defined]
             self.log("set", 1 - self.net.score())
 
     def configure_optimizers(self) -> Any:
-        optimizer = torch.optim.SGD(self.parameters(), lr=RATE)
+        optimizer = self.script.sgd(self.parameters())
         scheduler = {
             "scheduler": MPCSLR(optimizer),
             "monitor": self.script.logged,
@@ -199,21 +194,13 @@ class Pretrained(PreTrainedModel):
         )
 
 
-class NotingTrainer(HuggingFaceTrainer):
-    def training_step(self, model: Any, *args: Any, **kwargs: Any) -> Tensor:
-        if int(model.net.batches) % BATCHES == 0:
-            model.script.rates.append(self.optimizer.param_groups[0]["lr"])
-        loss: Tensor = super().training_step(model, *args, **kwargs)
-        return loss
-
-
 def with_huggingface(script: Script) -> list[CheckpointSelector]:
     callbacks = [
         huggingface.SelectCheckpoint(folder, script.rule, **script.options)
         for folder in folders(script)
     ]
     model = Pretrained(script)
-    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    optimizer = script.sgd(model.parameters())
     arguments = TrainingArguments(
         **ARGUMENTS,
         output_dir=str(script.folder / "trainer"),
@@ -225,7 +212,7 @@ def with_huggingface(script: Script) -> list[CheckpointSelector]:
         if script.second_set
         else script.logged,
     )
-    trainer = NotingTrainer(
+    trainer = Trainer(
         model,
         arguments,
         train_dataset=Rows(),
@@ -247,7 +234,7 @@ def with_huggingface(script: Script) -> list[CheckpointSelector]:
 
 def with_ignite(script: Script) -> list[CheckpointSelector]:
     model = Counter(script)
-    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    optimizer = script.sgd(model.parameters())
     scheduler = MPCSLR(optimizer)
 
     def step(engine: Engine, batch: list[Tensor]) -> None:
@@ -263,10 +250,6 @@ def with_ignite(script: Script) -> list[CheckpointSelector]:
         "scheduler": scheduler,
         "trainer": trainer,
     }
-
-    @trainer.on(Events.EPOCH_STARTED)
-    def note() -> None:
-        script.rates.append(optimizer.param_groups[0]["lr"])
 
     @evaluator.on(Events.COMPLETED)
     def measure() -> None:
@@ -300,11 +283,6 @@ def with_ignite(script: Script) -> list[CheckpointSelector]:
     return [handler.selector for handler in handlers]
 
 
-class Noting(skorch.callbacks.Callback):
-    def on_epoch_begin(self, net: Any, **kwargs: Any) -> None:
-        net.module_.script.rates.append(net.optimizer_.param_groups[0]["lr"])
-
-
 def scoring(name: str, score: Callable[..., float]) -> tuple[str, Any]:
     scorer = skorch.callbacks.EpochScoring(
         score, use_caching=False, on_train=True, name=name
@@ -319,7 +297,7 @@ def in_skorch(script: Script) -> list[CheckpointSelector]:
         for folder in folders(script)
     ]
     saved = skorch.callbacks.Checkpoint(monitor=None, dirname=script.folder / "saved")
-    callbacks: list[Any] = [("note", Noting())]
+    callbacks: list[Any] = []
     if script.second_set:
         callbacks.append(
             scoring(script.second_set, lambda net, *_: 1 - net.module_.score())
@@ -337,7 +315,7 @@ def in_skorch(script: Script) -> list[CheckpointSelector]:
         Counter,
         module__script=script,
         criterion=nn.CrossEntropyLoss,
-        optimizer=torch.optim.SGD,
+        optimizer=script.sgd,
         lr=RATE,
         batch_size=2,
         train_split=None,
