@@ -1,8 +1,6 @@
 """The loop under Accelerate takes the path of the plain loop, alone and in two processes."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ import pytest
 from mpcs_torch.learning import CheckpointSelector
 from tests.integrations import plain_loop as plain
 from tests.integrations.accelerate_loop import accelerate_loop
+from tests.processes.run_python import run_python
 
 
 @pytest.mark.parametrize("prepares", [False, True])
@@ -36,21 +35,14 @@ def test_two_processes_take_the_same_path_count_once_and_refuse_repeated_steps(
     tmp_path: Path,
 ) -> None:
     expected = plain.plain_loop(tmp_path / "plain")
-    command = [sys.executable, "-m", "tests.integrations.accelerate_loop", str(tmp_path)]
-    root = Path(__file__).parents[2]
-    result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
+    run_python("-m", "tests.integrations.accelerate_loop", tmp_path)
     for rank in (0, 1):
-        found = json.loads((tmp_path / f"{rank}.json").read_text())
-        assert found["registered"] == pytest.approx(expected.rates, rel=1e-4)
-        assert found["prepared"] == pytest.approx(expected.rates, rel=1e-4)
-        assert found["errors"] == [
-            4.0,
-            4.0,
-        ]  # not twice what the other process has seen too
-        assert found["repeated"].startswith(
-            "Accelerate would step MPCSLR once for each process"
-        )
+        outcomes = json.loads((tmp_path / f"{rank}.json").read_text())
+        for name in ("registered", "prepared"):
+            assert outcomes[name] == pytest.approx(expected.rates, rel=1e-4)
+        # Not twice the errors that the other process has seen too.
+        assert outcomes["errors"] == [4.0, 4.0]
+        assert outcomes["repeated"].startswith("Accelerate would step MPCSLR once for each")
     epochs = CheckpointSelector.open(tmp_path / "registered" / "selector-0").epochs
     assert [epoch.number for epoch in epochs] == list(range(plain.EPOCHS))
     assert plain.rule().ranking(epochs)[0].number == expected.picked

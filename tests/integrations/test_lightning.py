@@ -1,8 +1,6 @@
 """Lightning's Trainer takes the path of the plain loop, however often it is cut off."""
 
-import os
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +18,7 @@ from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import MissingMetricError
 from tests.integrations import plain_loop as plain
 from tests.integrations.quiet import Trainer, pl
+from tests.processes.run_python import run_python
 from tests.refused import Refused
 
 pytestmark = [
@@ -230,7 +229,7 @@ sys.modules.update({"pytorch_lightning": None, "lightning": pl, "lightning.pytor
 from mpcs_torch.integrations.lightning import SelectCheckpoint
 assert issubclass(SelectCheckpoint, pl.Callback)
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    run_python("-c", program)
 
 
 def fit_in_two_processes(folder: Path, strategy: str) -> None:
@@ -253,19 +252,12 @@ def fit_in_two_processes(folder: Path, strategy: str) -> None:
 def test_of_two_processes_the_first_writes_and_the_parent_sees_it(
     tmp_path: Path, strategy: str
 ) -> None:
-    call = f"fit_in_two_processes(pathlib.Path({str(tmp_path)!r}), {strategy!r})"
-    code = f"import pathlib; from {__name__} import fit_in_two_processes\nif __name__ == '__main__': {call}"
-    (tmp_path / "script.py").write_text(code)  # spawned processes import it
     # In a process of its own, because one that has used autograd cannot be forked.
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    result = subprocess.run(
-        [sys.executable, tmp_path / "script.py"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
+    run_python("-m", __name__, tmp_path, strategy)
     epochs = CheckpointSelector.open(tmp_path / "first").epochs
     files = [epoch.file for epoch in epochs if epoch.file]
     assert sorted(path.name for path in (tmp_path / "first").glob("*.pt")) == files
+
+
+if __name__ == "__main__":
+    fit_in_two_processes(Path(sys.argv[1]), sys.argv[2])

@@ -253,27 +253,6 @@ def test_arguments_that_do_not_fit_are_named(
     assert not Path("a").exists()
 
 
-OF_OTHERS = {
-    "Lightning": "save_on_train_epoch_end",
-    "Ignite": "state",
-    "skorch": "load_best",
-}
-
-
-@pytest.mark.parametrize("other", OF_OTHERS)
-def test_an_argument_of_another_framework_is_named(
-    framework: str, other: str, tmp_path: Path
-) -> None:
-    if framework == other:
-        return
-    name = OF_OTHERS[other]
-    refusal = Refused(
-        "unknown_setting", "SelectCheckpoint", raises=ArgumentsError, name=name
-    )
-    with refusal:
-        select_checkpoint(framework, tmp_path, RULE, **{name: True})
-
-
 def test_a_selector_or_its_folder_and_rule_make_the_same_callback(
     framework: str, tmp_path: Path
 ) -> None:

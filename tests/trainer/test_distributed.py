@@ -1,21 +1,14 @@
 """A run of several processes has the records of a run of one, also after some of them were killed."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from mpcs_torch.processes import World
 from mpcs_torch.trainer.result import read_records
+from tests.processes.run_python import run_python
 from tests.trainer.distributed_runs import TOLERANCE
 from tests.trainer.toy import contents
-
-
-def run_module(*arguments: object) -> None:
-    command = [sys.executable, "-m", *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize(
@@ -27,12 +20,12 @@ def run_module(*arguments: object) -> None:
     ],
 )
 def test_records_are_those_of_one_process(tmp_path: Path, size: int) -> None:
-    run_module("tests.trainer.distributed_runs", tmp_path, size)
+    run_python("-m", "tests.trainer.distributed_runs", tmp_path, size)
 
 
 @pytest.mark.exhaustive
 def test_killed_runs_go_on(tmp_path: Path) -> None:
-    run_module("tests.trainer.kill_training", tmp_path, 10)
+    run_python("-m", "tests.trainer.kill_training", tmp_path, 10)
 
 
 CONFIG = """
@@ -57,7 +50,7 @@ def test_a_run_that_torchrun_restarts_is_that_of_two_processes_and_of_one(
         ("two", ["--nproc-per-node=2"]),
         ("restarted", ["--nproc-per-node=2", "--max-restarts=1"]),
     ):
-        run_module("torch.distributed.run", *options, *train, tmp_path / name)
+        run_python("-m", "torch.distributed.run", *options, *train, tmp_path / name)
     assert contents(tmp_path / "restarted") == contents(tmp_path / "two")
     records = [read_records(tmp_path / name / "run/records.csv") for name in ("one", "two")]
     for row, other in zip(*records, strict=True):

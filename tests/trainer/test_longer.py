@@ -49,6 +49,7 @@ def test_a_longer_run_leaves_the_bytes_of_one_that_was_begun_so(
 def test_a_longer_run_that_is_killed_goes_on(tmp_path: Path) -> None:
     config, longer = config_of("selector, patience"), tmp_path / "longer"
     train(config, longer)
+    assert not is_finished(with_count(config, 20), longer)
     left = cut_off(with_count(config, 20), longer, 15, resume=True)
     assert "result.json" not in left, "the shorter run's"
     whole = train(with_count(config, 20), tmp_path / "whole")
