@@ -172,7 +172,11 @@ class World:
 
     def from_first(self, function: Callable[[], T]) -> T:
         """Call ``function`` in rank 0 only, and return its result in all ranks; if it fails, all ranks raise errors."""
-        result: Any = self.gather(lambda: function() if self.is_first else None)[0]
+
+        def called_in_first() -> T | None:
+            return function() if self.is_first else None
+
+        result = self.gather(called_in_first)[0]
         return cast("T", result)
 
 

@@ -405,26 +405,26 @@ class _Mixture(NamedTuple):
         """
         covariance = self.design.sums(self.errors).T.cov()
         parts = list(torch.eye(len(shares)).to(self.priors))  # each (C,): 1 for its classes
-        shares = list(shares)
+        of_parts = list(shares)
         while len(parts) > 1:
-            widths = [share.width for share in shares]
+            widths = [share.width for share in of_parts]
             if max(widths) <= MAX_WIDTH:
                 break
             widest = widths.index(max(widths))
             part = parts.pop(widest)
-            shares.pop(widest)
+            of_parts.pop(widest)
             # Two groups are confused if their errors have opposite signs, so the lowest covariance (in standard
             # deviations of the other group) is the strongest confusion. Groups that are too wide themselves go first.
             order = list[tuple[bool, float]]()
-            for other, share in zip(parts, shares, strict=True):
+            for other, share in zip(parts, of_parts, strict=True):
                 deviation = (other @ covariance @ other).clamp(min=1e-300).sqrt()
                 shared_error = part @ covariance @ other / deviation
                 order.append((share.width <= MAX_WIDTH, shared_error.item()))
             joined = order.index(min(order))
             parts[joined] = parts[joined] + part
-            shares[joined] = self.share(parts[joined], confidence)
+            of_parts[joined] = self.share(parts[joined], confidence)
         partition = dict[tuple[int, ...], ClassPrior]()
-        for part, share in zip(parts, shares, strict=True):
+        for part, share in zip(parts, of_parts, strict=True):
             partition[tuple(part.nonzero().flatten().tolist())] = share
         return partition
 

@@ -230,10 +230,10 @@ def figure_5_comparison(run: FinishedRun) -> list[Table | str]:
         # The paper prints it with a row for each prediction.
         confusion = run.confusions[epoch - 1].t()
         equal = int((confusion == torch.tensor(printed)).sum())
-        errors, dangerous = CASE_STUDY_ERRORS[epoch]
+        published = CASE_STUDY_ERRORS[epoch]
         parts.append(
-            f"Epoch {epoch}: {_errors(confusion)} errors (paper: {errors}), "
-            f"{run.records[epoch - 1]['dangerous']:.0f} dangerous (paper: {dangerous}); "
+            f"Epoch {epoch}: {_errors(confusion)} errors (paper: {published.errors}), "
+            f"{run.records[epoch - 1]['dangerous']:.0f} dangerous (paper: {published.dangerous}); "
             f"{equal} of {confusion.numel()} cells of the confusion matrix are those of Fig. 5"
         )
         names = [*map(str, range(len(printed)))]

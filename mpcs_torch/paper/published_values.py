@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 from mpcs_torch.errors import require
 from mpcs_torch.io.packaged import packaged_folder
@@ -41,8 +42,17 @@ RECORD_FILES = {
 
 CASE_STUDY_PICKS = {**dict.fromkeys(BENCHMARKS, 132), "mpcs": 133}
 """The epoch of the case study that each metric picks, by the name of the metric."""
-CASE_STUDY_ERRORS = {132: (5108, 2621), 133: (5128, 2605)}
-"""The number of errors and of dangerous errors, by picked epoch."""
+
+
+class PublishedErrors(NamedTuple):
+    """The numbers of errors of an epoch."""
+
+    errors: int
+    dangerous: int
+
+
+CASE_STUDY_ERRORS = {132: PublishedErrors(5108, 2621), 133: PublishedErrors(5128, 2605)}
+"""The errors of the epochs that the metrics pick."""
 
 _NUMBERS = json.loads(
     (packaged_folder("paper") / "published.json").read_text(encoding="utf-8")

@@ -136,7 +136,7 @@ def outcome_tiles(
         return facts
     every = scores.outcomes[EVERY]
     ends = scores.intervals
-    what = row_unit(scores)
+    what = f"{row_unit(scores)}s"
     if concern is not None:
         facts[DANGEROUS_ERRORS] = count_and_share(
             scores, "dangerous", ends.get("dangerous_rate"), what=what
@@ -165,18 +165,19 @@ def outcome_tiles(
 
 
 def row_unit(scores: ClassifierScores) -> str:
-    """Return the word for rows in a sentence: "weighted rows" if rows have weights, otherwise "rows"."""
-    return "weighted rows" if scores.is_weighted else "rows"
+    """Return the word for a row in a sentence: "weighted row" if rows have weights, otherwise "row"."""
+    return "weighted row" if scores.is_weighted else "row"
 
 
 def error_sentence(
-    scores: ClassifierScores, concern: ConcernSpec | None, *, what: str = ""
+    scores: ClassifierScores, concern: ConcernSpec | None, *, row: str = ""
 ) -> str:
     """Return a sentence without its subject, the model: dangerous errors by class, the most expensive class first.
 
-    If rows have clusters, such as patients, clusters are counted, too. ``what`` is the word for rows.
+    If rows have clusters, such as patients, clusters are counted, too. ``row`` is the word for a row.
     """
-    what = what or row_unit(scores)
+    row = row or row_unit(scores)
+    what = f"{row}s"
     verb, rate = "makes dangerous errors", "dangerous_rate"
     if concern is None:
         verb, rate = "is wrong", "misclassification_rate"
@@ -203,7 +204,7 @@ def error_sentence(
     sentence += "."
     if absent:
         names = " or ".join(absent[:MAX_SENTENCES])
-        sentence += f" No {what.removesuffix('s')} is {names}: errors there are not known."
+        sentence += f" No {row} is {names}: errors there are not known."
     return sentence
 
 

@@ -191,7 +191,8 @@ def draw_confusion(
         wrong = confusion[:, :size].clone().fill_diagonal_(0)
         row, column = divmod(int(wrong.argmax()), size)
         times = number_text(wrong[row, column].item())
-        alt += f" Most often, {names[row]} is taken for {names[column]}: {times} times."
+        word = "time" if times == "1" else "times"
+        alt += f" Most often, {names[row]} is taken for {names[column]}: {times} {word}."
     columns = decisions if further else ()
     figure = confusion_matrix(
         confusion, released, names, title, costs=costs, columns=columns

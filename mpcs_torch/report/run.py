@@ -339,7 +339,7 @@ def _several_runs_page(runs: Mapping[str, TrainedRun]) -> dict[str, Any]:
 
 
 def _error_sentence(name: str, run: TrainedRun, scores: ClassifierScores) -> str:
-    return f"{name} {error_sentence(scores, run.concern, what='test samples')}"
+    return f"{name} {error_sentence(scores, run.concern, row='test sample')}"
 
 
 def _classifier_sections(epochs: Mapping[str, RunEpoch], system: str) -> ClassifierSections:

@@ -74,20 +74,27 @@ def label_candidates(facts: Facts) -> list[LabelColumns]:
     free = [name for name in facts.free if name != facts.options.decision_column]
     free = [name for name in free if name not in facts.options.score_columns]
     named = _named(facts, free)
-    truth = {} if facts.of_trials else soft_labels(facts, free) or _one_hot(facts, free)
+    truth = dict[str, str]()
+    if not facts.of_trials:
+        truth = soft_labels(facts, free) or _one_hot(facts, free)
+    # A column that is called labels is meant before soft ones, unless it is one of them.
     if truth and (not named or {*named} & {*truth.values()}):
         return [LabelColumns(truth=truth)]
-    found = [LabelColumns(name) for name in named or _paired(facts, free)]
+    names = named or _paired(facts, free)
     if not facts.needs_labels and not facts.table.has_names:
-        found = []  # the only other column may be anything, so its values must tell
+        names = []  # the only other column may be anything, so its values must tell
+    found = [LabelColumns(name) for name in names]
     unnamed = [
         LabelColumns(name, is_named=False) for name in _by_value(facts, free)[:MAX_UNNAMED]
     ]
-    if not found and not facts.needs_labels:
+    if found:
+        return found
+    if not facts.needs_labels:
         empty = facts.by_kind(named_as(free, LABELS), "empty")
-        return [LabelColumns(name) for name in empty[:1]] or [*unnamed, LabelColumns()]
+        return [LabelColumns(empty[0])] if empty else [*unnamed, LabelColumns()]
     # A column that only its name calls labels: reading its rows says what is wrong with its values.
-    return found or [LabelColumns(name) for name in filter(is_label, free)] or unnamed
+    only_named = [LabelColumns(name) for name in filter(is_label, free)]
+    return only_named or unnamed
 
 
 def _named(facts: Facts, free: Sequence[str]) -> list[str]:
@@ -99,9 +106,8 @@ def _named(facts: Facts, free: Sequence[str]) -> list[str]:
         return []
     if not facts.table.has_names:
         whole = facts.by_kind(free, "whole", "text")
-        return (
-            whole if len(whole) == 1 and facts.by_kind(facts.free, "number", "list") else []
-        )
+        has_scores = bool(facts.by_kind(facts.free, "number", "list"))
+        return whole if len(whole) == 1 and has_scores else []
     known = {*(facts.class_names or ())}
     among = [name for name in free if name not in known or facts.kind(name) == "text"]
     return facts.by_kind(filter(is_label, among), "text", "whole")
@@ -133,16 +139,17 @@ def _by_value(facts: Facts, free: Sequence[str]) -> list[str]:
             and not is_index(name)
             and not _is_right_or_wrong(facts, name)
         ]
+        with_targets = [name for name in columns if _has_targets(facts, name)]
+        if with_targets:
+            return with_targets
         texts = facts.by_kind(columns, "text")
-        return [name for name in columns if _has_targets(facts, name)] or [
-            name for name in texts if has_two_words(facts, name)
-        ]
+        return [name for name in texts if has_two_words(facts, name)]
     if not facts.table.has_names:
         return facts.by_kind(free, "whole", "text")
     # An output may be the right one, if another column is called a prediction.
-    predicted = [name for name in free if has_prediction(name)] or [
-        *filter(is_predicted, free)
-    ]
+    predicted = [name for name in free if has_prediction(name)]
+    if not predicted:
+        predicted = [*filter(is_predicted, free)]
     columns = [
         name
         for name in facts.by_kind(free, "text", "whole")

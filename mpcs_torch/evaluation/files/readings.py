@@ -114,11 +114,12 @@ def clear_readings(readings: Sequence[Reading]) -> list[Reading]:
     # A doubted reading with names that say more is not passed over in silence for a weaker one; nor are scores that sum
     # to 1, but are of other classes than the labels.
     for one in readings:
-        problem = one.broken or one.doubt
-        is_doubted = problem and (problem is one.doubt or problem.code == "no_class")
-        if is_doubted and one.strength > top:
+        is_doubted = one.broken is None and one.doubt is not None
+        is_of_others = one.broken is not None and one.broken.code == "no_class"
+        if (is_doubted or is_of_others) and one.strength > top:
             return []
-    if any(reading.roles.label for reading in clear):  # where labels may be missing, too
+    # Where labels may be missing, a reading with a column of labels is meant before one without.
+    if any(reading.roles.label for reading in clear):
         clear = [reading for reading in clear if reading.roles.label or reading.roles.truth]
     by_meaning = dict[Any, Reading]()
     for reading in clear:
@@ -169,9 +170,10 @@ def _of_labels(
         yield from call_classes(facts, reading, labels.hard)
     if not labels.truth:
         used = set[str]()
-        for roles, _, _, broken in sets:
-            if broken is None or broken.code != "sums" or _covers(facts, roles, labels):
-                used.update(roles.scores)
+        for one in sets:
+            sums_to_1 = one.broken is None or one.broken.code != "sums"
+            if sums_to_1 or _covers(facts, one.roles, labels):
+                used.update(one.roles.scores)
         # Whole numbers beside predicted labels are features, unless a name says that they are probabilities.
         single = [
             name

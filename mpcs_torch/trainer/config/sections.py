@@ -165,6 +165,8 @@ class ScoreConfig(Section):
     """The cost of each error: the keys of a concern file, or the path of one, which begins at the config's folder."""
 
 
+FOLLOWING = ("plateau", "mpcs_lr")
+"""The schedulers that follow a metric, so that a run may become longer; others depend on the number of epochs."""
 Precision = Literal["32-true", "64-true", "bf16-mixed"]
 """The precision of the model: float32, float64, or float32 with bfloat16 autocast."""
 
@@ -344,8 +346,9 @@ class RunConfig(Section):
         """The key of a setting that depends on the number of epochs, such as ``scheduler``; None if there is none."""
         if self.training.margin_ramp is not None:
             return "training.margin_ramp"
-        is_free = self.scheduler is None or self.scheduler.name in ("plateau", "mpcs_lr")
-        return None if is_free else "scheduler"
+        if self.scheduler is None or self.scheduler.name in FOLLOWING:
+            return None
+        return "scheduler"
 
     @model_validator(mode="before")
     @classmethod
