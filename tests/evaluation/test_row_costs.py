@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -14,19 +13,11 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.functional import bounded_mean_interval
 from tests.cli.shell import run
+from tests.evaluation.draws import rows_of
 from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)
-TARGET = torch.multinomial(
-    torch.tensor([0.5, 0.3, 0.2]), 300, replacement=True, generator=GENERATOR
-)
-A, B = (
-    (
-        1.5 * torch.randn(300, 3, generator=GENERATOR).double()
-        + skill * torch.eye(3).double()[TARGET]
-    ).softmax(1)
-    for skill in (1, 2.5)
-)
+TARGET, A, B = rows_of(300, [0.5, 0.3, 0.2], skills=(0.7, 1.7))
 COSTS = (
     10 * torch.rand(300, 3, generator=GENERATOR).double() * (1 - 0.9 * torch.eye(3)[TARGET])
     - 0.5
@@ -45,58 +36,50 @@ def paid(probs: Tensor) -> Tensor:
 
 def test_values_are_means_of_what_decisions_cost() -> None:
     weights = torch.rand(300, generator=GENERATOR).double()
-    south = np.array([site == "south" for site in SITES])
-    found = measured(groups={"site": SITES})
-    assert found.value("mean_cost") == pytest.approx(paid(A).mean().item())
-    assert found.value("regret") == pytest.approx(
-        (paid(A) - COSTS.min(1).values).mean().item()
-    )
-    assert found.value("mean_cost", group=("site", "south")) == pytest.approx(
-        paid(A)[south].mean().item()
-    )
-    assert "accuracy" in found.first.values
-    assert measured(weights=weights).value("mean_cost") == pytest.approx(
-        np.average(paid(A), weights=weights)
-    )
-    decided = measured(A.argmax(1), class_names=3)
-    assert decided.value("regret") == pytest.approx(found.value("regret"))
-    assert decided.interval("regret") == pytest.approx(found.interval("regret"))
     by_class = torch.rand(300, 3, 3, generator=GENERATOR).double()
-    of_pairs = by_class[torch.arange(300), TARGET, A.argmax(1)].mean().item()
-    assert measured(costs=by_class).value("mean_cost") == pytest.approx(of_pairs)
-    soft = measured(target=torch.eye(3)[TARGET])
-    assert soft.value("mean_cost") == pytest.approx(found.value("mean_cost"))
+    found, decided = measured(groups={"site": SITES}), measured(A.argmax(1), class_names=3)
+    regret = paid(A) - COSTS.min(1).values
+    of_pairs = by_class[torch.arange(300), TARGET, A.argmax(1)]
+    for value, costs in (
+        (found.value("mean_cost"), paid(A)),
+        (found.value("regret"), regret),
+        (found.value("mean_cost", group=("site", "south")), paid(A)[::3]),
+        (measured(weights=weights).value("mean_cost"), paid(A) * weights / weights.mean()),
+        (decided.value("regret"), regret),
+        (measured(costs=by_class).value("mean_cost"), of_pairs),
+        (measured(target=torch.eye(3)[TARGET]).value("mean_cost"), paid(A)),
+    ):
+        assert value == pytest.approx(costs.mean().item())
+    assert "accuracy" in found.first.values
+    assert decided.interval("regret") == pytest.approx(found.interval("regret"))
 
 
 def test_intervals_are_gaffkes_with_the_dearest_decision_of_any_row() -> None:
-    values = torch.cat([paid(A), COSTS.min().view(1), COSTS.max().view(1)])
+    found, least = measured(), COSTS.min(1).values
     counts = torch.cat([torch.ones(300), torch.zeros(2)])
-    expected = bounded_mean_interval(values, counts)
-    assert measured().interval("mean_cost") == pytest.approx(expected, rel=1e-3)
-    highest = (COSTS.max(1).values - COSTS.min(1).values).max()
-    values = torch.cat(
-        [paid(A) - COSTS.min(1).values, torch.stack([torch.zeros(()), highest])]
-    )
-    assert measured().interval("regret") == pytest.approx(
-        bounded_mean_interval(values, counts), rel=1e-3
-    )
+    for name, of_rows, possible in (
+        ("mean_cost", paid(A), COSTS),
+        ("regret", paid(A) - least, COSTS - least.unsqueeze(1)),
+    ):
+        values = torch.cat([of_rows, torch.stack([possible.min(), possible.max()])])
+        expected = bounded_mean_interval(values, counts)
+        assert found.interval(name) == pytest.approx(expected, rel=1e-3)
 
 
 def test_differences_are_near_the_paired_t_test_and_those_of_regret_are_not_repeated() -> (
     None
 ):
+    models = {"A": A, "B": B}
     [row] = [
-        row for row in measured({"A": A, "B": B}).comparisons if row.measure == "mean cost"
+        row.paired for row in measured(models).comparisons if row.measure == "mean cost"
     ]
     test = ttest_rel(paid(B), paid(A))
-    ends = test.confidence_interval()
-    assert (row.paired.low, row.paired.high) == pytest.approx(
-        (ends.low, ends.high), abs=0.05 * (ends.high - ends.low)
-    )
-    assert row.paired.p_value == pytest.approx(test.pvalue, rel=0.4)
-    alone = measured({"A": A, "B": B}, metrics=["regret"]).comparisons
-    assert [each.measure for each in alone] == ["regret"]
-    assert alone[0].paired[2:] == pytest.approx(row.paired[2:], rel=1e-3)
+    low, high = test.confidence_interval()
+    assert (row.low, row.high) == pytest.approx((low, high), abs=0.05 * (high - low))
+    assert row.p_value == pytest.approx(test.pvalue, rel=0.4)
+    [alone] = measured(models, metrics=["regret"]).comparisons
+    assert alone.measure == "regret"
+    assert alone.paired[2:] == pytest.approx(row[2:], rel=1e-3)
 
 
 def test_rare_dear_decisions_have_the_bound() -> None:
@@ -115,16 +98,11 @@ def test_rare_dear_decisions_have_the_bound() -> None:
 def test_costs_of_pairs_of_classes_are_those_of_the_concern() -> None:
     concern = ConcernSpec(3, weights=[[0, 1, 4], [2, 0, 1], [9, 3, 0]])
     costs = concern.mpcs_weights().fill_diagonal_(0)[TARGET]
-    found = measured(
-        {"A": A, "B": B},
-        concern=concern,
-        costs=costs,
-        metrics=["mean_cost", "mean_concern"],
-    )
-    assert found.value("mean_cost", "A") == pytest.approx(found.value("mean_concern", "A"))
-    assert found.interval("mean_cost", "A") == pytest.approx(
-        found.interval("mean_concern", "A")
-    )
+    metrics = ["mean_cost", "mean_concern"]
+    found = measured({"A": A, "B": B}, concern=concern, costs=costs, metrics=metrics)
+    (value, ends, _), (expected, interval, _) = [found.find(name, "A") for name in metrics]
+    assert value == pytest.approx(expected)
+    assert ends == pytest.approx(interval)
     one, other = found.comparisons
     assert one.paired == pytest.approx(other.paired)
 
@@ -133,10 +111,7 @@ def test_costs_are_left_out_where_rows_are_referred() -> None:
     found = measured(preds=REFERRED, class_names=3)
     assert found.value("coverage") == 0
     assert not {*NAMES} & {*found.first.values}
-    assert any(
-        "the costs of rows have none of a referral" in str(each)
-        for each in found.warnings()
-    )
+    assert "the costs of rows have none of a referral" in "".join(found.warnings())
 
 
 REFERRED = torch.full((300,), -1)
@@ -208,11 +183,11 @@ def test_costs_are_refused_if_only_labels_name_the_classes(
 
 
 def test_large_costs_are_shown_without_exponents() -> None:
-    found = measured(
-        {"A": A, "B": B}, costs=1e6 * COSTS, groups={"site": SITES}, metrics=NAMES
-    )
-    assert "mean cost than A" in str(found)
-    assert "e+" not in str(found)
-    cost, interval = found.value("mean_cost", "A"), found.interval("mean_cost", "A")
-    assert f"{cost:.0f}"[:3] in str(found)
-    assert all(f"{end:.0f}"[:3] in str(found) for end in interval)
+    models, sites = {"A": A, "B": B}, {"site": SITES}
+    found = measured(models, costs=1e6 * COSTS, groups=sites, metrics=NAMES)
+    shown = str(found)
+    assert "mean cost than A" in shown
+    assert "e+" not in shown
+    cost, (low, high), _ = found.find("mean_cost", "A")
+    for number in (cost, low, high):
+        assert f"{number:.0f}"[:3] in shown
