@@ -32,18 +32,10 @@ from mpcs_torch.metrics import (
     RiskCoverageArea,
 )
 from mpcs_torch.metrics.metric_entry import MetricEntry
+from tests.evaluation.draws import rows_of
 from tests.refused import Refused
 
-GENERATOR = torch.Generator().manual_seed(0)
-TARGET = torch.multinomial(
-    torch.tensor([0.5, 0.3, 0.2]), 900, replacement=True, generator=GENERATOR
-)
-PROBS, OTHER = (
-    (torch.randn(900, 3, generator=GENERATOR) + skill * torch.eye(3)[TARGET])
-    .softmax(1)
-    .double()
-    for skill in (1, 1.6)
-)
+TARGET, PROBS, OTHER = rows_of(900, [0.5, 0.3, 0.2], skills=(1.0, 1.6))
 SITES = [("north", "south")[row % 3 == 0] for row in range(900)]
 OURS: dict[str, Any] = {
     "kappa": lambda: MulticlassCohenKappa(3, weights="quadratic"),
@@ -73,6 +65,19 @@ class MeanSize(Metric):
 
     def compute(self) -> Tensor:
         return self.samples / self.batches
+
+
+class OfBatches(MeanSize):
+    """Average over batches, so that parts of several batches count as one."""
+
+    def __init__(self) -> None:
+        Metric.__init__(self)
+        for name in ("samples", "batches"):
+            self.add_state(name, torch.tensor(0.0), dist_reduce_fx="sum")
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        self.samples += (preds.argmax(1) == target).float().mean()
+        self.batches += 1
 
 
 class WideSum(MeanSize):
@@ -108,23 +113,21 @@ def test_values_are_those_of_torchmetrics_in_groups_too_and_lie_in_their_interva
     None
 ):
     found = measured(groups={"site": SITES})
-    in_south = torch.tensor([site == "south" for site in SITES])
     for name, make in OURS.items():
-        for model, probs in (("A", PROBS), ("B", OTHER)):
-            assert found.value(name, model) == pytest.approx(value(make, probs))
-            south = found.find(name, model, ("site", "south"))
-            assert south[0] == pytest.approx(value(make, probs[in_south], TARGET[in_south]))
-            assert south[1] is not None
-            assert south[1][0] < south[0] < south[1][1]
+        assert found.value(name, "A") == pytest.approx(value(make))
+        low, high = found.interval(name, "A", ("site", "south"))
+        of_south = found.value(name, "A", ("site", "south"))
+        assert of_south == pytest.approx(value(make, PROBS[::3], TARGET[::3]))
+        assert low < of_south < high
     assert [row.better for row in found.comparisons] == ["B"] * len(OURS)
 
 
 def test_the_interval_is_near_that_of_the_jackknife_of_single_rows() -> None:
-    found = evaluate(
-        PROBS, TARGET, metrics={"theirs": MulticlassMatthewsCorrCoef(3), "ours": "mcc"}
-    )
-    (low, high), ours = found.first.intervals["theirs"], found.first.intervals["ours"]
-    assert (low, high) == pytest.approx(ours, abs=0.2 * (ours[1] - ours[0]))
+    metrics = {"theirs": MulticlassMatthewsCorrCoef(3), "ours": "mcc"}
+    found = evaluate(PROBS, TARGET, metrics=metrics)
+    low, high = found.interval("ours")
+    near = pytest.approx((low, high), abs=0.2 * (high - low))
+    assert found.interval("theirs") == near
 
 
 @pytest.mark.parametrize("kind", [MulticlassCohenKappa, MulticlassMatthewsCorrCoef])
@@ -134,16 +137,17 @@ def test_intervals_of_predictions_by_chance_contain_0(kind: Any) -> None:
     class Named(kind):  # type: ignore[misc]
         """A subclass has the same limits."""
 
-    contained = list[bool]()
+    contained = 0
     for seed in range(20):
-        generator = torch.Generator().manual_seed(seed)
-        target = torch.randint(3, (300,), generator=generator)
-        probs = torch.randn(300, 3, generator=generator).softmax(1)
+        target, probs, _ = rows_of(300, [1.0] * 3, skills=(0.0, 0.0), seed=seed)
         found = evaluate(probs, target, metrics={"chance": Named(3)})
-        low, high = found.first.intervals["chance"]
+        low, high = found.interval("chance")
         assert low < found.value("chance") < high
-        contained.append(low < 0 < high)
-    assert sum(contained) >= 17
+        contained += low < 0 < high
+    assert contained >= 17
+
+
+WRAPPED = MinMaxMetric(MulticlassAccuracy(3))
 
 
 @pytest.mark.parametrize(
@@ -153,20 +157,24 @@ def test_intervals_of_predictions_by_chance_contain_0(kind: Any) -> None:
         (lambda rows: rows.probs[:, 0].median(), {"in_steps"}),
         (MulticlassCalibrationError(3), {"in_steps", "biased"}),
         (lambda rows: len(rows.target) > 0, {"all_agree"}),
-        (MinMaxMetric(MulticlassAccuracy(3)), {"wraps_metrics"}),
+        (
+            MetricEntry("m", MinMaxMetric, "probabilities", key="raw", made=WRAPPED),
+            {"wraps_metrics"},
+        ),
         (MeanSize(), {"not_mergeable"}),
+        (OfBatches(), {"not_mergeable"}),
         (WideSum(), {"too_large"}),
     ],
 )
 def test_what_has_no_valid_interval_says_why(metric: Any, codes: set[str]) -> None:
-    calibrated = torch.rand(900, 3, generator=GENERATOR).softmax(1).double()
-    target = torch.multinomial(calibrated, 1, generator=GENERATOR).squeeze(1)
-    if isinstance(metric, MinMaxMetric):
-        metric = MetricEntry("m", MinMaxMetric, "probabilities", key="raw", made=metric)
-    found = evaluate(calibrated, target, metrics={"m": metric})
-    assert found.interval("m") is None
-    assert found.find("m")[2].code in codes
-    assert np.isfinite(found.value("m"))
+    generator = torch.Generator().manual_seed(0)
+    calibrated = torch.rand(900, 3, generator=generator).softmax(1)
+    target = torch.multinomial(calibrated, 1, generator=generator).squeeze(1)
+    found = evaluate(calibrated.double(), target, metrics={"m": metric})
+    value, interval, reason = found.find("m")
+    assert np.isfinite(value)
+    assert interval is None
+    assert reason.code in codes
 
 
 def test_metrics_whose_states_do_not_merge_have_their_value_of_merged_parts() -> None:
@@ -184,20 +192,17 @@ def test_metrics_whose_states_do_not_merge_have_their_value_of_merged_parts() ->
 
 def test_metrics_take_what_there_is() -> None:
     two, first = torch.stack([1 - PROBS[:, 0], PROBS[:, 0]], 1), (TARGET == 0).long()
-    soft = torch.nn.functional.one_hot(TARGET, 3).double()
-    area, kappa = BinaryAUROC()(PROBS[:, 0], first), MulticlassCohenKappa(3)(PROBS, TARGET)
+    soft, kappa = torch.eye(3).double()[TARGET], MulticlassCohenKappa(3)
     for preds, target, metric, expected in (
-        (two, first, BinaryAUROC(), area),
-        (PROBS.argmax(1), TARGET, MulticlassCohenKappa(3), kappa),
+        (two, first, BinaryAUROC(), BinaryAUROC()(PROBS[:, 0], first)),
+        (PROBS.argmax(1), TARGET, kappa, MulticlassCohenKappa(3)(PROBS, TARGET)),
         (PROBS, soft, MeanSquaredError(), (PROBS - soft).square().mean()),
     ):
-        found = evaluate(
-            preds, target, metrics={"m": metric}, class_names=2 if preds is two else 3
-        )
+        classes = 2 if preds is two else 3
+        found = evaluate(preds, target, metrics={"m": metric}, class_names=classes)
         assert found.value("m") == pytest.approx(float(expected))
-    ours = evaluate(
-        PROBS, TARGET, metrics={"logits": MetaPatternConcernScore(3), "named": "mpcs"}
-    )
+    metrics = {"logits": MetaPatternConcernScore(3), "named": "mpcs"}
+    ours = evaluate(PROBS, TARGET, metrics=metrics)
     assert ours.value("logits") == pytest.approx(ours.value("named"))
 
 
@@ -207,10 +212,7 @@ def test_metrics_take_what_there_is() -> None:
         ([MeanSquaredError(), MeanSquaredError()], Refused("different_names", "metrics")),
         ([len], Refused("kind_of_metric", "metrics")),
         ({"m": 3}, Refused("kind_of_metric", "metrics")),
-        (
-            [MulticlassRecall(3, average=None)],
-            Refused("recorded_scalar", "metric MulticlassRecall"),
-        ),
+        ([MulticlassRecall(3, average=None)], Refused("recorded_scalar")),
         (
             [ProbabilityAccuracy(3)],
             Refused("recorded_scalar", "metric ProbabilityAccuracy"),
@@ -274,17 +276,15 @@ def test_with_interval_takes_values_and_targets_of_any_kind() -> None:
         WithInterval(PearsonCorrCoef())
     with Refused("merges", "metric", reason="those of MeanSize do not"):
         WithInterval(MeanSize()).update(PROBS, TARGET)
-    mean = WithInterval(MeanMetric(), prefix="mean")
-    for values in PROBS[:, 0].split(100):
-        mean.update(values)
-    found = mean.compute()
-    half = 1.96 * PROBS[:, 0].std() / 30
-    assert found["mean"].item() == pytest.approx(PROBS[:, 0].mean().item(), rel=1e-6)
-    assert (found["mean_high"] - found["mean_low"]).item() == pytest.approx(
-        2 * half.item(), rel=0.25
-    )
+    mean, values = WithInterval(MeanMetric(), prefix="mean"), PROBS[:, 0]
+    for part in values.split(100):
+        mean.update(part)
+    found = {name: each.item() for name, each in mean.compute().items()}
+    width = 2 * 1.96 * values.std().item() / 30
+    assert found["mean"] == pytest.approx(values.mean().item(), rel=1e-6)
+    assert found["mean_high"] - found["mean_low"] == pytest.approx(width, rel=0.25)
     fit = WithInterval(R2Score())
-    fit.update(PROBS[:, 0], (TARGET == 0).double())
+    fit.update(values, (TARGET == 0).double())
     assert fit.compute()["r2score_low"] < fit.compute()["r2score"]
 
 
@@ -299,31 +299,11 @@ def test_a_batch_that_a_metric_refuses_adds_nothing() -> None:
 
 
 def test_a_group_of_one_row_has_its_value() -> None:
-    groups = ["one" if row == 7 else "many" for row in range(len(TARGET))]
-    found = evaluate(
-        PROBS, TARGET, metrics={"f1": MulticlassF1Score(3)}, groups={"site": groups}
-    )
-    assert found.value("f1", group=("site", "one")) in (0.0, 1.0)
-    assert found.interval("f1", group=("site", "one")) is None
-
-
-def test_a_metric_that_averages_over_batches_does_not_merge() -> None:
-    class OfBatches(MeanSize):
-        def __init__(self) -> None:
-            Metric.__init__(self)
-            for name in ("total", "batches"):
-                self.add_state(name, torch.tensor(0.0), dist_reduce_fx="sum")
-
-        def update(self, preds: torch.Tensor, target: torch.Tensor) -> None:
-            self.total += (preds.argmax(1) == target).float().mean()
-            self.batches += 1
-
-        def compute(self) -> torch.Tensor:
-            return self.total / self.batches
-
-    found = evaluate(PROBS, TARGET, metrics={"m": OfBatches()})
-    assert found.interval("m") is None
-    assert found.find("m")[2].code == "not_mergeable"
+    groups = {"site": ["one", *["many"] * 899]}
+    found = evaluate(PROBS, TARGET, metrics={"f1": MulticlassF1Score(3)}, groups=groups)
+    value, interval, _ = found.find("f1", group=("site", "one"))
+    assert value in (0.0, 1.0)
+    assert interval is None
 
 
 class SumOfMeans(MeanSize):
