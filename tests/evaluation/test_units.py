@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpcs_torch import ConcernSpec, evaluate
+from mpcs_torch import ConcernSpec, evaluate, evaluate_detectors
 from mpcs_torch.concern import save_concern
 from mpcs_torch.evaluation.cautions import independence
 from mpcs_torch.evaluation.units import DecisionUnits, order_of_severity
@@ -35,44 +35,38 @@ SEEN = torch.minimum(LABELS, torch.randint(3, (240,), generator=GENERATOR))
 """The label of each image: no worse than the worst that the patient has."""
 ORDER = torch.randperm(240, generator=GENERATOR)
 CONCERN = ConcernSpec(NAMES, weights=[[0, 1, 1], [2, 0, 1], [20, 5, 0]], refer=0.5)
-SITES = ["north" if patient % 3 else "south" for patient in PATIENTS]
+SITES = np.where(PATIENTS % 3 > 0, "north", "south")
 
 
 def by_hand(probs: Any, combine: str) -> Any:
     """Combine the probabilities of each patient by loops in numpy."""
-    rows = []
-    for patient in range(60):
-        of_patient = probs.numpy()[PATIENTS.numpy() == patient]
-        if combine == "mean":
-            rows.append(of_patient.mean(0))
-            continue
-        reached = [max(row[grade:].sum() for row in of_patient) for grade in range(3)]
-        rows.append([reached[0] - reached[1], reached[1] - reached[2], reached[2]])
-    return torch.tensor(np.array(rows))
+    of_patients = probs.numpy().reshape(60, 4, 3)
+    if combine == "mean":
+        return torch.from_numpy(of_patients.mean(1))
+    reached = [
+        [max(row[grade:].sum() for row in rows) for grade in range(4)]
+        for rows in of_patients
+    ]
+    return torch.from_numpy(-np.diff(reached))
 
 
 @pytest.mark.parametrize("combine", ["mean", "worst"])
-def test_units_are_evaluated_as_rows_that_were_combined_by_hand(combine: str) -> None:
+def test_units_are_evaluated_as_rows_that_were_combined_by_hand(combine: Any) -> None:
     target = LABELS if combine == "mean" else SEEN
-    of_units = (
-        OF_PATIENTS
-        if combine == "mean"
-        else torch.stack([SEEN[each == PATIENTS].max() for each in range(60)])
-    )
     sizes = torch.arange(60) % 3 + 1
     found = evaluate(
         {"A": PROBS[ORDER], "B": OTHER[ORDER]},
         target[ORDER],
         unit=PATIENTS[ORDER],
-        combine=combine,  # type: ignore[arg-type]
+        combine=combine,
         concern=CONCERN,
-        groups={"site": [SITES[row] for row in ORDER]},
+        groups={"site": SITES[ORDER]},
         clusters=PATIENTS[ORDER] // 2,
         weights=sizes[PATIENTS][ORDER],
     )
     expected = evaluate(
         {"A": by_hand(PROBS, combine), "B": by_hand(OTHER, combine)},
-        of_units,
+        target.view(60, 4).amax(1),
         concern=CONCERN,
         groups={"site": SITES[::4]},
         clusters=torch.arange(60) // 2,
@@ -80,21 +74,13 @@ def test_units_are_evaluated_as_rows_that_were_combined_by_hand(combine: str) ->
     )
     assert_same_numbers(found, expected)
     assert found.first.rows == 60
-    assert f"60 units of decision of 240 rows, combined by {combine}" in found.notes[0]
-    assert ("(from the least severe: none, mild, severe)" in found.notes[0]) == (
-        combine == "worst"
-    )
+    [note] = found.notes[:1]
+    assert f"60 units of decision of 240 rows, combined by {combine}" in note
+    is_ordered = "(from the least severe: none, mild, severe)" in note
+    assert is_ordered == (combine == "worst")
 
 
 def test_a_function_combines_probabilities_and_labels() -> None:
-    def product(rows: torch.Tensor) -> torch.Tensor:
-        return (rows + 1e-9).prod(0) / (rows + 1e-9).prod(0).sum()
-
-    expected = torch.stack([product(PROBS[patient == PATIENTS]) for patient in range(60)])
-    assert_same_numbers(
-        evaluate(PROBS, LABELS, unit=PATIENTS, combine=product),
-        evaluate(expected, OF_PATIENTS),
-    )
     last = evaluate(PROBS, SEEN, unit=PATIENTS, combine=lambda rows: rows[-1])
     assert_same_numbers(last, evaluate(PROBS[3::4], SEEN[3::4]))
 
@@ -122,16 +108,17 @@ def test_the_worst_is_between_the_worst_row_and_certainty(classes: int, seed: in
     probs = torch.rand(12, classes, generator=generator).double().pow(4)
     probs /= probs.sum(1, keepdim=True)
     names = torch.randint(4, (12,), generator=generator)
+    labels = torch.randint(classes, (12,), generator=generator)
     units = DecisionUnits.of(names, "worst", None, classes, 12)
     found = units.probabilities(probs)
-    labels = torch.randint(classes, (12,), generator=generator)
     assert (found >= 0).all()
-    torch.testing.assert_close(found.sum(1), torch.ones(len(found), dtype=torch.float64))
-    reached = found.flip(1).cumsum(1)
-    for place, name in enumerate(units.units.names):
+    for row, label, name in zip(
+        found, units.classes(labels, classes), units.units.names, strict=True
+    ):
         of_unit = names == int(name)
-        torch.testing.assert_close(reached[place], probs[of_unit].flip(1).cumsum(1).amax(0))
-        assert units.classes(labels, classes)[place] == labels[of_unit].max()
+        expected = probs[of_unit].flip(1).cumsum(1).amax(0)
+        torch.testing.assert_close(row.flip(0).cumsum(0), expected)
+        assert label == labels[of_unit].max()
     alone = DecisionUnits.of(range(12), "worst", None, classes, 12)
     torch.testing.assert_close(alone.probabilities(probs), probs)
 
@@ -182,21 +169,14 @@ def test_units_that_differ_within_are_refused_by_name(
 
 
 def test_without_clusters_units_are_said_to_be_independent() -> None:
-    found = evaluate(PROBS, LABELS, unit=PATIENTS)
-    assert independence("units") in found.notes
-    assert independence("rows") not in found.notes
+    units = evaluate(PROBS, LABELS, unit=PATIENTS)
+    detected = evaluate_detectors(
+        PROBS[:, 2], LABELS == 2, unit=PATIENTS, groups={"site": SITES.tolist()}
+    )
+    for result, others in ((units, "rows"), (detected, "trials")):
+        assert independence("units") in result.all_notes()
+        assert independence(others) not in result.all_notes()
     assert independence("rows") in evaluate(PROBS, LABELS).notes
-
-
-def test_units_of_detectors_are_not_called_trials(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [f"{row % 7},{row // 4 % 2},p{row // 4}" for row in range(80)]
-    (tmp_path / "s.csv").write_text("\n".join(["score,label,patient", *rows]) + "\n")
-    assert run("detect", tmp_path / "s.csv", "--unit", "patient") == 0
-    out = capsys.readouterr().out
-    assert independence("units") in out
-    assert independence("trials") not in out
 
 
 def test_decide_fits_and_applies_rules_to_units(
@@ -205,45 +185,39 @@ def test_decide_fits_and_applies_rules_to_units(
     monkeypatch.chdir(tmp_path)
     save_concern(CONCERN, Path("concern.yaml"))
     rows = pd.DataFrame(PROBS.numpy(), columns=NAMES)
-    rows["label"] = [NAMES[label] for label in LABELS]
-    rows["patient"] = [f"p{patient}" for patient in PATIENTS]
+    rows = rows.assign(label=np.array(NAMES)[LABELS], patient=PATIENTS.numpy())
     rows.iloc[ORDER].to_csv("rows.csv", index=False)
     single = pd.DataFrame(by_hand(PROBS, "mean").numpy(), columns=NAMES)
-    single["label"] = [NAMES[label] for label in OF_PATIENTS]
-    single.to_csv("patients.csv", index=False)
-    tables = []
-    for file, options in (("rows.csv", ["--unit", "patient"]), ("patients.csv", [])):
+    single.assign(label=np.array(NAMES)[OF_PATIENTS]).to_csv("units.csv", index=False)
+    decided, tables = [], []
+    for file, options in (("rows.csv", ["--unit", "patient"]), ("units.csv", [])):
         fit = ["decide", "fit", file, "--concern", "concern.yaml", *options]
         assert run(*fit, "--out", "rule.pt", "--overwrite") == 0
         combined = "60 units of decision (patient) of 240 rows, combined by mean"
         assert (combined in capsys.readouterr().out) == bool(options)
-        apply = ["decide", "apply", "rule.pt", file, *options]
-        assert run(*apply, "--out", f"decided-{file}") == 0
+        assert run("decide", "apply", "rule.pt", file, *options, "--out", "out.csv") == 0
         printed = capsys.readouterr().out
         assert "60 decisions" in printed
         tables.append([line for line in printed.splitlines() if line.startswith("|")])
+        read = pd.read_csv("out.csv", keep_default_na=False)
+        decided.append(read[["decision", "reason", "best"]])
+        Path("out.csv").unlink()
     assert tables[0] == tables[1]
-    decided = ["decision", "reason", "best"]
-    of_rows, of_units = (
-        pd.read_csv(f"decided-{name}.csv", keep_default_na=False)
-        for name in ("rows", "patients")
-    )
-    expected = of_units[decided].iloc[PATIENTS[ORDER]].reset_index(drop=True)
-    pd.testing.assert_frame_equal(of_rows[decided], expected)
+    expected = decided[1].iloc[PATIENTS[ORDER]].reset_index(drop=True)
+    pd.testing.assert_frame_equal(decided[0], expected)
 
 
 def test_a_unit_with_a_row_without_label_has_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    DecisionRule(CONCERN, calibration=None).save("rule.pt")
+    DecisionRule(CONCERN, calibration=None).save(tmp_path / "rule.pt")
     rows = pd.DataFrame(PROBS.numpy(), columns=NAMES)
-    rows["label"] = [None, *(NAMES[label] for label in LABELS[1:])]
-    rows["patient"] = PATIENTS.tolist()
-    rows.to_csv("rows.csv", index=False)
-    assert (
-        run("decide", "apply", "rule.pt", "rows.csv", "--unit", "patient", "--out", "d.csv")
-        == 0
+    labels = [None, *np.array(NAMES)[LABELS[1:]]]
+    rows.assign(label=labels, patient=PATIENTS.numpy()).to_csv(
+        tmp_path / "rows.csv", index=False
     )
-    assert len(pd.read_csv("d.csv")) == 240
+    files = [tmp_path / "rule.pt", tmp_path / "rows.csv"]
+    words = ["--unit", "patient", "--out", tmp_path / "d.csv"]
+    assert run("decide", "apply", *files, *words) == 0
+    assert len(pd.read_csv(tmp_path / "d.csv")) == 240
     assert "59 labels" in capsys.readouterr().out
