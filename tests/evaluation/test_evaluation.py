@@ -1,9 +1,9 @@
 """Evaluating tensors and streams: what a user asks for, what merges, and what is refused."""
 
-import json
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -11,9 +11,9 @@ import torch
 from mpcs_torch import ConcernRange, ConcernSpec, Evaluation, evaluate
 from mpcs_torch.concern.spec import about_dangerous
 from mpcs_torch.evaluation import model_sums, unit_sums
-from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.result import leading
 from tests.evaluation.alike import assert_same_numbers
+from tests.evaluation.draws import rows_of
 from tests.metrics.batches import random_batch
 from tests.refused import Refused
 
@@ -25,19 +25,6 @@ SITES, PATIENTS = [f"s{row % 3}" for row in range(240)], torch.arange(240) // 8
 CONCERN = ConcernSpec(
     ["a", "b", "c", "d"], releases=[["a", "b"], ["b", "c", "d"]], factor=0.25
 )
-
-
-def test_a_frame_holds_comparisons_with_their_p_values() -> None:
-    result = evaluate(MODELS, TARGET, concern=CONCERN, groups={"site": SITES})
-    assert len(result.comparisons) == 4
-    json.dumps(result.to_dict())
-    frame = result.to_frame()
-    differences = frame[frame.column == "difference"]
-    assert list(differences.value) == [row.paired.difference for row in result.comparisons]
-    assert list(differences.p_value) == [row.paired.p_value for row in result.comparisons]
-    assert list(differences.adjusted_p_value) == [
-        row.adjusted_p_value for row in result.comparisons
-    ]
 
 
 @pytest.mark.parametrize(
@@ -58,15 +45,9 @@ def test_what_was_not_measured_is_refused(asked: dict[str, Any], refusal: Refuse
 def test_units_that_are_folded_tell_nearly_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(6000, 4, generator=generator, dtype=torch.float64)
-    target = torch.randint(4, (6000,), generator=generator)
-    preds = {
-        "A": logits.softmax(1),
-        "B": (logits + 0.1 * torch.nn.functional.one_hot(target, 4)).softmax(1),
-    }
-    groups = {"site": [f"s{row % 2}" for row in range(6000)]}
-    every = evaluate(preds, target, groups=groups)
+    target, *probs = rows_of(6000, [0.25] * 4, skills=(0.0, 0.1))
+    sites = np.array(["s0", "s1"] * 3000)
+    every = evaluate(dict(zip("AB", probs, strict=True)), target, groups={"site": sites})
     for module in (unit_sums, model_sums):
         monkeypatch.setattr(module, "BUDGET", 2**17)
     monkeypatch.setattr(unit_sums.UnitSums.__init__, "__defaults__", (2**17,))
@@ -74,25 +55,22 @@ def test_units_that_are_folded_tell_nearly_the_same(
     monkeypatch.setattr(model_sums, "PENDING", 4000)
     evaluation = Evaluation(4)
     for rows in torch.arange(6000).split(700):
-        part = {"site": [groups["site"][row] for row in rows.tolist()]}
-        evaluation.update(
-            {name: own[rows] for name, own in preds.items()}, target[rows], groups=part
-        )
+        part = {name: each[rows] for name, each in zip("AB", probs, strict=True)}
+        evaluation.update(part, target[rows], groups={"site": sites[rows]})
     folded = evaluation.result()
-    assert evaluation._models["A"][0].tables[""].bits is not None
-    assert evaluation._models["A"][0].tables["site"].bits is not None
+    tables = evaluation._models["A"][0].tables
+    assert None not in (tables[""].bits, tables["site"].bits)
     assert_same_numbers(every, folded, near=0.4)
 
 
 def test_arrays_names_and_settings_are_taken() -> None:
     names = list("wxyz")
     expected = evaluate(FIRST, TARGET).first.values
-    for target in (TARGET.numpy(), [names[label] for label in TARGET.tolist()]):
-        found = evaluate(FIRST.numpy(), target, class_names=names)
-        assert list(found.first.per_class()) == names
-        assert found.first.values == pytest.approx(expected)
-    soft = evaluate(FIRST, torch.rand(240, 4), intervals=False)
-    assert not soft.first.intervals
+    for target in (TARGET.numpy(), [names[label] for label in TARGET]):
+        found = evaluate(FIRST.numpy(), target, class_names=names).first
+        assert [*found.per_class()] == names
+        assert found.values == pytest.approx(expected)
+    assert not evaluate(FIRST, SECOND, intervals=False).first.intervals
     of_two = evaluate(FIRST, TARGET, metrics=["mpcs"], settings={"k": 2})
     assert of_two.value("mpcs") != expected["mpcs"]
 
@@ -148,39 +126,23 @@ ROWS = (FIRST, TARGET)
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "refusal"),
+    ("one", "other", "code"),
     [
-        (
-            of_batches(ROWS),
-            of_batches(ROWS, clusters=PATIENTS),
-            Refused("clusters_as_here", "other"),
-        ),
-        (
-            of_batches(ROWS),
-            of_batches(ROWS, groups={"site": SITES}),
-            Refused("same_groups", "other"),
-        ),
-        (
-            of_batches(ROWS),
-            Evaluation(4, metrics=["mpcs"]),
-            Refused("same_evaluation", "other"),
-        ),
-        (
-            Evaluation(4, concern=ConcernSpec(4)),
-            Evaluation(4),
-            Refused("same_evaluation", "other"),
-        ),
+        (of_batches(ROWS), of_batches(ROWS, clusters=PATIENTS), "clusters_as_here"),
+        (of_batches(ROWS), of_batches(ROWS, groups={"site": SITES}), "same_groups"),
+        (of_batches(ROWS), Evaluation(4, metrics=["mpcs"]), "same_evaluation"),
+        (Evaluation(4, concern=ConcernSpec(4)), Evaluation(4), "same_evaluation"),
         (
             Evaluation(4, concern=ConcernRange([COSTS], [DEARER])),
             Evaluation(4, concern=ConcernRange([COSTS], [COSTS])),
-            Refused("same_evaluation", "other"),
+            "same_evaluation",
         ),
     ],
 )
 def test_parts_that_do_not_belong_together_are_refused(
-    one: Evaluation, other: Evaluation, refusal: Refused
+    one: Evaluation, other: Evaluation, code: str
 ) -> None:
-    with refusal:
+    with Refused(code, "other"):
         one.merge(other)
 
 
@@ -219,25 +181,33 @@ def test_at_most_12_comparisons_are_shown_with_all_of_each_metric(
 
 
 def test_a_single_group_has_no_worst_value_and_no_spread() -> None:
-    result = evaluate(
-        FIRST, TARGET, groups={"site": ["s"] * len(TARGET)}, metrics=["accuracy"]
-    )
-    assert result.groups[0].summaries() == {}
-    assert [row[0] for row in result.groups[0].table().rows] == ["s", "pooled"]
+    groups = {"site": ["s"] * len(TARGET)}
+    result = evaluate(FIRST, TARGET, groups=groups, metrics=["accuracy"])
+    [of_site] = result.groups
+    assert of_site.summaries() == {}
+    assert [row[0] for row in of_site.table().rows] == ["s", "pooled"]
     assert "worst" not in result.to_dict()["groups"][0]
 
 
-def test_models_of_merged_parts_need_identifiers() -> None:
-    generator = torch.Generator().manual_seed(3)
-    target = torch.arange(60) % 3
-    parts = [torch.randn(60, 3, generator=generator).softmax(1) for _ in range(2)]
+@pytest.mark.parametrize("number", [4, 5])
+def test_a_note_says_that_groups_are_many(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mpcs_torch.evaluation.evaluation.MANY_GROUPS", 4)
+    sites = [str(row) for row in range(number)]
+    rows = FIRST[:number], TARGET[:number]
+    result = evaluate(*rows, groups={"site": sites}, intervals=False)
+    is_said = any("site" in note and str(number) in note for note in result.notes)
+    assert is_said == (number > 4)
 
+
+def test_models_of_merged_parts_need_identifiers() -> None:
     def merged(name: str, order: list[int], *, are_named: bool = False) -> Evaluation:
-        whole = Evaluation(3, metrics=["accuracy"])
+        whole = Evaluation(4, metrics=["accuracy"])
         for part in order:
-            one = Evaluation(3, metrics=["accuracy"])
-            clusters = [f"{part} {row}" for row in range(60)] if are_named else None
-            one.update({name: parts[part]}, target, clusters=clusters)
+            one = Evaluation(4, metrics=["accuracy"])
+            clusters = [f"{part} {row}" for row in range(240)] if are_named else None
+            one.update({name: (FIRST, SECOND)[part]}, TARGET, clusters=clusters)
             whole.merge(one)
         return whole
 
@@ -254,47 +224,42 @@ def test_models_of_merged_parts_need_identifiers() -> None:
 
 
 def test_columns_of_a_data_frame_are_classes_by_name() -> None:
-    concern = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]])
-    names = list(concern.classes)
-    target = torch.arange(3).repeat(40)
-    probs = torch.randn(120, 3, generator=torch.Generator().manual_seed(0)).softmax(1)
+    names = ["red", "yellow", "green"]
+    concern = ConcernSpec(names, releases=[["red", "yellow"]])
+    target, probs, _ = rows_of(120, [1.0] * 3)
     frame = pd.DataFrame(probs.numpy(), columns=names)[["green", "red", "yellow"]]
-    labels = [names[label] for label in target.tolist()]
+    labels = [names[label] for label in target]
 
     def values(*rows: Any, **arguments: Any) -> Any:
-        found = evaluate(*rows, **arguments).first.values
-        return pytest.approx(dict(found), nan_ok=True)
+        return pytest.approx(dict(evaluate(*rows, **arguments).first.values), nan_ok=True)
 
-    costed = values(probs, target, concern=concern, costs=9 * probs)
-    assert evaluate(frame, labels, concern=concern, costs=9 * frame).first.values == costed
-    for further in ({}, {"class_names": names}, {"class_names": [*frame.columns]}):
-        found = evaluate(frame, labels, metrics=["accuracy"], **further)
-        assert found.first.values == values(probs, target, metrics=["accuracy"])
-    plain = evaluate(pd.DataFrame(probs.numpy()), pd.Series(target.numpy()))
-    assert plain.first.values == values(probs, target)
     # Names that are neither texts nor numbers are no classes: columns count by place.
     mixed = pd.DataFrame(probs.numpy(), columns=["a", ("b", 1), ("c", 2)])
-    assert evaluate(mixed, target).first.values == values(probs, target)
-    soft = evaluate(frame, frame[::-1], class_names=names).first.values
-    assert soft == values(probs, probs.flip(0), class_names=names)
+    soft = {"class_names": names}
+    by_name: list[tuple[Any, Any, dict[str, Any], Any]] = [
+        (
+            frame,
+            labels,
+            {"concern": concern, "costs": 9 * frame},
+            values(probs, target, concern=concern, costs=9 * probs),
+        ),
+        (frame, labels, {}, values(probs, target)),
+        (frame, labels, {"class_names": names}, values(probs, target)),
+        (frame, labels, {"class_names": [*frame.columns]}, values(probs, target)),
+        (pd.DataFrame(probs.numpy()), pd.Series(target.numpy()), {}, values(probs, target)),
+        (mixed, target, {}, values(probs, target)),
+        (frame, frame[::-1], soft, values(probs, probs.flip(0), **soft)),
+    ]
+    for preds, true, arguments, expected in by_name:
+        assert evaluate(preds, true, **arguments).first.values == expected
     with Refused("column_for_each_class", "preds"):
         evaluate(frame.rename(columns={"red": "RED"}), labels, concern=concern)
-    with Refused("numbered_classes", "target", "red"):
+    with Refused("numbered_classes", "target", labels[0]):
         evaluate(probs, labels)
 
 
-def test_rows_of_one_class_say_nothing_about_an_average_over_classes() -> None:
-    scores = evaluate(
-        torch.tensor([[0.8, 0.1, 0.1]]).repeat(20, 1), torch.zeros(20, dtype=torch.int64)
-    ).first
-    assert scores.without_interval["macro_f1"] == Reason("absent_class")
-
-
 def test_an_error_names_the_model_whose_predictions_are_invalid() -> None:
-    probs, target = torch.eye(3).repeat(10, 1), torch.arange(3).repeat(10)
     with Refused("floating", "preds['b']"):
-        evaluate({"a": probs, "b": target}, target)
+        evaluate({"a": FIRST, "b": TARGET}, TARGET)
     with Refused("shape", "target"):
-        evaluate({"a": probs, "b": probs[:20]}, target)
-    with Refused("unknown_metric", "metric", "recall"):
-        evaluate(probs, target, metrics=["recall"])
+        evaluate({"a": FIRST, "b": FIRST[:20]}, TARGET)

@@ -1,7 +1,7 @@
 """The display of a result in a notebook: the figure, the table, and all of it as a data frame."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
@@ -9,25 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from matplotlib import pyplot
 
 from mpcs_torch import ConcernSpec, evaluate, evaluate_detectors
 from mpcs_torch.evaluation.result import MAX_GROUPS, Result
+from tests.evaluation.draws import rows_of
 from tests.refused import Refused
 
 GRADES = ["none", "mild", "severe"]
 CONCERN = ConcernSpec(GRADES, refer=0.5, class_groups={"ill": ["mild", "severe"]})
-GENERATOR = torch.Generator().manual_seed(0)
-TARGET = torch.multinomial(
-    torch.tensor([0.5, 0.3, 0.2]), 1200, replacement=True, generator=GENERATOR
-)
-MODELS = {
-    name: (
-        torch.randn(1200, 3, generator=GENERATOR) + skill * torch.eye(3)[TARGET]
-    ).softmax(1)
-    for name, skill in (("small", 1.0), ("large", 2.0))
-}
+TARGET, *PROBS = rows_of(1200, [0.5, 0.3, 0.2])
+MODELS = dict(zip(("small", "large"), PROBS, strict=True))
 SMALL = MODELS["small"]
 
 
@@ -35,16 +27,7 @@ def by(groups: int) -> dict[str, Any]:
     return {"clinic": [f"clinic {row % groups}" for row in range(1200)]}
 
 
-def detectors() -> Result[Any]:
-    target = torch.arange(1200) % 4 == 0
-    scores = {
-        name: torch.randn(1200, generator=GENERATOR) + gap * target
-        for name, gap in (("A", 1.0), ("B", 2.0))
-    }
-    return evaluate_detectors(scores, target)
-
-
-SHAPES: dict[str, Any] = {
+SHAPES: dict[str, Callable[[], Result[Any]]] = {
     "one model": lambda: evaluate(SMALL, TARGET, class_names=GRADES),
     "two models": lambda: evaluate(MODELS, TARGET, concern=CONCERN),
     "12 groups": lambda: evaluate(MODELS, TARGET, concern=CONCERN, groups=by(12)),
@@ -56,13 +39,19 @@ SHAPES: dict[str, Any] = {
     ),
     "soft labels": lambda: evaluate(SMALL, MODELS["large"]),
     "no intervals": lambda: evaluate(SMALL, TARGET, intervals=False, metrics=["mpcs"]),
-    "detectors": detectors,
+    "detectors": lambda: evaluate_detectors(
+        {name: probs[:, 2] for name, probs in MODELS.items()}, TARGET == 2
+    ),
 }
 
 
 @cache
 def result_with(shape: str) -> Result[Any]:
-    return SHAPES[shape]()  # type: ignore[no-any-return]
+    return SHAPES[shape]()
+
+
+def texts(labels: Any) -> list[str]:
+    return [label.get_text() for label in labels]
 
 
 @pytest.fixture(autouse=True)
@@ -94,33 +83,25 @@ def test_values_intervals_groups_and_differences_are_those_of_the_result() -> No
     result = result_with("12 groups")
     _, (above, below) = result.plot("misclassification_rate")
     worst = result.groups[0].worst_first()
-    rows = [None, *(("clinic", name) for name in worst)]
-    values = [
-        result.value("misclassification_rate", model, row)
+    places = [None, *(("clinic", name) for name in worst)]
+    drawn = [
+        result.find("misclassification_rate", model, place)
         for model in MODELS
-        for row in rows
+        for place in places
     ]
-    assert points(above) == pytest.approx(values)
-    assert [label.get_text() for label in above.get_yticklabels()] == ["all rows", *worst]
+    assert points(above) == pytest.approx([value for value, *_ in drawn])
+    assert texts(above.get_yticklabels()) == ["all rows", *worst]
     ends = [tuple(line.get_xdata()) for line in above.lines if len(line.get_xdata()) == 2]
-    assert ends == [
-        result.interval("misclassification_rate", model, row)
-        for model in MODELS
-        for row in rows
-    ]
-    assert points(below) == [result.comparisons[0].paired.difference]
-    assert [label.get_text() for label in below.get_yticklabels()] == ["large - small"]
+    assert ends == [interval for _, interval, _ in drawn]
+    assert points(below) == pytest.approx([result.comparisons[0].paired.difference])
+    assert texts(below.get_yticklabels()) == ["large - small"]
 
 
 def test_the_worst_of_many_groups_are_drawn() -> None:
     _, axes = result_with("50 groups").plot("mpcs")
-    labels = [label.get_text() for label in axes[0].get_yticklabels()]
-    assert len(labels) == 1 + MAX_GROUPS + 1 + 2
-    assert labels[MAX_GROUPS + 1 :] == [
-        f"and {50 - MAX_GROUPS} others",
-        "site: a",
-        "site: b",
-    ]
+    labels = texts(axes[0].get_yticklabels())
+    others = f"and {50 - MAX_GROUPS} others"
+    assert labels[MAX_GROUPS + 1 :] == [others, "site: a", "site: b"]
 
 
 def test_rates_of_classes_are_drawn_by_name() -> None:
@@ -197,16 +178,18 @@ def test_the_frame_holds_every_value_once(shape: str) -> None:
     frame = result.to_frame()
     assert not frame.duplicated(["model", "column", "group", "metric"]).any()
     assert (frame.metric != "").all()
-    assert (frame.column == "difference").sum() == len(result.comparisons)
-    for row in frame[frame.column != "difference"].itertuples():
-        value, ends, _ = result.find(
-            row.metric, row.model, (row.column, row.group) if row.column else None
-        )
-        assert [row.value, row.low, row.high] == pytest.approx(
-            [value, *(ends or (np.nan, np.nan))], nan_ok=True
-        )
-    for by_group in result.groups:
-        in_frame = frame[
-            (frame.model == by_group.model) & (frame.column == by_group.column)
-        ]
-        assert set(in_frame.group) == set(by_group.groups)
+    is_difference = frame.column == "difference"
+    columns = ["value", "low", "high", "p_value", "adjusted_p_value"]
+    differences = frame.loc[is_difference, columns].values.tolist()
+    assert differences == [
+        [*row.paired[2:], row.adjusted_p_value] for row in result.comparisons
+    ]
+    for row in frame[~is_difference].itertuples():
+        group = (row.column, row.group) if row.column else None
+        value, ends, _ = result.find(row.metric, row.model, group)
+        low, high = ends or (np.nan, np.nan)
+        shown = [row.value, row.low, row.high]
+        assert shown == pytest.approx([value, low, high], nan_ok=True)
+    for groups in result.groups:
+        of_model = frame[(frame.model == groups.model) & (frame.column == groups.column)]
+        assert {*of_model.group} == {*groups.groups}
