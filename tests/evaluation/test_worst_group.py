@@ -4,10 +4,11 @@ import json
 import pickle
 from collections.abc import Callable
 from html import unescape
-from math import nan
+from math import hypot, nan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
@@ -25,6 +26,7 @@ from mpcs_torch import (
 )
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.scores import GroupScores
+from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.metrics import (
     Accuracy,
     ClassErrorRates,
@@ -87,11 +89,8 @@ def test_it_is_cloned_pickled_reset_and_called_as_other_metrics(
     whole, again, called = updated(make()), updated(make()), WorstGroup(make(), groups=5)
     again.reset()
     for metric in (again, called):
-        first = WorstGroup(make(), groups=5)
-        first.update(LOGITS[:60], TARGET[:60], groups=GROUPS[:60])
-        of_batch = metric(LOGITS[:60], TARGET[:60], groups=GROUPS[:60])
-        assert of_batch.item() == pytest.approx(first.compute().item(), rel=1e-6)
-        metric(LOGITS[60:], TARGET[60:], groups=GROUPS[60:])
+        for rows in (slice(0, 60), slice(60, 120)):
+            metric(LOGITS[rows], TARGET[rows], groups=GROUPS[rows])
     copies = [whole.clone(), pickle.loads(pickle.dumps(whole)), again, called]
     if not isinstance(make(), MulticlassAUROC):  # its lists of other lengths are not loaded
         loaded = WorstGroup(make(), groups=5)
@@ -99,22 +98,23 @@ def test_it_is_cloned_pickled_reset_and_called_as_other_metrics(
             metric.persistent(True)
         loaded.load_state_dict(whole.state_dict())
         copies.append(loaded)
-    for copied in copies:
-        assert copied.compute().item() == pytest.approx(whole.compute().item(), rel=1e-6)
+    expected = pytest.approx(whole.compute().item(), rel=1e-6)
+    assert [metric.compute().item() for metric in copies] == [expected] * len(copies)
 
 
 def test_small_groups_and_groups_without_a_value_take_no_part() -> None:
     accuracy = WorstGroup(Accuracy(2), groups=4, min_rows=3)
     preds, target = torch.tensor([0, 0, 1, 1, 0, 1]), torch.tensor([0, 1, 1, 0, 0, 1])
     accuracy.update(preds, target, groups=torch.tensor([0, 0, 0, 1, 3, 3]))
-    expected = torch.tensor([2 / 3, nan, nan, nan], dtype=torch.float64)
-    torch.testing.assert_close(accuracy.per_group(), expected, equal_nan=True)
+    assert accuracy.per_group().tolist() == pytest.approx(
+        [2 / 3, nan, nan, nan], nan_ok=True
+    )
     accuracy.update(torch.tensor([1]), torch.tensor([0]), groups=torch.tensor([3]))
-    expected[3] = 2 / 3
-    torch.testing.assert_close(accuracy.per_group(), expected, equal_nan=True)
+    of_groups = [2 / 3, nan, nan, 2 / 3]
+    assert accuracy.per_group().tolist() == pytest.approx(of_groups, nan_ok=True)
     assert accuracy.compute().item() == pytest.approx(2 / 3)
     alone = WorstGroup(Accuracy(2), groups=2, min_rows=9)
-    assert alone(preds, target, groups=torch.zeros(6, dtype=torch.int64)).isnan()
+    assert alone(preds, target, groups=0 * target).isnan()
     assert alone.compute().isnan()
 
 
@@ -127,34 +127,31 @@ def test_in_a_collection_groups_reach_the_metrics_that_take_them() -> None:
             "dangerous": WorstGroup(METRICS["sums"](), groups=5),
         }
     )
-    columns = {
-        "groups": GROUPS,
-        "clusters": torch.arange(120) // 2,
-        "sample_weight": torch.ones(120),
-    }
+    clusters, weights = torch.arange(120) // 2, torch.ones(120)
     # Metrics that share states are found after the first batch.
     for rows in torch.arange(120).split(40):
-        batch = {name: values[rows] for name, values in columns.items()}
-        collection.update(LOGITS[rows], TARGET[rows], **batch)
+        collection.update(
+            LOGITS[rows],
+            TARGET[rows],
+            groups=GROUPS[rows],
+            clusters=clusters[rows],
+            sample_weight=weights[rows],
+        )
     values = collection.compute()
     accuracy = Accuracy(CLASSES)(LOGITS, TARGET)
     assert values["accuracy"] == accuracy == values["sure_accuracy"]
-    worst_accuracy = updated(Accuracy(CLASSES)).compute()
-    assert values["worst"].item() == pytest.approx(worst_accuracy.item())
-    most_dangerous = updated(METRICS["sums"]()).compute()
-    assert values["dangerous"].item() == pytest.approx(most_dangerous.item())
+    for name, metric in (("worst", Accuracy(CLASSES)), ("dangerous", METRICS["sums"]())):
+        expected = updated(metric).compute().item()
+        assert values[name].item() == pytest.approx(expected)
     called = collection(LOGITS, TARGET, groups=GROUPS)
     assert called.keys() >= {"accuracy", "worst", "dangerous"}
 
 
 def test_weights_go_with_their_rows() -> None:
-    weights = torch.arange(120) % 3
-    wrapper = WorstGroup(Accuracy(CLASSES), groups=5)
-    wrapper.update(LOGITS, TARGET, groups=GROUPS, sample_weight=weights)
-    repeated = WorstGroup(Accuracy(CLASSES), groups=5)
-    repeated.update(
-        *(each.repeat_interleave(weights, 0) for each in (LOGITS, TARGET, GROUPS))
-    )
+    weights, rows = torch.arange(120) % 3, (LOGITS, TARGET, GROUPS)
+    wrapper, repeated = [WorstGroup(Accuracy(CLASSES), groups=5) for _ in range(2)]
+    wrapper.update(*rows, sample_weight=weights)
+    repeated.update(*[each.repeat_interleave(weights, 0) for each in rows])
     assert wrapper.per_group().tolist() == pytest.approx(repeated.per_group().tolist())
 
 
@@ -183,19 +180,16 @@ def test_arguments_are_checked(arguments: dict[str, Any], refusal: Refused) -> N
         WorstGroup(**{"metric": Accuracy(2), "groups": 2, **arguments})
 
 
-@pytest.mark.parametrize("groups", [[0, 2, 0], [0, -1, 0], [0, 1], [0.0, 1, 1]])
-def test_groups_of_a_batch_are_checked(groups: list[float]) -> None:
+@pytest.mark.parametrize(
+    ("groups", "row"),
+    [([0, 2, 5], 1), ([0, -1, 0], 1), ([0, 1], None), ([0.0, 1, 1], None)],
+)
+def test_groups_of_a_batch_are_checked(groups: list[float], row: int | None) -> None:
     wrapper, labels = WorstGroup(Accuracy(2), groups=2), torch.tensor([0, 1, 1])
-    with Refused("group_of_each_row", "groups", last=1):
+    with Refused("group_of_each_row", "groups", last=1, sample=row):
         wrapper.update(labels, labels, groups=torch.tensor(groups))
     with Refused("not_updated", "WorstGroup.compute"):
         wrapper.compute()
-
-
-def test_the_row_of_a_wrong_group_is_named() -> None:
-    wrapper, labels = WorstGroup(Accuracy(2), groups=2), torch.tensor([0, 1, 1])
-    with Refused("group_of_each_row", "groups", 2, sample=1):
-        wrapper.update(labels, labels, groups=torch.tensor([0, 2, 5]))
 
 
 def test_a_metric_of_several_values_has_no_worst() -> None:
@@ -231,13 +225,8 @@ def test_a_group_may_be_absent_in_a_process(tmp_path: Path) -> None:
 
 
 def test_recall_of_a_class_that_a_group_lacks_leaves_the_group_out() -> None:
-    recall = WorstGroup(MacroRecall(2), groups=2)
-    worst = recall(
-        torch.tensor([0, 0, 1, 0]),
-        torch.tensor([0, 1, 1, 0]),
-        groups=torch.tensor([0, 0, 0, 1]),
-    )
-    assert worst == 0.75
+    preds, target, groups = torch.tensor([[0, 0, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]])
+    assert WorstGroup(MacroRecall(2), groups=2)(preds, target, groups=groups) == 0.75
 
 
 def evaluated(
@@ -261,7 +250,8 @@ def evaluated(
 
 
 def groups_of(wrong: list[int], **options: Any) -> GroupScores:
-    return evaluated(wrong, **options).groups[0]
+    [groups] = evaluated(wrong, **options).groups
+    return groups
 
 
 @pytest.mark.parametrize("metric", ["misclassification_rate", "accuracy"])
@@ -269,32 +259,33 @@ def test_groups_that_may_be_the_worst_are_those_whose_difference_may_be_zero(
     metric: str,
 ) -> None:
     wrong = [30, 5, 22, 18, 12, 0]
-    # These are the intervals of Clopper and Pearson.
-    intervals = [stats.binomtest(number, 100).proportion_ci() for number in wrong]
-    low = [interval.low for interval in intervals]
-    high = [interval.high for interval in intervals]
+    ends = [clopper_pearson(number, 100) for number in wrong]
     ratio = stats.norm.ppf(1 - 0.05 / 5) / stats.norm.ppf(0.975)
     expected = ["0"]
     for place in (2, 3, 4, 1, 5):
-        half = ((0.3 - low[0]) ** 2 + (high[place] - wrong[place] / 100) ** 2) ** 0.5
+        half = hypot(0.3 - ends[0][0], ends[place][1] - wrong[place] / 100)
         if (30 - wrong[place]) / 100 <= ratio * half:
             expected.append(str(place))
     assert expected == ["0", "2", "3"]
     assert groups_of(wrong, metric=metric).may_be_worst() == expected
 
 
-def test_the_sentence_says_how_sure_the_worst_group_is() -> None:
-    few, one, every = (
-        groups_of(wrong) for wrong in ([30, 5, 22, 18, 12, 0], [60, 5, 5], [12, 10, 11])
-    )
+@pytest.mark.parametrize(
+    ("wrong", "end"),
+    [
+        ([30, 5, 22, 18, 12, 0], "one of 3 groups: 0, 2, 3."),
+        ([60, 5, 5], "0."),
+        ([12, 10, 11], "one of 3 groups: 0, 2, 1."),
+        ([10] * 8, "one of 8 groups: 0, 1, 2, 3, 4 and 3 more."),
+        ([10], None),
+    ],
+)
+def test_the_sentence_says_how_sure_the_worst_group_is(
+    wrong: list[int], end: str | None
+) -> None:
     start = "0 has the worst misclassification_rate, but was chosen for it. With 95 % confidence, the worst is "
-    assert few.about_worst() == [f"{start}one of 3 groups: 0, 2, 3."]
-    assert one.about_worst() == [f"{start}0."]
-    assert every.about_worst() == [f"{start}one of 3 groups: 0, 2, 1."]
-    assert groups_of([10] * 8).about_worst() == [
-        f"{start}one of 8 groups: 0, 1, 2, 3, 4 and 3 more."
-    ]
-    assert groups_of([10]).about_worst() == []
+    expected = [] if end is None else [f"{start}{end}"]
+    assert groups_of(wrong).about_worst() == expected
 
 
 def test_the_sentence_is_printed_written_and_in_the_json(tmp_path: Path) -> None:
@@ -311,13 +302,6 @@ def test_the_sentence_is_printed_written_and_in_the_json(tmp_path: Path) -> None
 
 def test_the_truly_worst_group_is_among_those_that_may_be() -> None:
     """All rates are equal, so that the worst is worst by chance alone: any group may be taken for the truly worst."""
-    generator = torch.Generator().manual_seed(0)
-    draws = (
-        torch.binomial(
-            torch.full((60, 6), 80.0), torch.full((60, 6), 0.15), generator=generator
-        )
-        .long()
-        .tolist()
-    )
-    found = sum("3" in groups_of(wrong, rows=80).may_be_worst() for wrong in draws)
-    assert found >= 0.95 * len(draws)
+    draws = np.random.default_rng(0).binomial(80, 0.15, (60, 6)).tolist()
+    contained = sum("3" in groups_of(wrong, rows=80).may_be_worst() for wrong in draws)
+    assert contained >= 0.95 * len(draws)
