@@ -15,6 +15,7 @@ from mpcs_torch.evaluation import with_interval
 from mpcs_torch.functional.measure import fingerprint
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 from mpcs_torch.metrics.named_metrics import BY_NAME
+from tests.evaluation.draws import rows_of
 from tests.evaluation.test_sums import ADDITIVE
 from tests.metrics.batches import random_batch
 from tests.refused import Refused
@@ -95,9 +96,9 @@ def test_values_and_intervals_are_those_of_evaluate(
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
 def test_it_merges_resets_and_is_pickled_as_other_metrics() -> None:
-    whole, first, second = wrapped("mpcs"), wrapped("mpcs"), wrapped("mpcs")
+    whole, first, second = [wrapped("mpcs") for _ in range(3)]
     whole.update(PROBS, TARGET)
-    for part, rows in zip((first, second), torch.arange(120).split(60), strict=True):
+    for part, rows in ((first, slice(0, 60)), (second, slice(60, 120))):
         batch = part(PROBS[rows], TARGET[rows])
         alone = evaluate(PROBS[rows], TARGET[rows], concern=CONCERN)
         assert batch["m"] == pytest.approx(alone.value("mpcs"))
@@ -112,26 +113,24 @@ def test_it_merges_resets_and_is_pickled_as_other_metrics() -> None:
 
 @pytest.mark.parametrize("clustered", [False, True])
 def test_memory_has_a_bound(clustered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    free, bounded = wrapped("accuracy"), wrapped("accuracy")
-    generator = torch.Generator().manual_seed(0)
-    preds, target = (torch.randint(4, (4000,), generator=generator) for _ in range(2))
-    preds = torch.where(torch.rand(4000, generator=generator) < 0.7, target, preds)
-    for metric, budget in ((free, 10**6), (bounded, 4000)):
+    target, probs, _ = rows_of(4000, [1.0] * 4)
+    values = []
+    for budget in (10**6, 4000):
+        metric = wrapped("accuracy")
         monkeypatch.setattr(with_interval, "BUDGET", budget)
         for rows in torch.arange(4000).split(250):
-            metric.update(preds[rows], target[rows], rows % 200 if clustered else None)
-    assert sum(part.numel() for part in bounded.sums) <= 4000 + 250 * 14
-    ends = [metric.compute() for metric in (free, bounded)]
-    assert ends[0]["m"] == ends[1]["m"]
-    for name in ("m_low", "m_high"):
-        assert ends[0][name].item() == pytest.approx(ends[1][name].item(), abs=1e-3)
+            clusters = rows % 200 if clustered else None
+            metric.update(probs[rows].argmax(1), target[rows], clusters)
+        values.append({name: each.item() for name, each in metric.compute().items()})
+    assert sum(part.numel() for part in metric.sums) <= 4000 + 250 * 14
+    assert values[0]["m"] == values[1]["m"]
+    assert values[0] == pytest.approx(values[1], abs=1e-3)
 
 
 def test_further_dimensions_are_of_their_row() -> None:
-    metric = WithInterval(metrics.Accuracy(4))
-    metric.update(
-        torch.zeros(30, 4, 5).index_fill_(1, torch.tensor(2), 1), torch.full((30, 5), 2)
-    )
+    metric, preds = WithInterval(metrics.Accuracy(4)), torch.zeros(30, 4, 5)
+    preds[:, 2] = 1
+    metric.update(preds, torch.full((30, 5), 2))
     assert metric.compute()["accuracy"] == 1
 
 
@@ -167,36 +166,34 @@ def test_bad_input_is_refused_and_nothing_is_added(
 
 
 def test_keys_differ_in_collections_and_logs() -> None:
+    def keys(metrics: dict[str, Any], prefix: str | None = None) -> list[str]:
+        collection = MetricCollection(metrics, prefix=prefix)
+        collection.update(PROBS.argmax(1), TARGET)
+        return [*collection.compute()]
+
+    def accuracy(prefix: str | None = None) -> WithInterval:
+        return WithInterval(metrics.Accuracy(4), prefix=prefix)
+
     kappa = WithInterval(MulticlassCohenKappa(4), prefix="kappa")
-    wrappers = {"a": WithInterval(metrics.Accuracy(4)), "k": kappa}
-    collection = MetricCollection(wrappers, prefix="val_")
-    alone = WithInterval(metrics.Accuracy(4), prefix="val_accuracy")
-    names = ("student", "teacher")
-    twice = MetricCollection({name: WithInterval(metrics.Accuracy(4)) for name in names})
-    for metric in (collection, alone, twice):
-        metric.update(PROBS.argmax(1), TARGET)
-    keys = ["val_accuracy", "val_accuracy_low", "val_accuracy_high"]
-    found = collection.compute()
-    assert list(found) == [*keys, "val_kappa", "val_kappa_low", "val_kappa_high"]
-    assert alone.compute() == {key: found[key] for key in keys}
-    assert list(twice.compute())[::3] == ["student_accuracy", "teacher_accuracy"]
+    names = ["val_accuracy", "val_accuracy_low", "val_accuracy_high"]
+    of_kappa = ["val_kappa", "val_kappa_low", "val_kappa_high"]
+    assert keys({"a": accuracy(), "k": kappa}, "val_") == [*names, *of_kappa]
+    assert keys({"a": accuracy("val_accuracy")}) == names
+    twice = keys({"student": accuracy(), "teacher": accuracy()})
+    assert twice[::3] == ["student_accuracy", "teacher_accuracy"]
 
 
 def test_a_collection_shares_no_states_that_are_equal_by_chance() -> None:
     """Without errors in the first batch, the sums of both costs are 0, and torchmetrics would share them."""
-    specs = {"one": CONCERN, "other": ConcernSpec(4)}
-    made = {
+    alone = {
         name: WithInterval(metrics.ExpectedConcern(4, concern=spec), prefix=name)
-        for name, spec in specs.items()
+        for name, spec in (("one", CONCERN), ("other", ConcernSpec(4)))
     }
-    together = MetricCollection({name: metric.clone() for name, metric in made.items()})
+    together = MetricCollection({name: metric.clone() for name, metric in alone.items()})
     for preds in (TARGET, PROBS.argmax(1)):
-        together.update(preds, TARGET)
-        for metric in made.values():
+        for metric in (together, *alone.values()):
             metric.update(preds, TARGET)
-    assert together.compute() == {
-        key: each for metric in made.values() for key, each in metric.compute().items()
-    }
+    assert together.compute() == alone["one"].compute() | alone["other"].compute()
 
 
 def test_a_misspelt_argument_is_refused() -> None:
