@@ -1,6 +1,7 @@
 """Calibrations fitted to files, saved, loaded and applied to files with and without labels."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,39 +94,17 @@ def test_probabilities_of_0_and_1_are_calibrated_too(tmp_path: Path) -> None:
 def test_calibrated_rows_stay_logits_or_probabilities_and_keep_their_labels(
     suffix: str, from_logits: bool, tmp_path: Path
 ) -> None:
-    module = VectorScaling(CLASSES).fit(LOGITS if from_logits else PROBS.log(), TARGET)
+    logits, rows = (LOGITS, LOGITS) if from_logits else (PROBS.log(), PROBS)
+    module = VectorScaling(CLASSES).fit(logits, TARGET)
     saved = SavedCalibration("vector", module, tuple(NAMES), from_logits)
-    path = write_predictions(
-        tmp_path / f"p{suffix}", LOGITS if from_logits else PROBS, TARGET, NAMES
-    )
-    scores = calibrated(saved, path, tmp_path / f"out{suffix}")
-    torch.testing.assert_close(
-        scores, module(LOGITS) if from_logits else module(PROBS.log()).softmax(dim=1)
-    )
-    before, after = (open_table(file) for file in (path, tmp_path / f"out{suffix}"))
-    assert list(after.names) == list(before.names)
+    path, out = tmp_path / f"p{suffix}", tmp_path / f"out{suffix}"
+    write_predictions(path, rows, TARGET, NAMES)
+    scores, expected = calibrated(saved, path, out), module(logits)
+    torch.testing.assert_close(scores, expected if from_logits else expected.softmax(1))
+    before, after = open_table(path), open_table(out)
+    assert after.names == before.names
     assert after.peek()["target"] == before.peek()["target"]
-    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(
-        [path.name, f"out{suffix}"]
-    )
-
-
-def test_all_other_columns_stay_in_their_order_and_as_their_text(tmp_path: Path) -> None:
-    rows = zip(LOGITS.tolist(), TARGET.tolist(), strict=True)
-    lines = [
-        f'{place};"a; b";{r};{y};{NAMES[label]};007;{g};{b};1,50'
-        for place, ((r, y, g, b), label) in enumerate(rows)
-    ]
-    text = "\n".join(
-        [
-            ";note;red;yellow;truth;code;green;blue;price",
-            *(line.replace(".", ",") for line in lines),
-        ]
-    )
-    (tmp_path / "p.csv").write_text(text + "\n")
-    scores = calibrated(TEMPERATURE, tmp_path / "p.csv", tmp_path / "out.csv")
-    torch.testing.assert_close(scores, LOGITS)
-    assert (tmp_path / "out.csv").read_text() == text + "\n", "the temperature is 1"
+    assert {*tmp_path.iterdir()} == {path, out}
 
 
 def test_rows_that_are_left_out_have_no_scores(tmp_path: Path) -> None:
@@ -148,16 +127,12 @@ def test_one_probability_of_the_positive_class_stays_one(tmp_path: Path) -> None
     module = VectorScaling(2)
     module.scale.fill_(2)
     saved = SavedCalibration("vector", module, ("good", "bad"))
-    calibrate_predictions(
-        saved,
-        open_to_calibrate(saved, tmp_path / "p.csv", ReadOptions()),
-        tmp_path / "o.csv",
-        ignore,
-    )
-    header, first, second = (tmp_path / "o.csv").read_text().splitlines()
-    assert (header, first[:2], second[:2]) == ("id,prob", "a,", "b,")
-    assert float(first[2:]) == pytest.approx(0.04 / (0.04 + 0.64))
-    assert float(second[2:]) == pytest.approx(0.81 / (0.81 + 0.01))
+    opened = open_to_calibrate(saved, tmp_path / "p.csv", ReadOptions())
+    calibrate_predictions(saved, opened, tmp_path / "o.csv", ignore)
+    columns = open_table(tmp_path / "o.csv").read(["id", "prob"])
+    assert columns.columns["id"].to_pylist() == ["a", "b"]
+    expected = [0.04 / (0.04 + 0.64), 0.81 / (0.81 + 0.01)]
+    assert columns.numbers("prob").tolist() == pytest.approx(expected)
 
 
 INFINITE = LOGITS.clone()
@@ -243,34 +218,26 @@ def test_only_the_scores_of_trials_change(
     name: str, header: list[str], line: str, tmp_path: Path
 ) -> None:
     def text(scores: Tensor) -> str:
-        return text_of(
-            header
-            + [
-                line.format(*pair)
-                for pair in zip(scores.tolist(), LABELS.tolist(), strict=True)
-            ]
-        )
+        pairs = zip(scores.tolist(), LABELS.tolist(), strict=True)
+        return text_of([*header, *[line.format(*pair) for pair in pairs]])
 
-    module = LogisticCalibration().fit(SCORES, LABELS)
-    rows: list[int] = []
-    (tmp_path / name).write_text(text(SCORES))
-    rewrite_scores(
-        tmp_path / name, tmp_path / f"out-{name}", module, ReadOptions(), rows.append
-    )
-    assert (tmp_path / f"out-{name}").read_text() == text(module(SCORES)).replace(" ", "\t")
+    module, rows = LogisticCalibration().fit(SCORES, LABELS), list[int]()
+    path, out = tmp_path / name, tmp_path / f"out-{name}"
+    path.write_text(text(SCORES))
+    rewrite_scores(path, out, module, ReadOptions(), rows.append)
+    assert out.read_text() == text(module(SCORES)).replace(" ", "\t")
     assert sum(rows) == 400
 
 
 @pytest.mark.parametrize("method", ["logistic", "pav"])
-def test_ratios_of_a_file_are_those_of_its_tensors(method: str, tmp_path: Path) -> None:
+def test_ratios_of_a_file_are_those_of_its_tensors(method: Any, tmp_path: Path) -> None:
+    path, out = tmp_path / "s.txt", tmp_path / "llr.txt"
     pairs = zip(SCORES.tolist(), LABELS.tolist(), strict=True)
-    (tmp_path / "s.txt").write_text(text_of([f"{score} {label}" for score, label in pairs]))
-    read = read_trials(tmp_path / "s.txt", ReadOptions(), ignore).trials
-    fitted = fit_to_trials(tmp_path / "s.txt", read, method, 0.5)  # type: ignore[arg-type]
-    rewrite_scores(
-        tmp_path / "s.txt", tmp_path / "llr.txt", fitted.saved.module, ReadOptions(), ignore
-    )
-    ratios = read_trials(tmp_path / "llr.txt", ReadOptions(), ignore).trials
+    path.write_text(text_of([f"{score} {label}" for score, label in pairs]))
+    read = read_trials(path, ReadOptions(), ignore).trials
+    fitted = fit_to_trials(path, read, method, 0.5)
+    rewrite_scores(path, out, fitted.saved.module, ReadOptions(), ignore)
+    ratios = read_trials(out, ReadOptions(), ignore).trials
     assert torch.equal(ratios.scores, fitted.saved.module(SCORES))
     assert fitted.after < fitted.before
     assert fitted.measure == "Cllr"
