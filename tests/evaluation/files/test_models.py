@@ -60,16 +60,13 @@ def measured(
 
 
 def test_a_note_says_what_is_independent(tmp_path: Path) -> None:
-    sure = torch.nn.functional.one_hot(TARGET, 4).double()
-    result = measured(
-        [write(tmp_path / "A.csv", sure, patient=PATIENTS)], cluster="patient"
-    )
-    ends = result.first.intervals["dangerous_rate"]
-    assert ends == pytest.approx(clopper_pearson(0, 20), rel=1e-3)
-    assert (
-        result.notes[-1]
-        == "95 % intervals: 20 clusters (patient) are independent, the rows of a cluster are not."
-    )
+    sure = torch.eye(4).double()[TARGET]
+    path = write(tmp_path / "A.csv", sure, patient=PATIENTS)
+    result = measured([path], cluster="patient")
+    exact = clopper_pearson(0, 20)
+    assert result.first.intervals["dangerous_rate"] == pytest.approx(exact, rel=1e-3)
+    independent = "20 clusters (patient) are independent, the rows of a cluster are not."
+    assert result.notes[-1] == f"95 % intervals: {independent}"
     table = result.first.class_table()
     assert table is not None
     assert all(" to " in cell for row in table.rows for cell in row[3:6])
@@ -123,91 +120,60 @@ def test_every_number_has_an_interval_or_a_reason(tmp_path: Path) -> None:
 def test_groups_have_metrics_of_histograms_if_these_are_named(
     tmp_path: Path, metrics: list[str] | None
 ) -> None:
-    path = write(tmp_path / "A.parquet", FIRST, site=SITES)
-    result = measured([path, *plain(tmp_path)[1:]], by=["site"], metrics=metrics)
-    assert [(groups.model, groups.column) for groups in result.groups] == [
-        ("A", "site"),
-        ("B", "site"),
-    ]
-    for groups in result.groups:
+    paths = [write(tmp_path / "A.parquet", FIRST, site=SITES), *plain(tmp_path)[1:]]
+    of_models = measured(paths, by=["site"], metrics=metrics).groups
+    assert [groups.model for groups in of_models] == ["A", "B"]
+    for groups in of_models:
+        assert groups.column == "site"
         for scores in groups.groups.values():
             assert scores.rows == 80
             assert ("measured_robustness" in scores.values) == (metrics is not None)
 
 
-def test_models_of_soft_labels_are_compared_by_theirs(tmp_path: Path) -> None:
-    soft = torch.rand(240, 4, generator=torch.Generator().manual_seed(0))
-    paths = [
-        write(tmp_path / "A.csv", FIRST, soft),
-        write(tmp_path / "B.parquet", SECOND, soft),
-    ]
-    result = measured(paths, None)
-    assert [row.measure for row in result.comparisons] == ["macro soft F1", "divergence"]
-    for scores in result.models.values():
-        assert {*scores.values} - {*scores.intervals} <= {"hard_f1_macro"}
-    other = write(tmp_path / "C.csv", SECOND, soft.flip(0))
-    with refused_file("same_rows", argument="models"):
-        measured([paths[0], other], None)
-
-
 def test_groups_are_summarized_and_the_worst_come_first(tmp_path: Path) -> None:
     shifted = torch.where(torch.arange(240).unsqueeze(1) % 3 == 1, FIRST.flip(1), SECOND)
-    [groups] = measured(
-        [write(tmp_path / "A.csv", shifted, site=SITES)], by=["site"], intervals=False
-    ).groups
-    values = {name: own.values["mpcs"] for name, own in groups.groups.items()}
-    summaries = groups.summaries()
+    path = write(tmp_path / "A.csv", shifted, site=SITES)
+    [groups] = measured([path], by=["site"], intervals=False).groups
+    values = [each.values["mpcs"] for each in groups.groups.values()]
+    of_worst, summaries = groups.groups["s1"].values, groups.summaries()
     assert groups.worst_first()[0] == "s1"
-    assert summaries["worst"]["mpcs"] == values["s1"] == max(values.values())
-    assert (
-        summaries["worst"]["accuracy"] == groups.groups["s1"].values["accuracy"]
-    )  # the lowest
-    assert summaries["mean of groups"]["mpcs"] == pytest.approx(sum(values.values()) / 3)
-    assert summaries["spread"]["mpcs"] == pytest.approx(
-        max(values.values()) - min(values.values())
-    )
+    assert summaries["worst"]["mpcs"] == of_worst["mpcs"] == max(values)
+    assert summaries["worst"]["accuracy"] == of_worst["accuracy"]  # the lowest
+    assert summaries["mean of groups"]["mpcs"] == pytest.approx(sum(values) / 3)
+    assert summaries["spread"]["mpcs"] == pytest.approx(max(values) - min(values))
     assert "dangerous" not in summaries["worst"]  # a count grows with its group
-    table = groups.table()
+    table, names = groups.table(), ["worst", "mean of groups", "spread", "pooled"]
     assert table.header[:3] == ["site", "rows", "dangerous_rate"]
     assert len(table.header) == 8
-    assert [row[0] for row in table.rows[3:]] == [
-        "worst",
-        "mean of groups",
-        "spread",
-        "pooled",
-    ]
+    assert [row[0] for row in table.rows[3:]] == names
 
 
 def test_of_many_groups_the_worst_are_shown_and_too_many_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write(tmp_path / "A.csv", FIRST, row=[str(row % 48) for row in range(240)])
-    [groups] = measured(
-        [path], by=["row"], metrics=["mpcs", "accuracy"], intervals=False
-    ).groups
-    rows = groups.table().rows
-    assert (len(rows), rows[40][0]) == (45, "and 8 others")
-    exactly = write(tmp_path / "B.csv", FIRST, row=[str(row % 40) for row in range(240)])
-    [groups] = measured([exactly], by=["row"], metrics=["accuracy"], intervals=False).groups
-    assert (len(groups.table().rows), groups.table().rows[40][0]) == (44, "worst")
-    monkeypatch.setattr(model_sums, "MAX_SUM_NUMBERS", 40 * 14)
+    options: dict[str, Any] = {"by": ["row"], "metrics": ["accuracy"], "intervals": False}
+    for number, shown, name in ((48, 45, "and 8 others"), (40, 44, "worst")):
+        names = [str(row % number) for row in range(240)]
+        path = write(tmp_path / "A.csv", FIRST, row=names)
+        [groups] = measured([path], **options).groups
+        rows = groups.table().rows
+        assert (len(rows), rows[40][0]) == (shown, name)
+    monkeypatch.setattr(model_sums, "MAX_SUM_NUMBERS", 39 * 14)
     with refused_file("A.csv: fewer_groups", argument="column 'row'"):
-        measured([path], by=["row"], metrics=["accuracy"], intervals=False)
+        measured([path], **options)
 
 
 def test_a_group_without_a_value_is_left_out_of_the_summaries(tmp_path: Path) -> None:
     """Site s0 holds one class alone, so that no constant decision costs anything there."""
     target = torch.where(torch.arange(240) % 3 == 0, 0, TARGET)
+    path = write(tmp_path / "A.csv", SECOND, target, site=SITES)
     [groups] = measured(
-        [write(tmp_path / "A.csv", SECOND, target, site=SITES)],
-        by=["site"],
-        metrics=["macro_recall"],
-        intervals=False,
+        [path], by=["site"], metrics=["macro_recall"], intervals=False
     ).groups
-    assert np.isnan(groups.groups["s0"].values["macro_recall"])
+    values = {site: each.values["macro_recall"] for site, each in groups.groups.items()}
+    assert np.isnan(values["s0"])
     assert groups.worst_first()[-1] == "s0"
-    others = [groups.groups[name].values["macro_recall"] for name in ("s1", "s2")]
-    assert groups.summaries()["worst"]["macro_recall"] == min(others)
+    assert groups.summaries()["worst"]["macro_recall"] == min(values["s1"], values["s2"])
     assert groups.table().rows[2][2] == ""
 
 
