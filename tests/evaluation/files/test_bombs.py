@@ -125,10 +125,10 @@ def test_names_of_many_rows_may_be_read_in_parts(
 ) -> None:
     monkeypatch.setattr("mpcs_torch.evaluation.files.hdf5.FREE_BYTES", 1)
     with h5py.File(tmp_path / "k.h5", "w") as file:
-        file["modelset"], file["segset"] = ["ann", "bob"], ["x", "y", "z"]
+        file["modelset"], file["segset"] = ["Änn", "bob"], ["x", "y", "z"]
         file["trial_mask"] = np.ones((2, 3), np.int8)
     table = open_table(tmp_path / "k.h5").read(["enrollment", "test"])
-    assert table.columns["enrollment"].to_pylist() == ["ann"] * 3 + ["bob"] * 3
+    assert table.columns["enrollment"].to_pylist() == ["Änn"] * 3 + ["bob"] * 3
     assert table.columns["test"].to_pylist() == ["x", "y", "z"] * 2
 
 
