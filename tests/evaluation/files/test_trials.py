@@ -219,6 +219,7 @@ def test_names_may_be_given_by_an_option(tmp_path: Path) -> None:
             [0.1, 0.2],
             [False, True],
         ),
+        ("score,label\n-inf,0\ninf,1\n", {}, [-torch.inf, torch.inf], [False, True]),
         (
             "score,label\n0.1,1\n,0\n0.3,\n0.2,0\n",
             {"missing": "drop"},
@@ -254,32 +255,21 @@ def test_the_sentence_says_all(tmp_path: Path) -> None:
 
 
 def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
-    path = written(
-        tmp_path / "s.csv",
-        "score,label,year,site\n1,1,2019,n\n0,0,2020,\n2,1,2019,n\n3,,2021,s\n",
-    )
-    np.savez(
-        tmp_path / "s.npz",
-        scores=[1.0, 0.0, 2.0],
-        labels=[1, 0, 1],
-        year=[2019, 2020, 2019],
-    )
-    found = read(path, by=("year", "site"), missing="drop").groups
-    assert (
-        found["year"].names
-        == read(tmp_path / "s.npz", by=("year",)).groups["year"].names
-        == ["2019", "2020"]
-    )
-    assert found["site"].names == ["n", "(none)"]
+    text = "score,label,year,site\n1,1,2019,n\n0,0,2020,\n2,1,2019,n\n"
+    path, arrays = written(tmp_path / "s.csv", text), tmp_path / "s.npz"
+    np.savez(arrays, scores=[1.0, 0.0, 2.0], labels=[1, 0, 1], year=[2019, 2020, 2019])
+    plain = written(tmp_path / "s.txt", "a 1 0.5\nb 0 0.7\n")
+    found = read(path, by=("year", "site")).groups
     assert found["site"].codes.tolist() == [0, 1, 0]
+    for group, names in (
+        (found["site"], ["n", "(none)"]),
+        (found["year"], ["2019", "2020"]),
+        (read(arrays, by=("year",)).groups["year"], ["2019", "2020"]),
+        (read(plain, by=("column 1",)).groups["column 1"], ["a", "b"]),
+    ):
+        assert group.names == names
     with refused_file("has_name, row 2, column site"):
-        read(written(tmp_path / "c.csv", "score,label,site\n1,1,n\n0,0,\n"), cluster="site")
-    assert read(written(tmp_path / "s.txt", "a 1 0.5\nb 0 0.7\n"), by=("column 1",)).groups[
-        "column 1"
-    ].names == [
-        "a",
-        "b",
-    ]
+        read(path, cluster="site")
 
 
 @pytest.mark.parametrize(
@@ -338,22 +328,17 @@ def test_labels_apart_must_match(
 @pytest.mark.parametrize(
     ("scores", "labels", "refusal"),
     [
-        ([0, 1, 0], [1, 0, 2], "label_of_trial, row 3, column labels"),
-        ([0, 1, np.nan], [1, 0, 1], "s.npz: missing_value, row 3, column scores"),
-        ([[0, 1]] * 3, [1, 0, 1], "s.npz: single_value, column scores"),
+        ([0.0, 1, 0], [1, 0, 2], "label_of_trial, row 3, column labels"),
+        ([0.0, 1, np.nan], [1, 0, 1], "s.npz: missing_value, row 3, column scores"),
+        ([[0.0, 1]] * 3, [1, 0, 1], "s.npz: single_value, column scores"),
     ],
 )
 def test_arrays_that_break_a_rule_are_refused(
     tmp_path: Path, scores: list[Any], labels: list[int], refusal: str
 ) -> None:
-    np.savez(tmp_path / "s.npz", scores=np.array(scores, dtype=float), labels=labels)
+    np.savez(tmp_path / "s.npz", scores=scores, labels=labels)
     with refused_file(refusal):
         read(tmp_path / "s.npz")
-
-
-def test_scores_may_be_infinite(tmp_path: Path) -> None:
-    found = read(written(tmp_path / "s.csv", "score,label\n-inf,0\ninf,1\n0.5,1\n"))
-    assert found.trials.scores.tolist() == [-torch.inf, torch.inf, 0.5]
 
 
 UNCLEAR = yaml.safe_load(
