@@ -47,10 +47,10 @@ def as_parquet(path: Path) -> Path:
     return path.with_suffix(".parquet")
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(("suffix", "index"), [(".csv", "Unnamed: 0"), (".parquet", "")])
 @pytest.mark.parametrize("concern", [None, NAMED])
 def test_what_is_no_class_is_left_out_and_named(
-    tmp_path: Path, suffix: str, concern: ConcernSpec | None
+    tmp_path: Path, suffix: str, index: str, concern: ConcernSpec | None
 ) -> None:
     path = tmp_path / "p.csv"
     path.write_text(PLAIN)
@@ -58,15 +58,10 @@ def test_what_is_no_class_is_left_out_and_named(
     path.write_text(USUAL)
     path = path if suffix == ".csv" else as_parquet(path)
     found = scored(path, concern=concern)
-    assert (found.values, found.class_names) == (
-        pytest.approx(plain.values),
-        ["red", "green"],
-    )
-    index = "Unnamed: 0" if suffix == ".csv" else ""
-    told = (
-        f'{path.name}: labels "Label"; scores red, green; not used: {index}, id, pred, site'
-    )
-    assert Predictions(path).how() == told
+    assert found.values == pytest.approx(plain.values)
+    assert found.class_names == ["red", "green"]
+    roles = f'labels "Label"; scores red, green; not used: {index}, id, pred, site'
+    assert Predictions(path).how() == f"{path.name}: {roles}"
 
 
 @pytest.mark.parametrize(
@@ -203,22 +198,20 @@ def test_rows_with_gaps_may_be_left_out(tmp_path: Path) -> None:
 
 
 def test_rounded_probabilities_are_divided_by_their_sum(tmp_path: Path) -> None:
-    probs = torch.rand(
-        200, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64
-    )
+    path, generator = tmp_path / "p.csv", torch.Generator().manual_seed(0)
+    probs = torch.rand(200, 5, generator=generator, dtype=torch.float64)
     probs /= probs.sum(dim=1, keepdim=True)
-    rows = [",".join(["0", *(f"{p:.2f}" for p in row)]) for row in probs.tolist()]
-    (tmp_path / "p.csv").write_text("\n".join(["target,0,1,2,3,4", *rows]) + "\n")
-    found = scored(tmp_path / "p.csv")
-    note = found.file_notes[0]
+    lines = [",".join(["0", *[f"{p:.2f}" for p in row]]) for row in probs.tolist()]
+    path.write_text("\n".join(["target,0,1,2,3,4", *lines, ""]))
+    found = scored(path)
+    [note] = [note for note in found.file_notes if "rounded" in note]
     assert note.startswith("The probabilities are rounded to 2 decimals: ")
     assert note.endswith(" rows sum to 0.98 to 1.02, and were divided by their sum.")
-    assert found.values["brier_score"] == pytest.approx(_brier(probs), abs=0.01)
+    brier = (probs - torch.eye(5)[0]).square().sum(1).mean().item()
+    assert found.values["brier_score"] == pytest.approx(brier, abs=0.01)
     with pytest.warns(ProbabilitiesWarning):
-        assert not any(
-            "rounded" in note
-            for note in scored(tmp_path / "p.csv", from_logits=True).file_notes
-        )
+        logits = scored(path, from_logits=True)
+    assert "rounded" not in "".join(logits.file_notes)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +247,7 @@ def test_rows_of_other_patients_are_not_matched_in_order(tmp_path: Path) -> None
     ("rows", "refusal"),
     [
         ("x4,.9,.1,a x2,.2,.8,b x1,.7,.3,a x3,.6,.4,b", None),
-        ("x4,.9,.1,a x2,.2,.8,b", "B.csv: rows_of_file"),
+        ("x4,.9,.1,a x2,.2,.8,b", "{}: rows_of_file"),
         ("x1,.7,.3,a x2,.2,.8,b x3,.6,.4,b x4,.9,.1,a x9,.5,.5,a", "A.csv: rows_of_file"),
         ("x1,.7,.3,a x2,.2,.8,b x2,.2,.8,b", "different_ids, row 3, column id"),
         ("x1,.7,.3,a ,.5,.5,a", "names_row, row 2, column id"),
@@ -265,30 +258,18 @@ def test_rows_of_other_patients_are_not_matched_in_order(tmp_path: Path) -> None
 def test_rows_of_several_files_are_matched_by_id(
     tmp_path: Path, rows: str, refusal: str | None, suffix: str
 ) -> None:
-    paths = [tmp_path / "A.csv", tmp_path / "B.csv"]
-    first = "x1,.7,.3,a x2,.2,.8,b x3,.6,.4,b x4,.9,.1,a"
-    for path, text in zip(paths, (first, rows), strict=True):
-        path.write_text("\n".join(["id,a,b,target", *text.split()]))
-    if suffix == ".parquet":
-        paths[1] = as_parquet(paths[1])
-        refusal = refusal and refusal.replace("B.csv", "B.parquet")
-    options = ReadOptions(id_column="id")
+    first, second = tmp_path / "A.csv", tmp_path / "B.csv"
+    first.write_text("id,a,b,target\nx1,.7,.3,a\nx2,.2,.8,b\nx3,.6,.4,b\nx4,.9,.1,a")
+    second.write_text("\n".join(["id,a,b,target", *rows.split()]))
+    second = as_parquet(second) if suffix == ".parquet" else second
     if refusal is not None:
-        with refused_file(refusal):
-            score_models(open_models(paths, options), None)
+        with refused_file(refusal.format(second.name)):
+            score_models(open_models([first, second], ReadOptions(id_column="id")), None)
         return
-    result = score_models(open_models(paths, options), None)
+    result = score_models(open_models([first, second], ReadOptions(id_column="id")), None)
     assert result.models["A"].values == pytest.approx(result.models["B"].values)
-    [row] = [r for r in result.comparisons if r.by.metric == "misclassification_rate"]
-    assert row.paired.low == pytest.approx(-row.paired.high)
     with refused_file("label_as_first, row 3"):
-        score_models(open_models(paths, ReadOptions()), None)
-
-
-def _brier(probs: torch.Tensor) -> float:
-    truth = torch.zeros_like(probs)
-    truth[:, 0] = 1
-    return float((probs - truth).square().sum(dim=1).mean())
+        score_models(open_models([first, second], ReadOptions()), None)
 
 
 def test_lists_of_scores_are_read_in_utf_16(tmp_path: Path) -> None:
@@ -307,17 +288,14 @@ UNLIKELY = {
 
 @pytest.mark.parametrize("name", UNLIKELY)
 def test_what_is_unlikely_has_a_note(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "p.csv"
-    path.write_text(UNLIKELY[name])
-    predictions = Predictions(path)
-    predictions.rows()
-    assert len(predictions.notes) == 1
     lines = UNLIKELY[name].splitlines()
-    path.write_text("\n".join([lines[0], *lines[1:4]]))
-    predictions = Predictions(path)
-    predictions.rows()
-    few = name == "predicted labels that no row has"  # a share, which takes no minimum
-    assert len(predictions.notes) == few
+    # A share takes no minimum of rows.
+    few = int(name == "predicted labels that no row has")
+    for rows, notes in ((lines, 1), (lines[:4], few)):
+        (tmp_path / "p.csv").write_text("\n".join(rows))
+        predictions = Predictions(tmp_path / "p.csv")
+        predictions.rows()
+        assert len(predictions.notes) == notes
 
 
 READ = {
@@ -354,14 +332,14 @@ def test_headers_that_name_nothing_or_one_thing(name: str, tmp_path: Path) -> No
 def test_words_for_a_negative_and_a_positive_class_are_the_same(
     labels: Sequence[str], decisions: Sequence[str], tmp_path: Path
 ) -> None:
-    rows = [(0, 0, 0.2), (1, 1, 0.7), (0, 1, 0.4), (1, 1, 0.9)]
-    lines = [f"{labels[label]},{decisions[decision]}" for label, decision, _ in rows]
-    path = tmp_path / "p.csv"
+    path, pairs = tmp_path / "p.csv", ((0, 0), (1, 1), (0, 1), (1, 1))
+    lines = [f"{labels[label]},{decisions[decision]}" for label, decision in pairs]
     path.write_text("\n".join(["y_true,y_pred", *lines]))
     read = Predictions(path).rows()
-    assert read.target.tolist() == [0, 1, 0, 1]
-    assert read.scores.squeeze(1).tolist() == [0, 1, 1, 1]
-    scored = [f"{line},{score}" for line, (_, _, score) in zip(lines, rows, strict=True)]
+    assert [*zip(read.target.tolist(), read.scores[:, 0].tolist(), strict=True)] == [*pairs]
+    scored = [
+        f"{line},{score}" for line, score in zip(lines, (0.2, 0.7, 0.4, 0.9), strict=True)
+    ]
     path.write_text("\n".join(["y_true,y_pred,y_score", *scored]))
     predictions = Predictions(path)
     predictions.rows()
