@@ -13,16 +13,12 @@ from mpcs_torch.evaluation import evaluate_confusion
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.functional import least_concern_decision
 from tests.cli.shell import run
+from tests.evaluation.draws import rows_of
 
 DRAWS, CLASSES, ROWS = 10_000, 4, 200
 GENERATOR = torch.Generator().manual_seed(0)
-TARGET = torch.randint(CLASSES, (ROWS,), generator=GENERATOR)
-PROBS = {
-    name: (torch.randn(ROWS, CLASSES, generator=GENERATOR) + skill * torch.eye(4)[TARGET])
-    .double()
-    .softmax(1)
-    for name, skill in (("one", 1.0), ("two", 2.0))
-}
+TARGET, *SCORES = rows_of(ROWS, [1.0] * CLASSES)
+PROBS = dict(zip(("one", "two"), SCORES, strict=True))
 LOWEST = (0.5 + torch.rand(CLASSES, CLASSES, generator=GENERATOR)).fill_diagonal_(0)
 HIGHEST = LOWEST * (1 + 4 * torch.rand(CLASSES, CLASSES, generator=GENERATOR))
 LOW, HIGH, TURNED = LOWEST.tolist(), HIGHEST.tolist(), HIGHEST.T.tolist()
@@ -122,31 +118,27 @@ def test_statements_for_all_costs_hold_for_ten_thousand_draws(kind: str) -> None
 
 
 def test_a_difference_has_a_range_and_the_cost_that_matters_most_is_named() -> None:
-    # Errors on 100 rows of ill and 100 of healthy people: (misses, false alarms).
     def decided(misses: int, alarms: int) -> Tensor:
-        return torch.tensor(
-            [1] * misses + [0] * (100 - misses) + [0] * alarms + [1] * (100 - alarms)
-        )
+        """Return decisions on 100 ill and 100 healthy people."""
+        place = torch.arange(100)
+        return torch.cat([place < misses, place >= alarms]).long()
 
-    target = torch.tensor([0] * 100 + [1] * 100)
-    low, high = (
+    low, high = [
         ConcernSpec(["ill", "healthy"], weights=[[0, miss], [1, 0]], refer=5)
         for miss in (2, 20)
-    )
-    result = evaluate(
-        {"A": decided(10, 1), "B": decided(5, 40)},
-        target,
-        concern=ConcernRange([low], [high]),
-    )
+    ]
+    costs, target = ConcernRange([low], [high]), torch.arange(200) // 100
+    result = evaluate({"A": decided(10, 1), "B": decided(5, 40)}, target, concern=costs)
     assert result.over_costs is not None
     # The differences are 5 x + 40 - (10 x + 1) for x of 11, 20 and 2.
     difference = result.over_costs.ranges()["B minus A, as decided"]
     assert difference == pytest.approx((-16 / 200, -61 / 200, 29 / 200))
-    depends = (
-        "The mean cost of A, as decided depends most on what taking ill for healthy costs "
-        "(2 to 20): by 0.9 per row."
-    )
-    assert depends in str(result)
+    most = "what taking ill for healthy costs (2 to 20): by 0.9 per row."
+    assert f"The mean cost of A, as decided depends most on {most}" in str(result)
+    counts = torch.tensor([[45, 5], [10, 40]])
+    counted = evaluate_confusion(counts, ["ill", "healthy"], concern=costs)
+    assert counted.over_costs is not None
+    assert counted.over_costs.ranges()["as decided"] == pytest.approx((0.65, 0.2, 1.1))
 
 
 def test_a_range_without_width_gives_the_usual_result() -> None:
@@ -158,33 +150,25 @@ def test_a_range_without_width_gives_the_usual_result() -> None:
     assert values == plain.first.values
 
 
-def test_a_confusion_matrix_has_a_range_of_costs() -> None:
-    low, high = (
-        ConcernSpec(["ill", "healthy"], weights=[[0, miss], [1, 0]], refer=5)
-        for miss in (2, 20)
-    )
-    counts = torch.tensor([[45, 5], [10, 40]])
-    result = evaluate_confusion(
-        counts, ["ill", "healthy"], concern=ConcernRange([low], [high])
-    )
-    assert result.over_costs is not None
-    assert result.over_costs.ranges()["as decided"] == pytest.approx((0.65, 0.2, 1.1))
-
-
+@pytest.mark.parametrize(
+    ("words", "highest"), [(["--html", "r.html"], 1.5), (["--concern", "ben.yaml"], 2.5)]
+)
 def test_the_command_line_takes_ranges_and_several_people(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    highest: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("rows.csv").write_text(
-        "ill,healthy,target\n0.9,0.1,ill\n0.2,0.8,healthy\n0.4,0.6,ill\n0.05,0.95,healthy\n"
-    )
+    rows = "0.9,0.1,ill\n0.2,0.8,healthy\n0.4,0.6,ill\n0.05,0.95,healthy\n"
+    Path("rows.csv").write_text(f"ill,healthy,target\n{rows}")
     start = "classes: [ill, healthy]\nweights: "
-    Path("range.yaml").write_text(start + "[[0, 2 to 6], [1, 0]]\n")
-    Path("ben.yaml").write_text(start + "[[0, 10], [1, 0]]\n")
-    command = ["score", "rows.csv", "--concern", "range.yaml", "--json"]
-    for words, highest in ((["--html", "r.html"], 1.5), (["--concern", "ben.yaml"], 2.5)):
-        assert run(*command, *words) == 0
-        means = json.loads(capsys.readouterr().out)["over_costs"]["mean_cost"]
-        assert means["most probable class"]["high"] == highest
-        assert means["most probable class"]["low"] == 0.5
-    assert "mean cost by decisions" in Path("r.html").read_text()
+    Path("range.yaml").write_text(f"{start}[[0, 2 to 6], [1, 0]]\n")
+    Path("ben.yaml").write_text(f"{start}[[0, 10], [1, 0]]\n")
+    assert run("score", "rows.csv", "--concern", "range.yaml", "--json", *words) == 0
+    means = json.loads(capsys.readouterr().out)["over_costs"]["mean_cost"]
+    of_classes = means["most probable class"]
+    assert (of_classes["low"], of_classes["high"]) == (0.5, highest)
+    page = Path("r.html")
+    assert not page.exists() or "mean cost by decisions" in page.read_text()
