@@ -285,6 +285,14 @@ def test_classes_that_cannot_be_told_apart_are_named_and_estimated_together() ->
     assert np.mean(hits) >= 0.85
 
 
+@without_warnings
+def test_logits_that_tell_nothing_leave_one_group_of_all_classes() -> None:
+    random = torch.Generator().manual_seed(0)
+    noise = torch.randn(180, 3, generator=random)
+    estimate = estimate_priors(noise[:120], torch.arange(120) % 3, noise[120:])
+    assert estimate.told_apart == {(0, 1, 2): ClassPrior(1.0, 1.0, 1.0)}
+
+
 def test_an_estimate_that_can_be_used_has_no_problem() -> None:
     estimate = estimate_priors(*draw(EVEN, 2000, 0), draw(EVEN, 2000, 1)[0])
     assert estimate.problem(["a", "b", "c"]) == ""

@@ -217,6 +217,18 @@ def test_wrong_decisions_of_independent_trials_are_tested_by_flips_of_errors() -
     assert (row.first, row.second) == (first.mean(), second.mean())
 
 
+@pytest.mark.parametrize(
+    ("llr", "is_compared"), [(True, True), (["A"], False), (False, False)]
+)
+def test_costs_in_bits_are_compared_if_both_detectors_have_ratios(
+    llr: Any, is_compared: bool
+) -> None:
+    scores, labels = trials()
+    pair = {name: scores[name] for name in "AB"}
+    result = evaluate_detectors(pair, labels, points=POINTS, llr=llr)
+    assert (CLLR in [row.by.metric for row in result.comparisons]) == is_compared
+
+
 @pytest.mark.parametrize("improved", [1, 5, 9])
 @pytest.mark.parametrize("per_cluster", [1, 3])
 def test_only_units_in_which_detectors_differ_count_in_the_test_of_their_difference(

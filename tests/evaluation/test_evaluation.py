@@ -34,6 +34,8 @@ CONCERN = ConcernSpec(
         ({"metric": "mpcs", "model": "C"}, Refused("one_of", "model")),
         ({"metric": "mpcs", "model": None}, Refused("one_of", "model")),
         ({"metric": "mpcs", "group": ("site", "s9")}, Refused("one_of", "group")),
+        ({"metric": "mpcs", "group": ("site", "s1", "s1")}, Refused("one_of", "group")),
+        ({"metric": "mpcs", "group": "s1"}, Refused("one_of", "group")),
     ],
 )
 def test_what_was_not_measured_is_refused(asked: dict[str, Any], refusal: Refused) -> None:
@@ -256,6 +258,8 @@ def test_columns_of_a_data_frame_are_classes_by_name() -> None:
         evaluate(frame.rename(columns={"red": "RED"}), labels, concern=concern)
     with Refused("numbered_classes", "target", labels[0]):
         evaluate(probs, labels)
+    with Refused("one_of", "target", labels[0], choices=["0", "1", "blue"]):
+        evaluate(probs[:, :3], labels, class_names=["0", "1", "blue"])
 
 
 def test_an_error_names_the_model_whose_predictions_are_invalid() -> None:
@@ -263,3 +267,13 @@ def test_an_error_names_the_model_whose_predictions_are_invalid() -> None:
         evaluate({"a": FIRST, "b": TARGET}, TARGET)
     with Refused("shape", "target"):
         evaluate({"a": FIRST, "b": FIRST[:20]}, TARGET)
+
+
+@pytest.mark.parametrize(("free", "is_measured"), [(0.0, False), (0.1, True)])
+def test_mpcs_is_left_out_where_any_error_costs_nothing(
+    free: float, is_measured: bool
+) -> None:
+    costs = [[0, free, 1, 1], [1, 0, 1, 1], [20, 5, 0, 1], [1, 1, 1, 0]]
+    concern = ConcernSpec(["a", "b", "c", "d"], weights=costs)
+    result = evaluate(MODELS["A"], TARGET, concern=concern)
+    assert ("mpcs" in result.first.values) == is_measured

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.chosen import choose_metrics, inputs_from_probs
+from mpcs_torch.evaluation.influence import IndependentUnits, bias
 from mpcs_torch.evaluation.unit_sums import UnitSums, ids_of_names, in_bits
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.named_metrics import BY_NAME, ENTRIES
@@ -30,6 +32,45 @@ def test_a_value_comes_from_the_ratio_of_its_sums(entry: Any) -> None:
         numerator, per = measure.ratio(named, named)
         value = measure.value_from_ratio((numerator / per).item(), named)
         assert value == pytest.approx(measure.value(named).item())
+
+
+def sums_of_batch(entry: Any, measure: Any, seed: int) -> Tensor:
+    logits, target = random_batch(40, seed=seed)
+    probs = logits.double().softmax(1)
+    inputs = inputs_from_probs(probs, {entry.takes})[entry.takes]
+    labels = target if entry.takes_classes else probs.flip(0)
+    return measure.sums(measure.rows(inputs, labels))
+
+
+@pytest.mark.parametrize("entry", ADDITIVE, ids=lambda entry: entry.name)
+def test_several_sums_have_the_value_of_each(entry: Any) -> None:
+    measure = entry.make(4, concern=CONCERN)
+    batches = [sums_of_batch(entry, measure, seed) for seed in range(5)]
+    alone = torch.stack([measure.value(measure.named(each)) for each in batches])
+    together = measure.value(measure.named(torch.stack(batches)))
+    torch.testing.assert_close(together, alone)
+
+
+@pytest.mark.parametrize("name", ["macro_f1", "mcc"])
+def test_the_bias_of_few_rows_is_that_of_random_halves(name: str) -> None:
+    """In a half, each row counts twice or not at all."""
+    measure: Any = BY_NAME[name].make(4)
+    ones = torch.ones(40, dtype=torch.float64)
+    rows = IndependentUnits(ones, ones, None)
+    generator = torch.Generator().manual_seed(0)
+    fast = naive = 0.0
+    for seed in range(60):
+        logits, target = random_batch(40, seed=seed)
+        of_rows = measure.sums(
+            measure.rows(logits.argmax(1), target), Bins(torch.arange(40), 40)
+        ).double()
+        fast += bias(measure, measure.named(of_rows), rows)
+        times = 2.0 * torch.randint(2, (100, 40), generator=generator)
+        values = measure.value(measure.named(times.double() @ of_rows))
+        naive += (
+            values.nanmean().item() - measure.value(measure.named(of_rows.sum(0))).item()
+        )
+    assert fast == pytest.approx(naive, rel=0.25)
 
 
 CLASSED = [(entry, entry.make(4)) for entry in ADDITIVE if entry.takes_classes]

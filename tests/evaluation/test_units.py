@@ -80,6 +80,20 @@ def test_units_are_evaluated_as_rows_that_were_combined_by_hand(combine: Any) ->
     assert is_ordered == (combine == "worst")
 
 
+@pytest.mark.parametrize(
+    ("classes", "order"), [(10, "0, 1, 2, 3, 4, 5, 6, 7, 8, 9"), (11, "0, 1, 2, 8, 9, 10")]
+)
+def test_the_order_of_many_classes_is_shortened(classes: int, order: str) -> None:
+    target = torch.arange(4 * classes) % classes
+    note = evaluate(
+        torch.eye(classes)[target],
+        target,
+        unit=torch.arange(4 * classes) // 2,
+        combine="worst",
+    ).notes[0]
+    assert f"(from the least severe: {order})" in note
+
+
 def test_a_function_combines_probabilities_and_labels() -> None:
     last = evaluate(PROBS, SEEN, unit=PATIENTS, combine=lambda rows: rows[-1])
     assert_same_numbers(last, evaluate(PROBS[3::4], SEEN[3::4]))
