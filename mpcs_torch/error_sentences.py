@@ -131,7 +131,6 @@ RULES: Mapping[str, str] = {
     "recorded_scalar": "must compute a scalar to be recorded",
     # Rules of decision, losses, schedules and selection
     "below": "must be below {maximum}",
-    "above": "must be above {minimum}",
     "number": "must be a number",
     "text": "must be text",
     "mapping": "must be a mapping",
@@ -247,6 +246,8 @@ RULES: Mapping[str, str] = {
     "needs_positions": "must be True for samples with several positions, such as pixels",
     "same_columns": "must be the same columns in every batch of every model",
     "given_for_every_batch": "must be given for every batch or for none",
+    "another_evaluation": "must be another Evaluation",
+    "max_weight": "must be at least the largest weight of these rows, or clusters, {heaviest:.6g}",
     "same_evaluation": "must be an Evaluation with the same classes, concern, metrics and settings",
     "clusters_as_here": "must have clusters if and only if this Evaluation has them",
     "no_further_models": "must have no further models",
@@ -886,7 +887,12 @@ HINTS: Mapping[str, str] = {
     "binary_scores": "pass decisions such as (preds > 0.5).long() of the probabilities of class 1",
     "costs_by_true_class": "functional.costs_if_wrong makes them of amounts",
     "costs_of_soft_labels": "no label says which of (N, C, C) are meant",
-    "probabilities": "for logits pass from_logits=True, or their softmax where there is no such setting",
+    "given_for_every_batch": "Evaluation takes weights with is_weighted=True, and costs with has_costs=True",
+    "compared_by": "metrics= and --metrics choose them",
+    "probabilities": (
+        "for logits pass from_logits=True, or their softmax where there is no such setting; divide rounded ones and "
+        "percentages by their sum"
+    ),
     "finite_logits": "clamp probabilities, for example to 1e-12, before taking logarithms",
     "class_indices": "ignore_index, where there is such a setting, leaves out rows with one other label",
     "whatever_the_error": (

@@ -406,7 +406,8 @@ def _make_entry(metric: Any, name: str | None) -> MetricEntry:
         return entry if name is None else replace(entry, name=name)
     if is_metric(metric):
         return entry_of_metric(metric, name)
-    if callable(metric) and name is not None:
+    is_function = callable(metric) and not isinstance(metric, type)
+    if is_function and name is not None:
         # torchmetrics takes seconds to import
         from mpcs_torch.evaluation.metric_states import OfRows
 

@@ -369,9 +369,11 @@ class Evaluation:
         """Add the sums of another evaluation that has the same arguments, but other rows or other models.
 
         Raises:
-            ValueError: If ``other`` has different classes, metrics or columns. Without clusters, also if it adds a
-                model after rows were merged: the rows of the new model may be in another order.
+            ValueError: If ``other`` is this one, or has different classes, metrics or columns. Without clusters, also
+                if it adds a model after rows were merged: the rows of the new model may be in another order.
         """
+        is_another = isinstance(other, Evaluation) and other is not self
+        require(is_another, "another_evaluation", "other", type(other).__name__)
         if self._arguments() != other._arguments():
             raise InvalidValueError("same_evaluation", "other")
         if self._models and other._models and self._clusters != other._clusters:

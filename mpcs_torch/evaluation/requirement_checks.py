@@ -40,14 +40,16 @@ def check_requirements(
     tested = [name for name in result.models if name not in references]
     if not parsed or not tested:
         raise InvalidValueError("needs_requirements", "require", requirements)
-    require(looks >= 1, "at_least", "looks", looks, minimum=1)
-    require(
-        max_weight is None or max_weight > 0,
-        "above",
-        "max_weight",
-        max_weight,
-        minimum=0,
-    )
+    is_number = isinstance(looks, int) and looks >= 1
+    require(is_number, "whole_at_least", "looks", looks, minimum=1)
+    if max_weight is not None:
+        units = result.first.units
+        heaviest = 0.0
+        if result.has_open_weights and units is not None:
+            heaviest = units.units.largest
+        # A weight such as 3.333 may be given for one of 1 / 0.3.
+        is_possible = max_weight > 0 and max_weight >= 0.999 * heaviest
+        require(is_possible, "max_weight", "max_weight", max_weight, heaviest=heaviest)
     is_open = result.has_open_weights and max_weight is None
     outcomes = list[Outcome]()
     for requirement in parsed:
@@ -71,10 +73,12 @@ def check_requirements(
                     outcomes.append(
                         outcome._replace(model=model, group=group, caution=caution)
                     )
-            if requirement.reference is None:
-                limits = result.first.value_range(requirement.metric)
-                if limits is not None:
-                    requirement.check_range(*limits)
+            limits = result.first.value_range(requirement.metric)
+            if limits is not None:
+                low, high = limits
+                if requirement.reference is not None:  # a difference of two such values
+                    low, high = low - high, high - low
+                requirement.check_range(low, high)
         except ValueError as error:
             raise InvalidValueError(
                 "kept_requirement", requirement=str(requirement), error=error
@@ -102,7 +106,12 @@ def _tested(
     tested = {}
     for group, scores in of_model.items():
         measured = _measured(scores, metric)
-        tested[group] = measured.value, scores.bound(metric, end), measured.interval
+        bound = scores.bound(metric, end)
+        if bound == NO_RANGE and measured.interval is None:
+            bound = (
+                measured.reason
+            )  # there is no interval either, which has a reason of its own
+        tested[group] = measured.value, bound, measured.interval
     return tested
 
 

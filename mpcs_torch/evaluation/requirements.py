@@ -63,6 +63,8 @@ class Requirement:
         reference = ""
         limit = self.limit
         if self.reference is not None:
+            if limit == 0:
+                return f"{self.metric} {self.sign} {self.reference}"
             sign = "-" if limit < 0 else "+"
             reference = f"{self.reference} {sign} "
             limit = abs(limit)

@@ -172,7 +172,8 @@ class Result(Generic[ScoresT]):
         similar = did_you_mean(metric, known)
         way = self._way_to(base)
         # If the rate of another class was measured, the class may be misspelled.
-        hints = [similar, way] if base in known_bases else [way, similar]
+        is_of_class = "[" in metric or way is None
+        hints = [similar, way] if base in known_bases and is_of_class else [way, similar]
         hint = next((hint for hint in hints if hint), "")
         raise InvalidValueError("measured", "metric", metric, known=known, hint=hint)
 
@@ -292,7 +293,7 @@ class Result(Generic[ScoresT]):
         hidden = [entry for entry in self.first.entries if entry.name not in names]
         families = [family for family in by_family(hidden) if family != "detectors"]
         of = f" of {', '.join(families)}" if families else ""
-        way = "--all shows" if self.read else "to_frame(), or mpcs score --all, has"
+        way = "--all shows" if self.read else "to_frame(), or --all of a command, has"
         return f"{len(hidden)} more metrics{of}: {way} them."
 
     def _explained(self, names: Sequence[str]) -> Table:

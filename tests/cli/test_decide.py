@@ -445,7 +445,7 @@ def test_the_estimate_is_compared_with_labels(mpcs: Shell) -> None:
     write_predictions(Path("new.csv"), 3 * scores, target, NAMES)
     printed = mpcs(f"{APPLY} --logits").out
     assert "CALIBRATION ALARM" in printed
-    assert "to_frame(), or mpcs score --all, has them" in one_line(printed)
+    assert "to_frame(), or --all of a command, has them" in one_line(printed)
     all_metrics = mpcs("score out.csv --concern concern.yaml --all").out
     assert "destructive_rate" in all_metrics
     dangerous, cost = mpcs.json(f"{APPLY} --logits --overwrite")["estimated"]

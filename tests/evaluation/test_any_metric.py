@@ -212,6 +212,7 @@ def test_metrics_take_what_there_is() -> None:
         ([MeanSquaredError(), MeanSquaredError()], Refused("different_names", "metrics")),
         ([len], Refused("kind_of_metric", "metrics")),
         ({"m": 3}, Refused("kind_of_metric", "metrics")),
+        ({"m": MulticlassF1Score}, Refused("kind_of_metric", "metrics")),
         ([MulticlassRecall(3, average=None)], Refused("recorded_scalar")),
         (
             [ProbabilityAccuracy(3)],

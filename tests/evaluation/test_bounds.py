@@ -220,8 +220,9 @@ def test_more_looks_take_wider_bounds(name: str) -> None:
 
 def test_looks_are_for_bounds_that_hold() -> None:
     assert BOTH.check("cross_entropy < 9", approximate=True, looks=2)[0].reason == ONE_LOOK
-    with Refused("at_least", "looks", 0, minimum=1):
-        BOTH.check("accuracy > 0.1", looks=0)
+    for looks in (0, 2.5, "5"):
+        with Refused("whole_at_least", "looks", looks, minimum=1):
+            BOTH.check("accuracy > 0.1", looks=looks)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("rate", ["recall", "sensitivity", "precision"])

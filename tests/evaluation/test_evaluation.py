@@ -277,3 +277,11 @@ def test_mpcs_is_left_out_where_any_error_costs_nothing(
     concern = ConcernSpec(["a", "b", "c", "d"], weights=costs)
     result = evaluate(MODELS["A"], TARGET, concern=concern)
     assert ("mpcs" in result.first.values) == is_measured
+
+
+def test_an_evaluation_merges_others_and_not_itself() -> None:
+    one = Evaluation(4)
+    one.update(MODELS["A"], TARGET)
+    for other in (one, [one]):
+        with Refused("another_evaluation", "other"):
+            one.merge(other)  # type: ignore[arg-type]

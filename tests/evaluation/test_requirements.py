@@ -294,3 +294,35 @@ def test_a_limit_that_no_value_can_keep_or_violate_is_refused(
         "mcc > -0.2",
         "accuracy > 0",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("misclassification_rate < old + 1", "limit_in_percent"),
+        ("misclassification_rate < old + 5", "limit_in_percent"),
+        ("misclassification_rate < old + 500 %", "limit_in_range"),
+        ("misclassification_rate < old - 1.5", "limit_in_range"),
+    ],
+)
+def test_a_limit_that_no_difference_can_break_or_keep_is_refused(
+    text: str, code: str
+) -> None:
+    with Refused(code):
+        RESULT.check(text)
+
+
+def test_a_metric_that_was_left_out_is_added_and_not_replaced_by_that_of_a_class() -> None:
+    """The rate of a class is one of its rows, so it is not what was asked for."""
+    found = evaluate(NEW, TARGET, concern=SPEC, metrics=["accuracy"])
+    with Refused(
+        "measured", "metric", "dangerous_rate", hint="add it to metrics (--metrics)."
+    ):
+        found.check("dangerous_rate < 1 %")
+
+
+def test_a_metric_without_interval_says_why_and_no_bound_replaces_it() -> None:
+    found = evaluate(NEW, TARGET, metrics=["ece"])
+    for approximate in (False, True):
+        [outcome] = found.check("ece < 0.9", approximate=approximate)
+        assert outcome.reason == found.first.without_interval["ece"]
