@@ -285,3 +285,14 @@ def test_an_evaluation_merges_others_and_not_itself() -> None:
     for other in (one, [one]):
         with Refused("another_evaluation", "other"):
             one.merge(other)  # type: ignore[arg-type]
+
+
+def test_a_metric_that_is_not_shown_is_not_remarked_on() -> None:
+    one_class = evaluate(torch.eye(3)[torch.zeros(20).long()], torch.zeros(20).long())
+    undefined = [*one_class.first.undefined()]
+    assert len(undefined) > 1
+    [name, other, *_] = undefined
+    [remark] = [text for text in one_class.first.remarks([name]) if " is " in text]
+    assert name in remark
+    assert other not in remark.split(":")[0].split(", ")
+    assert one_class.first.remarks([]) == []

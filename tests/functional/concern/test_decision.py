@@ -11,6 +11,7 @@ from sklearn.metrics import confusion_matrix
 from torch import Tensor
 
 from mpcs_torch.functional import expected_concern, least_concern_decision, shift_priors
+from mpcs_torch.metrics import RowCost
 from tests.refused import Refused
 
 
@@ -232,3 +233,18 @@ def test_a_refusal_names_the_decisions_that_the_costs_allow(
     with Refused("decisions_or_scores", "preds", 9) as refused:
         expected_concern(torch.tensor([9]), torch.tensor([0]), num_classes=2, concern=costs)
     assert refused.value.fields["decisions"].code == allowed
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [
+        torch.ones(4, 3, dtype=torch.bool),
+        torch.ones(4, 3, dtype=torch.complex64),
+        torch.ones(4),
+        torch.ones(4, 2),
+    ],
+    ids=["bool", "complex", "one dimension", "two classes"],
+)
+def test_costs_of_rows_are_real_numbers_for_each_decision(costs: Tensor) -> None:
+    with Refused("costs_by_class", "target"):
+        RowCost(num_classes=3).update(torch.tensor([0, 1, 2, 0]), costs)
