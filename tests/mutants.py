@@ -2,10 +2,10 @@
 
 ``make mutants`` runs all tests under coverage, then ``python -m tests.mutants COVERAGE COUNT SEED``. This process
 imports torch and collects the tests once; a mutant is a fork of it in which one function has other code. It runs the
-tests that reach the changed line, until one fails or the seconds are over: those of its module first, then those that
-reach the fewest files. A failure counts if the same test passes without the mutation. Texts, types, errors, and what is
-outside of functions are not mutated. (mutmut leaves out decorated functions; cosmic-ray starts a process, and torch
-with it, for each mutant.)
+tests that reach the changed line, until one fails or the seconds are over: those of its module first, then a test of
+each file in turn, of which those that reach the fewest files come first. A failure counts if the same test passes
+without the mutation. Texts, types, errors, and what is outside of functions are not mutated. (mutmut leaves out
+decorated functions; cosmic-ray starts a process, and torch with it, for each mutant.)
 """
 
 import ast
@@ -219,20 +219,28 @@ class Judge:
                 return
 
 
+def in_turn(items: Sequence[pytest.Item], stem: str) -> list[pytest.Item]:
+    """Return the tests of a module first, then the next test of each file in turn: those of a file are alike."""
+    by_breadth = sorted(
+        items, key=lambda item: (judge.breadth[f"{item.nodeid}|run"], item.nodeid)
+    )
+    taken = Counter[Path]()
+    turns = dict[str, int]()
+    for item in by_breadth:
+        turns[item.nodeid] = taken[item.path]
+        taken[item.path] += 1
+    return sorted(
+        by_breadth, key=lambda item: (stem not in item.path.stem, turns[item.nodeid])
+    )
+
+
 def noticed_by(number: int) -> str:
     """Return the test that notices a mutant, or nothing."""
     _, tests, code = judge.mutants[number]
     reaching = [judge.items[test] for test in tests if test in judge.items]
     stem = Path(code.co_filename).stem
     named = [item for item in judge.items.values() if stem in item.path.stem]
-    waiting = sorted(
-        reaching or named,  # coverage does not follow forks
-        key=lambda item: (
-            stem not in item.path.stem,
-            judge.breadth[f"{item.nodeid}|run"],
-            item.nodeid,
-        ),
-    )
+    waiting = in_turn(reaching or named, stem)  # coverage does not follow forks
     while waiting:
         failed = judge.first_failure(waiting, code)
         if failed is None:
