@@ -1,9 +1,10 @@
 """Compare the widths of 95 % intervals with those of a bootstrap of the same rows or clusters.
 
-Run: python -m benchmarks.widths [SAMPLES]
+Run: python -m benchmarks.widths [SAMPLES] [DESIGN ...]
 """
 
 import sys
+from math import sqrt
 from statistics import median
 
 import torch
@@ -38,11 +39,29 @@ def with_rare_class(patients: int, generator: torch.Generator) -> Sample:
     return Sample({"A": probs, "B": others.softmax(dim=1)}, target, patient)
 
 
+def of_unequal_patients(patients: int, generator: torch.Generator) -> Sample:
+    """Draw patients of 1 to about 40 rows (log-normal sizes, median 5), whose rows share half of the noise."""
+    spread = torch.randn(patients, generator=generator).mul(0.8).exp()
+    sizes = spread.mul(5).round().clamp(min=1).long()
+    patient = torch.arange(patients).repeat_interleave(sizes)
+    rows = len(patient)
+    target = torch.randint(4, (rows,), generator=generator)
+    one_hot = torch.eye(4, dtype=torch.float64)[target]
+    preds = dict[str, Tensor]()
+    for name, skill in (("A", 2.0), ("B", 2.3)):
+        shared = torch.randn(patients, 4, generator=generator)[patient]
+        noise = torch.randn(rows, 4, generator=generator)
+        scores = (shared + noise) / sqrt(2) + skill * one_hot
+        preds[name] = scores.softmax(dim=1)
+    return Sample(preds, target, patient)
+
+
 NAMES = ["4 classes, 300 rows", "10 classes, 1000 rows", "50 clusters of 50"]
 COMPARED = {
     **{name: DESIGNS[name] for name in NAMES},
     "377 patients of 4 rows": Design(classes(4, 2, size=4, shared=0.5), 1508, RELEASED),
     "1200 patients, 3 % of them positive": Design(with_rare_class, 1200),
+    "80 patients of 1 to 40 rows": Design(of_unequal_patients, 80, RELEASED),
 }
 
 
@@ -109,11 +128,12 @@ def widths(design: Design, seed: int) -> dict[str, list[float]]:
     return ours
 
 
-def main(samples: int = SAMPLES) -> None:
+def main(samples: int = SAMPLES, *titles: str) -> None:
     """Print a row for each design and metric: medians of widths, and ours in multiples of the bootstrap's."""
     rows = list[list[str]]()
-    with counting_bar("samples", samples * len(COMPARED)) as advance:
-        for title, design in COMPARED.items():
+    compared = {title: COMPARED[title] for title in titles or COMPARED}
+    with counting_bar("samples", samples * len(compared)) as advance:
+        for title, design in compared.items():
             measured = list[dict[str, list[float]]]()
             for seed in range(samples):
                 measured.append(widths(design, seed))
@@ -139,4 +159,4 @@ def main(samples: int = SAMPLES) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else SAMPLES, *sys.argv[2:])
