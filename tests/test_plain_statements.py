@@ -8,8 +8,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PLAIN = ("mpcs_torch", "benchmarks", "examples", "tests")
-DENSE_YET = ("evaluation", "integrations", "trainer")
-"""Folders of tests whose statements are not all plain yet."""
 
 
 def is_nested_conditional(node: ast.AST) -> bool:
@@ -74,8 +72,6 @@ def test_no_statement_is_dense(folder: str) -> None:
     faults = list[str]()
     for path in sorted((ROOT / folder).rglob("*.py")):
         name = path.relative_to(ROOT)
-        if name.parts[0] == "tests" and name.parts[1] in DENSE_YET:
-            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             kinds = [kind for kind, is_dense in DENSE.items() if is_dense(node)]
             faults += [f"{name}:{getattr(node, 'lineno', 0)}: {kind}" for kind in kinds]

@@ -33,9 +33,9 @@ def leaves(plain: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def assert_alike(found: Any, expected: Any, rel: float = 1e-6) -> None:
     """Compare two results as JSON, but for notes and for what only files have."""
-    told, wanted = (
+    told, wanted = [
         dict(leaves(json.loads(json.dumps(each)))) for each in (found, expected)
-    )
+    ]
     assert told.keys() == wanted.keys()
     for place, value in wanted.items():
         if isinstance(value, float):
@@ -60,7 +60,7 @@ def assert_same_numbers(
     frames = [each[~each.index.isin(skipped, level="metric")] for each in frames]
     index = frames[0].index.intersection(frames[1].index)
     assert len(index) > 2
-    first, second = (each.loc[index] for each in frames)
+    first, second = [each.loc[index] for each in frames]
     assert_frame_equal(first[["value"]], second[["value"]], rtol=1e-5, atol=1e-6)
     ends = first[["low", "high"]]
     assert ends.isna().equals(second[["low", "high"]].isna())

@@ -19,7 +19,7 @@ from tests.evaluation.means import MEANS
 from tests.refused import Refused
 
 NAMES = ["well", "unclear", "ill"]
-CONCERN, DEARER = (
+CONCERN, DEARER = [
     ConcernSpec(
         NAMES,
         weights=[[0, 1, 1], [1, 0, 1], [dearest, 2, 0]],
@@ -27,7 +27,7 @@ CONCERN, DEARER = (
         class_groups={"seen": NAMES[1:]},
     )
     for dearest in (20, 30)
-)
+]
 GENERATOR = torch.Generator().manual_seed(0)
 TRUTH = torch.multinomial(
     torch.tensor([0.6, 0.3, 0.1]), 240, replacement=True, generator=GENERATOR

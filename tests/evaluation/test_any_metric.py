@@ -178,7 +178,7 @@ def test_what_has_no_valid_interval_says_why(metric: Any, codes: set[str]) -> No
 
 
 def test_metrics_whose_states_do_not_merge_have_their_value_of_merged_parts() -> None:
-    whole, part = (Evaluation(3, metrics={"size": MeanSize()}) for _ in range(2))
+    whole, part = [Evaluation(3, metrics={"size": MeanSize()}) for _ in range(2)]
     part.update(PROBS, TARGET)
     whole.merge(part)
     assert whole.result().value("size") == 900
@@ -259,7 +259,7 @@ def test_a_metric_without_an_interval_has_none_however_it_is_passed(
     ],
 )
 def test_with_interval_takes_any_metric(make: Any, clusters: Tensor | None) -> None:
-    whole, *parts = (WithInterval(make(), prefix="m") for _ in range(3))
+    whole, *parts = [WithInterval(make(), prefix="m") for _ in range(3)]
     for number, rows in enumerate(torch.arange(900).split(100)):
         units = None if clusters is None else clusters[rows]
         for metric in (whole, parts[number % 2]):

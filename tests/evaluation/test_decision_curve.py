@@ -94,10 +94,10 @@ def test_a_sentence_says_where_a_model_is_better_than_both() -> None:
     assert of_small.startswith(
         "At no threshold (of 2.7 to 31 %), small is better than acting on all samples, and than "
     )
-    low, high = (
+    low, high = [
         float(end)
         for end in of_large.split(" %")[0].removeprefix("At thresholds of ").split(" to ")
-    )
+    ]
     assert low < 6
     assert high == 31
     assert (

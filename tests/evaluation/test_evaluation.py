@@ -123,7 +123,7 @@ def of_batches(*batches: Any, **columns: Any) -> Evaluation:
     return evaluation
 
 
-COSTS, DEARER = (ConcernSpec(4, releases=[[0, 1]], factor=factor) for factor in (0.1, 0.9))
+COSTS, DEARER = [ConcernSpec(4, releases=[[0, 1]], factor=factor) for factor in (0.1, 0.9)]
 ROWS = (FIRST, TARGET)
 
 

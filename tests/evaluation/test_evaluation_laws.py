@@ -61,7 +61,7 @@ NEAR = 0.15
 """Of the width of an interval: by so much, ends that come from 64 or 128 parts of rows may differ."""
 GROUPS = {"site": ["north" if row % 3 else "south" for row in range(ROWS)]}
 PATIENTS, WEIGHTS = EVERY // 4, torch.rand(ROWS, generator=GENERATOR) + 0.1
-CONCERN, DEARER = (
+CONCERN, DEARER = [
     ConcernSpec(
         CLASSES,
         weights=[[0, 1, 1, 4], [1, 0, 2, 1], [1, 1, 0, 1], [dearest, 9, 1, 0]],
@@ -71,7 +71,7 @@ CONCERN, DEARER = (
         class_groups={"high": ["2", "3"]},
     )
     for dearest in (20, 30)
-)
+]
 DECISIONS = {
     name: torch.where(PATIENTS % 3 > 0, probs.argmax(1), EVERY % 6 - 1)
     for name, probs in MODELS.items()
@@ -260,7 +260,7 @@ def test_rows_may_be_in_any_order(kind: str) -> None:
 
 @each_kind
 def test_only_ratios_of_weights_count(kind: str) -> None:
-    one, other = (of_kind(kind, weights=scale * WEIGHTS) for scale in (0.01, 100.0))
+    one, other = [of_kind(kind, weights=scale * WEIGHTS) for scale in (0.01, 100.0)]
     assert_same_numbers(one, other, near=near(kind), skipped=COUNTS)
 
 

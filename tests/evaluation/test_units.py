@@ -24,13 +24,13 @@ NAMES = ["none", "mild", "severe"]
 PATIENTS = torch.arange(240) // 4
 OF_PATIENTS = torch.randint(3, (60,), generator=GENERATOR)
 LABELS = OF_PATIENTS[PATIENTS]
-PROBS, OTHER = (
+PROBS, OTHER = [
     (
         torch.randn(240, 3, generator=GENERATOR).double()
         + skill * torch.eye(3).double()[LABELS]
     ).softmax(1)
     for skill in (1, 2)
-)
+]
 SEEN = torch.minimum(LABELS, torch.randint(3, (240,), generator=GENERATOR))
 """The label of each image: no worse than the worst that the patient has."""
 ORDER = torch.randperm(240, generator=GENERATOR)

@@ -44,7 +44,7 @@ def measured(metric: Any, engine: Engine, **settings: Any) -> dict[str, Any]:
 
 def test_values_are_those_of_the_metrics_whatever_the_engine_gives() -> None:
     parts: dict[str, Any] = {"mpcs": MetaPatternConcernScore(3), "accuracy": Accuracy(3)}
-    logits, target = (torch.cat(column) for column in zip(*BATCHES, strict=True))
+    logits, target = [torch.cat(column) for column in zip(*BATCHES, strict=True)]
     expected = {name: float(part(logits, target)) for name, part in parts.items()}
     named = Engine(lambda engine, batch: {"y_pred": batch[0], "y": batch[1]})
     values = measured(MetricCollection(parts), named)

@@ -281,9 +281,9 @@ def refusal(path: Path) -> str:
 def read_with_little_memory(path: Path) -> None:
     """Print how a process with `MEMORY` bytes, of which the imports take some, refuses a file; end the process."""
     untrusted_files.memory_bytes = lambda: MEMORY
-    virtual, resident = (
+    virtual, resident = [
         int(pages) for pages in Path("/proc/self/statm").read_text().split()[:2]
-    )
+    ]
     limit = (virtual - resident) * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     started = time.perf_counter()

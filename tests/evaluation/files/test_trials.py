@@ -92,10 +92,10 @@ def test_columns_are_known_by_their_values_or_names(
     )
     found = read(path, named=True)
     check(found)
-    label, score = (
+    label, score = [
         name if has_header else f"column {order.index(name) + 1}"
         for name in ("label", "score")
-    )
+    ]
     assert f'labels "{label}" (' in found.read
     assert f'scores "{score}"' in found.read
     assert ("no header" in found.read) != has_header
