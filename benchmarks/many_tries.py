@@ -3,8 +3,7 @@
 Run: python -m benchmarks.many_tries [RUNS]
 
 The new model is exactly at each limit, so no try should pass. Each run of the gate collects rows and looks after every
-200; each run of epochs draws their wrong decisions, of which half are the same in all epochs. Last, a model that misses
-40 more of 377 patients becomes worse in all rows of one of them: the evidence should not get weaker.
+200; each run of epochs draws their wrong decisions, of which half are the same in all epochs.
 """
 
 import sys
@@ -12,18 +11,15 @@ import sys
 import torch
 from torch import Tensor
 
-from mpcs_torch import ConcernSpec, evaluate
+from benchmarks.gates import CONCERN
+from mpcs_torch import evaluate
 from mpcs_torch.learning.selection import Epoch, as_good_as
 from mpcs_torch.tables import Table
 
-CONCERN = ConcernSpec(
-    ["red", "yellow", "green"], weights=[[0, 1, 1], [1, 0, 1], [20, 5, 0]], dangerous=5
-)
 GATES = {"misclassification_rate": "<", "expected_concern": "<", "recall[green]": ">"}
 SIZES = range(200, 2001, 200)
 TRUTH = 1_000_000
 EPOCHS, SAMPLES, ERROR_RATE = 30, 10_000, 0.005
-PATIENTS, ROWS_EACH, MISSED = 377, 7, 40
 
 
 def scored(rows: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -77,29 +73,11 @@ def missing_epochs(runs: int) -> float:
     return 100 * missing / runs
 
 
-def evidence(*, is_worse: bool) -> float:
-    """Return the p-value of a model that misses more patients, and perhaps all rows of one of them."""
-    patient = torch.arange(PATIENTS).repeat_interleave(ROWS_EACH)
-    first_row = torch.arange(PATIENTS * ROWS_EACH) % ROWS_EACH == 0
-    target = torch.ones_like(patient)
-    decided = target.clone()
-    decided[first_row & (patient < MISSED)] = 0
-    if is_worse:
-        decided[patient == 0] = 0
-    models = {"A": torch.eye(2)[target], "B": torch.eye(2)[decided]}
-    result = evaluate(models, target, metrics=["misclassification_rate"], clusters=patient)
-    return result.comparisons[0].paired.p_value
-
-
 def main(runs: int = 1000) -> None:
-    """Print a table of gates, the share of runs with a missing epoch, and two p-values."""
+    """Print a table of gates, and the share of runs with a missing epoch."""
     print(passing_gates(runs).markdown())
     print(
         f"\nOf {EPOCHS} equal epochs, one is missing in {missing_epochs(runs):.3g} % of runs."
-    )
-    before, after = evidence(is_worse=False), evidence(is_worse=True)
-    print(
-        f"{MISSED} more patients missed: p = {before:.2g}; all rows of one of them: p = {after:.2g}."
     )
 
 

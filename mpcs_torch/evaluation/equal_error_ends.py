@@ -12,7 +12,7 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 
 
 class EqualErrorEnds(NamedTuple):
-    """What intervals and differences of the equal error rate need."""
+    """The interval of the equal error rate, and the slopes from which differences are computed."""
 
     interval: Interval
     slopes: tuple[float, float]

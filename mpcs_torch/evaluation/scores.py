@@ -31,7 +31,7 @@ class Measured(NamedTuple):
 
 
 NOT_MEASURED = Measured(nan, None, NOT_REQUESTED)
-"""What tables show of a metric that was not measured: nothing."""
+"""The entry of a metric that was not measured, of which tables show nothing."""
 
 
 def measured_as(metric: str) -> str:

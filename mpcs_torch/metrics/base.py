@@ -27,7 +27,7 @@ NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
 
 
 class KeptSamples(NamedTuple):
-    """What is known of the tensors in a list state."""
+    """The shape and the dtype of the tensors in a list state."""
 
     shape: tuple[int, ...]
     """The shape of a sample."""

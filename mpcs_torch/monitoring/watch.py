@@ -65,7 +65,7 @@ UNREADABLE = (
     RuntimeError,
     OverflowError,
 )
-"""What a state file with other content than that of `Watch.save` may raise when it is read."""
+"""The errors that a state file with other content than that of `Watch.save` may raise when it is read."""
 
 
 @dataclass(frozen=True)

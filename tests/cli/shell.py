@@ -28,7 +28,7 @@ def one_line(error: str) -> str:
 
 
 class Printed(NamedTuple):
-    """What a command prints to standard output and to standard error."""
+    """The text that a command prints to standard output and to standard error."""
 
     out: str
     err: str

@@ -228,9 +228,7 @@ def test_unknown_names_are_errors_that_list_what_there_is(
         RESULT.require(text)
 
 
-def test_none_and_a_list_of_requirements_are_refused() -> None:
-    with Refused("needs_requirements", "require"):
-        RESULT.require()
+def test_a_list_of_requirements_is_refused() -> None:
     with Refused("requirement_type", "requirements", ["accuracy > 0"]):
         RESULT.require(["accuracy > 0"])  # type: ignore[arg-type]
 

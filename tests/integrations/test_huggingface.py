@@ -194,8 +194,12 @@ def test_shapes_that_do_not_fit_are_named(
     logits: tuple[int, ...], labels: tuple[int, ...]
 ) -> None:
     arrays = np.zeros(logits), np.zeros(labels, dtype=int)
-    with Refused("classes_last", "logits", [logits, labels]):
+    refusal = Refused("classes_last", "logits", [logits, labels])
+    with refusal:
         compute_metrics({"accuracy": Accuracy(3)})(EvalPrediction(*arrays))
+    scores, target = map(torch.from_numpy, arrays)
+    with refusal:
+        loss_function(nn.CrossEntropyLoss())((scores,), target)
 
 
 def in_batches(logits: Any, labels: Any) -> list[EvalPrediction]:

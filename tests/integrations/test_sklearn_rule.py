@@ -72,17 +72,18 @@ def test_a_limit_holds_for_a_classifier_that_knows_its_training_samples_by_heart
 
 
 class Recorder(GaussianNB):  # type: ignore[misc]
-    """Remembers the first feature of the samples that it is trained on, and of those that it judges."""
+    """Remembers the first feature of the samples that it is trained on, and of all those that it judges after that."""
 
     trained: set[float]
     judged: set[float]
 
     def fit(self, X: Any, y: Any) -> Any:
         self.trained = set(X[:, 0].tolist())
+        self.judged = set()
         return super().fit(X, y)
 
     def predict_proba(self, X: Any) -> Any:
-        self.judged = set(X[:, 0].tolist())
+        self.judged |= set(X[:, 0].tolist())
         return super().predict_proba(X)
 
 

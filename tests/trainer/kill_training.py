@@ -39,15 +39,18 @@ def main(root: Path, kills: int) -> None:
     assert succeeded(train(root, root / "whole"))
     expected, draw = contents(root / "whole"), random.Random(0)
     cut = root / "cut"
-    for number in range(kills):
+    killed = 0
+    while killed < kills:
         children = train(root, cut)
         time.sleep(draw.uniform(0, RUN_SECONDS))
         for child in draw.sample(children, 2):
             os.kill(child, signal.SIGKILL)
             time.sleep(draw.uniform(0, OTHER_SECONDS))
         if succeeded(children):  # before they were killed
-            assert contents(cut) == expected, f"after {number} kills"
-            cut = root / f"cut-{number}"
+            assert contents(cut) == expected, f"after {killed} kills"
+            cut = cut.with_name(f"{cut.name}-again")
+        else:
+            killed += 1
     assert succeeded(train(root, cut))
     assert contents(cut) == expected, f"after {kills} kills"
 
