@@ -67,6 +67,12 @@ class WeightRange(NamedTuple):
         self.lowest.scatter_reduce_(0, target, weights, "amin")
         self.highest.scatter_reduce_(0, target, weights, "amax")
 
+    def add_to_all(self, weights: Tensor) -> None:
+        """Add rows with soft labels, which are of any class, and weights (n,), of which there may be none."""
+        if len(weights):
+            self.lowest.clamp_(max=weights.min())
+            self.highest.clamp_(min=weights.max())
+
     def merge(self, other: "WeightRange") -> None:
         """Add the rows of ``other``."""
         torch.minimum(self.lowest, other.lowest, out=self.lowest)
@@ -233,14 +239,17 @@ class ModelSums:
 
     def _weights_of_all_groups(self, cluster: str | None) -> dict[str, Any]:
         """Return the fields of `IndependentUnits` about the weights of further units of any group."""
-        # Shares of annotators are weights within a row, so a row has no single weight for a class.
-        if not self.layout.chosen.is_weighted or self.layout.chosen.is_soft:
+        if not self.layout.chosen.is_weighted:
             return {}
         units = self.layout.units(self.tables[ALL].sums, cluster)
         if cluster is not None:
             return {"heaviest": units.sizes.max().item()}
+        heaviest = self._class_weights.highest.max().item()
+        if self.layout.chosen.is_soft:
+            # A row has a share of each class, so its weight is not that of its class.
+            return {"heaviest": heaviest}
         return {
-            "heaviest": self._class_weights.highest.max().item(),
+            "heaviest": heaviest,
             "usual_weight": units.usual(units.sizes).item(),
             "class_weights": self._class_weights.known(),
         }
@@ -296,7 +305,9 @@ class ModelSums:
             _add(self.totals, CLASS_ROWS, target.bincount(minlength=chosen.num_classes))
         if rows.weights is not None:
             _add(self.totals, WEIGHT_SQUARES, rows.weights.square().sum())
-            if not chosen.is_soft:
+            if chosen.is_soft:
+                self._class_weights.add_to_all(rows.weights)
+            else:
                 self._class_weights.add(rows.target, rows.weights)
         if chosen.ranges is not None:
             costs = chosen.ranges.middle.costs()

@@ -46,7 +46,7 @@ def check_requirements(
         units = result.first.units
         heaviest = 0.0
         if result.has_open_weights and units is not None:
-            heaviest = units.units.largest
+            heaviest = units.units.heaviest
         # A weight such as 3.333 may be given for one of 1 / 0.3.
         is_possible = max_weight > 0 and max_weight >= 0.999 * heaviest
         require(is_possible, "max_weight", "max_weight", max_weight, heaviest=heaviest)
@@ -108,9 +108,8 @@ def _tested(
         measured = _measured(scores, metric)
         bound = scores.bound(metric, end)
         if bound == NO_RANGE and measured.interval is None:
-            bound = (
-                measured.reason
-            )  # there is no interval either, which has a reason of its own
+            # There is no interval either, which has a reason of its own.
+            bound = measured.reason
         tested[group] = measured.value, bound, measured.interval
     return tested
 

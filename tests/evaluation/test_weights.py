@@ -35,6 +35,7 @@ from torchmetrics.classification import (
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
 from mpcs_torch.concern.files import save_concern
 from mpcs_torch.evaluation.cautions import independence
+from mpcs_torch.evaluation.intervals_and_bounds import End
 from mpcs_torch.evaluation.reasons import OPEN_WEIGHTS
 from mpcs_torch.evaluation.rows import Rows
 from tests.cli.shell import run
@@ -316,3 +317,36 @@ def test_weights_that_differ_within_a_class_may_be_those_of_further_rows_of_anot
     weights[315:] = 25  # no heavy row is ill, by chance
     low, _ = rare_and_heavy(weights=weights).interval("recall[ill]")
     assert low < 270 / (300 + 25)
+
+
+def test_the_largest_weight_is_that_of_a_row_also_if_rows_are_folded() -> None:
+    """Beyond 32 768 rows, several rows are added up to a unit, which weighs more than any of them."""
+    target = torch.arange(80_000) % 3
+    weights = 1 + 0.5 * (torch.arange(80_000) % 2)
+    many = evaluate(torch.eye(3)[target], target, weights=weights, metrics=["accuracy"])
+    [outcome] = many.check("accuracy > 0.9", max_weight=1.5)
+    assert outcome.holds
+
+
+@pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
+def test_a_bound_of_a_group_allows_for_the_heaviest_row_of_another_with_shares_too(
+    clusters: torch.Tensor | None,
+) -> None:
+    """A bound of the group alone knows only its light rows."""
+    shares = torch.nn.functional.one_hot(TARGET, 3) * 0.6 + 0.4 / 3
+    weights = torch.ones(300, dtype=torch.float64)
+    weights[0] = 30
+    site = ["a"] * 150 + ["b"] * 150
+    arguments: dict[str, Any] = {"metrics": ["expected_concern"], "clusters": clusters}
+    whole = measured(target=shares, weights=weights, groups={"site": site}, **arguments)
+    if clusters is not None:
+        arguments["clusters"] = clusters[150:]
+    alone = measured(
+        preds=PROBS[150:], target=shares[150:], weights=weights[150:], **arguments
+    )
+    end = End(is_upper=True)
+    of_group = whole.scores(group=("site", "b")).bound("expected_concern", end)
+    of_alone = alone.first.bound("expected_concern", end)
+    assert isinstance(of_group, float)
+    assert isinstance(of_alone, float)
+    assert of_group > 1.1 * of_alone
