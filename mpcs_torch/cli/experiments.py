@@ -134,9 +134,12 @@ def reproduce_figure_6(data_root: Path, out: Path, *, seeds: int) -> dict[str, A
     by_seed = []
     if seeds:
         pairs = [experiments.comparison_configs(seed) for seed in range(seeds)]
-        configs = [config for config, _ in pairs] + [config for _, config in pairs]
+        # Pair after pair, so that what an interrupted command has finished can be compared.
+        configs = [config for pair in pairs for config in pair]
         runs = finish_all("figure6, seeds", configs, data_root, out / "seeds")
-        for of_plain, of_mpcs in zip(runs[:seeds], runs[seeds:], strict=True):
+        for seed in range(seeds):
+            of_plain = runs[2 * seed]
+            of_mpcs = runs[2 * seed + 1]
             by_seed.append(experiments.ratios(of_plain, of_mpcs))
         show(
             f"\n{heading(f'figure6: seeds 0 to {seeds - 1}')}",

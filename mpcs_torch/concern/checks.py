@@ -245,9 +245,8 @@ def _diagonal_problems(weights: Sequence[Any]) -> Iterator[Problem]:
     """Yield a problem if the diagonal, which is not read, has several numbers: a row may be shifted by a place."""
     diagonal = [row[i] for i, row in enumerate(weights) if _is_list(row) and i < len(row)]
     numbers = [number for number in diagonal if is_number(number)]
-    if len(numbers) < len(
-        weights
-    ):  # a row or a number is invalid, which has its own problem
+    # A row or a number is invalid, which has its own problem.
+    if len(numbers) < len(weights):
         return
     for i, number in enumerate(numbers):
         if number != numbers[0]:

@@ -73,9 +73,8 @@ def import_attribute(path: object) -> Any:
     origin = attribute_value
     if isinstance(origin, partial):
         origin = origin.func
-    of_origin = (
-        getattr(origin, "__module__", None) or module
-    )  # numbers, for example, have none
+    # Numbers, for example, have no module.
+    of_origin = getattr(origin, "__module__", None) or module
     owner = str(of_origin).partition(".")[0]
     if owner in sys.stdlib_module_names:
         raise InvalidValueError("standard_library", "path", path, owner=owner)

@@ -302,6 +302,7 @@ class ChangeMonitor(RiskMonitor):
         evidence = self.evidence_now().repeat(len(at), 1)
         starts = self.starts.clone()
         block = self.block.clone()
+        limits = self._tested_limits()
         rows = zip(values.loss, values.weight, values.codes, strict=True)
         for losses, weights, codes in rows:
             for rate in torch.unique(codes).tolist():
@@ -310,7 +311,7 @@ class ChangeMonitor(RiskMonitor):
                 # The number of new samples of this rate up to each of the moments.
                 number_at = counts.cumsum(0)[at]
                 of_rate, starts_of_rate, block_of_rate = self._follow_rate(
-                    rate, starts[rate], block[rate], added, number_at
+                    limits[rate], starts[rate], block[rate], added, number_at
                 )
                 evidence[:, rate] = of_rate
                 starts[rate] = starts_of_rate
@@ -321,12 +322,12 @@ class ChangeMonitor(RiskMonitor):
         return evidence
 
     def _follow_rate(
-        self, rate: int, starts: Tensor, block: Tensor, added: Tensor, number_at: Tensor
+        self, limit: Tensor, starts: Tensor, block: Tensor, added: Tensor, number_at: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Add n samples to one rate.
 
         Args:
-            rate: The index of the rate.
+            limit: A scalar: its upper limit, as tested.
             starts: ``(A,)``: its row of `starts`.
             block: ``(3,)``: its row of `block`.
             added: ``(n, 2)``: the losses and weights of the samples.
@@ -345,7 +346,6 @@ class ChangeMonitor(RiskMonitor):
         # A test with the evidence 1 starts with each block, whose product multiplies the evidence of all tests.
         at_begin = [starts]
         loss, samples = sums_at_begin.diff(dim=0).T
-        limit = self._tested_limits()[rate]
         for product in log_products(loss, samples, limit):
             at_begin.append(at_begin[-1].logaddexp(torch.zeros_like(product)) + product)
         block_at = (before + number_at - 1).clamp(min=0) // BLOCK

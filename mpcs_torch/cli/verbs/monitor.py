@@ -163,7 +163,10 @@ def _plain(watch: "Watch") -> dict[str, Any]:
         "acknowledged": [alarm._asdict() for alarm in watch.acknowledged],
     }
     for kind, watched in watch.monitors.items():
-        plain[kind] = [mean._asdict() for mean in watched.shown_means()]
+        means = [mean._asdict() for mean in watched.shown_means()]
+        for mean in means:
+            del mean["is_share"]  # only figures ask for it
+        plain[kind] = means
     plain["cautions"] = watch.cautions()
     return plain
 

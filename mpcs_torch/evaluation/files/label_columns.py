@@ -84,11 +84,11 @@ def label_candidates(facts: Facts) -> list[LabelColumns]:
     if not facts.needs_labels and not facts.table.has_names:
         names = []  # the only other column may be anything, so its values must tell
     found = [LabelColumns(name) for name in names]
+    if found:
+        return found
     unnamed = [
         LabelColumns(name, is_named=False) for name in _by_value(facts, free)[:MAX_UNNAMED]
     ]
-    if found:
-        return found
     if not facts.needs_labels:
         empty = facts.by_kind(named_as(free, LABELS), "empty")
         return [LabelColumns(empty[0])] if empty else [*unnamed, LabelColumns()]

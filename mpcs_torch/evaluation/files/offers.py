@@ -237,9 +237,12 @@ def _options_for(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
         gaps = [
             {*filter(is_gap, facts.all_texts(name))} for name in _decided_columns(roles)
         ]
-        if set.intersection(*gaps):  # a word of labels and of predicted labels
+        is_word = bool(set.intersection(*gaps))  # of labels and of predicted labels
+        if is_word:
             yield from _mended(facts, reading)
         yield from _asking(facts, options._replace(missing="drop"), roles)
+        if is_word:
+            return
     yield from _mended(facts, reading)
 
 
